@@ -17,9 +17,8 @@ from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, emp
 from graphret.types import Node
 
 DOCUMENT = Node("d", ("Document",), "Ulm", "Ulm lies on the Danube. Einstein was born there in 1879.", {"title": "Ulm"})
-ROWS = [["October 7", "Ohio Northern"], ["October 14", "St. Viator"]]
-SEASON = {"title": "1911 season", "section": "Schedule", "table_header": ["Date", "Opponent"], "table_rows": ROWS}
-TABLE = Node("t", ("Table",), properties=SEASON)
+SEASON = {"table_header": ["Date", "Opponent"], "table_rows": [["October 7", "Ohio Northern"]]}
+TABLE = Node("t", ("Table",), "1911 season", "1911 season\nDate | Opponent\nOctober 7 | Ohio Northern", SEASON)
 ABOUT_DOCUMENT = {
     "topic": "Ulm, a city\non the  Danube",
     "title": "Ulm",
@@ -89,7 +88,7 @@ def test_content_is_quoted_as_untrusted_data_and_cut() -> None:
     assert marker.startswith("==== DATA ")
     assert user["content"].count(marker) == 2
     assert user["content"].endswith(marker)
-    assert "more characters left out]" in user["content"]
+    assert user["content"].removesuffix(f"\n{marker}").endswith(" […]")
     assert len(user["content"]) < 13_000
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.gazetteer import Gazetteer
@@ -33,50 +33,36 @@ WORDS = st.lists(st.sampled_from(["a", "b", "c", "É", "d"]), max_size=9)
 def test_normalize_name(name: str, normal: str) -> None:
     assert normalize_name(name) == normalize_name(normal)
     assert not normal.isascii() or normalize_name(name) == normal
-
-
-def test_voiced_kana_is_another_letter() -> None:
     assert normalize_name("カス") != normalize_name("ガス")
 
 
-@given(st.text())
-def test_normalize_name_is_idempotent(text: str) -> None:
-    once = normalize_name(text)
-    assert normalize_name(once) == once
-    assert once == " ".join(once.split())
-
-
-@given(st.text())
+@settings(max_examples=50)
+@given(st.text(max_size=60))
 def test_tokens_are_the_normalised_text_cut_up_in_order(text: str) -> None:
-    tokens = tokenize(text)
-    assert "".join(word for word, _, _ in tokens) == normalize_name(text).replace(" ", "")
+    once, tokens = normalize_name(text), tokenize(text)
+    assert normalize_name(once) == once == " ".join(once.split())
+    assert "".join(word for word, _, _ in tokens) == once.replace(" ", "")
+    assert words(text) == [word for word, _, _ in tokens]
     places = [(start, end) for _, start, end in tokens]
     assert places == sorted(places)
     assert all(word and " " not in word and 0 <= start < end <= len(text) for word, start, end in tokens)
 
 
-def test_words_of_scripts_without_spaces() -> None:
-    assert [word for word, _, _ in tokenize("東京 tower")] == ["東", "京", "tower"]
-    assert Gazetteer(["東京"]).find("私は東京に行く")[0][1:] == (2, 4)
-
-
 def test_gazetteer_finds_names_in_the_text_as_given() -> None:
-    names = ["New York", "New York City", "São Paulo", "York", "!!!"]
-    text = "From NEW YORK (city) to Sao Paulo, not Yorkshire; York."
+    names = ["New York", "New York City", "São Paulo", "York", "!!!", "new york"]
+    text = "From NEW YORK (city) to Sao Paulo, not Yorkshire; York, New York."
     found = Gazetteer(names).find(text)
     assert [(names[m.name_index], text[m.start : m.end]) for m in found] == [
         ("New York City", "NEW YORK (city"),
         ("São Paulo", "Sao Paulo"),
         ("York", "York"),
+        ("New York", "New York"),
     ]
-
-
-def test_gazetteer_takes_the_first_of_equal_names_and_may_be_empty() -> None:
-    assert [m.name_index for m in Gazetteer(["Éa", "ea"]).find("EA")] == [0]
+    assert Gazetteer(["東京"]).find("私は東京 tower")[0][1:] == (2, 4)
     assert Gazetteer([]).find("anything") == []
-    assert len(Gazetteer(["x", "X", ""])) == 1
 
 
+@settings(max_examples=50)
 @given(st.lists(WORDS.filter(bool), max_size=6), WORDS)
 def test_gazetteer_against_a_plain_search(names: list[list[str]], words: list[str]) -> None:
     known = {tuple(name) for name in names}
@@ -89,8 +75,3 @@ def test_gazetteer_against_a_plain_search(names: list[list[str]], words: list[st
         i += length or 1
     found = Gazetteer([" ".join(name) for name in names]).find(" ".join(words))
     assert [(m.start, m.end) for m in found] == expected
-
-
-@given(st.text(max_size=60))
-def test_words_are_those_of_tokenize(text: str) -> None:
-    assert words(text) == [word for word, _, _ in tokenize(text)]

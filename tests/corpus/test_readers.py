@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.corpus import Corpus, Document, Record, Table, read
-from graphret.corpus.tables import parse_delimited
+from graphret.corpus.tables import delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
@@ -141,8 +141,9 @@ def test_delimited_files(tmp_path: Path, delimiter: str) -> None:
 @given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=5))
 def test_delimited_text_round_trips(rows: list[list[str]]) -> None:
     text = "\r\n".join(",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
-    header, body = parse_delimited(text, "x")
-    assert [header, *body] == [[cell.strip() for cell in rows[0]], *rows[1:]]
+    table = delimited(text, file="x")
+    assert table is not None
+    assert [table.header, *(row.cells for row in table.rows)] == [[cell.strip() for cell in rows[0]], *rows[1:]]
 
 
 def test_a_file_without_a_header_gets_one(tmp_path: Path) -> None:

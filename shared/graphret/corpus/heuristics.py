@@ -8,21 +8,16 @@ from dataclasses import dataclass
 
 from graphret.corpus.metadata import Metadata, MetadataExtractor
 from graphret.corpus.names import clean_name, running_text
-from graphret.corpus.sentences import iter_sentences
+from graphret.corpus.sentences import split_sentences
 from graphret.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-_MONTHS = _words(
+_MONTHS = frozenset(
     "january february march april may june july august september october november december jan feb mar apr jun jul aug "
-    "may sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter"
+    "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter".split()
 )
-_STOP = _words(
+_STOP = frozenset(
     "a an the this that these those it its he him his she her hers they them their theirs we us our ours you your i me "
     "my mine who whom whose which what when where why how there here in on at by for from with without of to into onto "
     "upon after before during since while until although though however as if because but and or nor so then than also "
@@ -30,16 +25,14 @@ _STOP = _words(
     "nine ten first second third no not yes is are was were be been being has have had do does did will would can "
     "could may might must shall should up down out over under between among about against within throughout through "
     "despite according later earlier following prior currently originally initially eventually finally once only just "
-    "even still yet never often usually sometimes several various new old unlike like based born see n t s"
+    "even still yet never often usually sometimes several various new old unlike like based born see n t s".split()
 )
-_NO_NAME = _words("yes no none unknown tba tbd tbc n a na various total null nan true false did not")
-_CONNECTORS = _words("of the de la le les von van der den du del della di da dos al el bin ibn und for")
+_NO_NAME = frozenset("yes no none unknown tba tbd tbc n a na various total null nan true false did not".split())
+_CONNECTORS = frozenset("of the de la le les von van der den du del della di da dos al el bin ibn und for".split())
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
 _INITIAL_AFTER = '.!?:;"“”‘«»(—–•*#|'
-_LEAD_CHARS = 600
 _HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is no lead sentence
-_MAX_CELL_WORDS = 8
-_MAX_CONNECTORS = 3
+_LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, _MAX_CONNECTORS = 600, 30, 8, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,63 +48,51 @@ class HeuristicMetadata(MetadataExtractor):
     ----------
     max_entities
         The most entities of a node.
-    topic_words
-        The most words that a topic takes from the first sentence.
     """
 
     max_entities: int = 100
-    topic_words: int = 30
     corpus_wide: bool = True
 
     def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
         """Return the metadata of each node, with the names of all of them as the gazetteer."""
         names = _Names(nodes)
-        cells: dict[str, list[str]] = {}
-        return [self._of_node(node, names, cells) for node in nodes]
+        most = self.max_entities
+        return [(_of_table if "table_rows" in one.properties else _of_text)(one, names, most) for one in nodes]
 
-    def _of_node(self, node: Node, names: _Names, cells: dict[str, list[str]]) -> Metadata:
-        rows = node.properties.get("table_rows")
-        if rows is not None:
-            return self._of_table(node, rows, names, cells)
-        title = _title_of(node)
-        lead = _lead(node.text, self.topic_words)
-        found = [*_bearers(node), *names.mentions(node.text)]
-        if node.label != "Document":
-            found += [value for value in _short_values(node) if _is_textual(value)]
-        return Metadata(
-            topic=_topic(title, lead),
-            title="" if title or node.label != "Document" else _made_title(node.text, lead),
-            entities=self._distinct(found),
-        )
 
-    def _of_table(
-        self, node: Node, rows: Iterable[Sequence[str]], names: _Names, cells: dict[str, list[str]]
-    ) -> Metadata:
-        given = node.properties
-        title, section = _title_of(node), str(given.get("section") or "")
-        header = [name for name in given.get("table_header") or [] if name]
-        found = [*_bearers(node)]
-        for text in (section, str(given.get("introduction") or "")):
-            found += names.mentions(text)
-        for cell in (cell for row in rows for cell in row):
-            if cell not in cells:
-                cells[cell] = list(names.of_cell(cell))
-            found += cells[cell]
-        heading = ", ".join(part for part in (title, section) if part)
-        columns = ", ".join(header)
-        return Metadata(
-            topic=f"{heading}: {columns}" if heading and columns else heading or columns,
-            description=f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
-            entities=self._distinct(found),
-        )
+def _of_text(node: Node, names: _Names, most: int) -> Metadata:
+    title = _title_of(node)
+    head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
+    start, end = next(iter(split_sentences(head)), (0, 0))
+    lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
+    found = [*_bearers(node), *names.in_text(node.text)]
+    if node.label == "Document":
+        words = clean_name(lead).split()
+        made = " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
+    else:
+        made, values = "", (value if isinstance(value, list) else [value] for value in node.properties.values())
+        found += [part for value in values for part in value if isinstance(part, str) and _is_textual(part)]
+    bare = normalize_name(_BRACKETS.sub(" ", title))
+    says_title = not title or (bare and bare in normalize_name(lead))
+    topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
+    return Metadata(topic=topic, title="" if title else made, entities=distinct(found, most))
 
-    def _distinct(self, names: Iterable[str]) -> tuple[str, ...]:
-        first: dict[str, str] = {}
-        for name in names:
-            key = normalize_name(name)
-            if key:
-                first.setdefault(key, name)
-        return tuple(first.values())[: self.max_entities]
+
+def _of_table(node: Node, names: _Names, most: int) -> Metadata:
+    given = node.properties
+    found = [*_bearers(node)]
+    for key in ("section", "introduction"):
+        found += names.in_text(str(given.get(key) or ""))
+    for row in given["table_rows"]:
+        for cell in row:
+            found += names.in_cell(cell)
+    heading = ", ".join(filter(None, (_title_of(node), str(given.get("section") or ""))))
+    columns = ", ".join(name for name in given.get("table_header") or () if name)
+    return Metadata(
+        topic=f"{heading}: {columns}" if heading and columns else heading or columns,
+        description=f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
+        entities=distinct(found, most),
+    )
 
 
 class _Names:
@@ -122,32 +103,30 @@ class _Names:
         for node in nodes:
             for name in _bearers(node):
                 words = normalize_name(name).split()
-                if words and _can_be_name(words):
+                if _can_be_name(words):
                     names.setdefault(" ".join(words), name)
         self._names = list(names.values())
         self._single = [" " not in key for key in names]
         self._gazetteer = Gazetteer(self._names)
+        self._cells: dict[str, list[str]] = {}
 
-    def mentions(self, text: str) -> list[str]:
+    def in_text(self, text: str) -> list[str]:
         """Return the names of the corpus and the capitalised phrases in a text, in order of appearance."""
         tokens = tokenize(text)
-        phrases = list(_phrases(text, tokens))
+        phrases = set(_phrases(text, tokens))
         inside = {i for start, end in phrases for i in range(start, end)}
-        known = [
-            (start, end, self._names[i])
-            for i, start, end in self._known(text, tokens)
-            if not (self._single[i] and start in inside and (start, end) not in phrases)
-        ]
-        spans = {(start, end) for start, end, _ in known}
-        found = known + [(start, end, text[start:end]) for start, end in phrases if (start, end) not in spans]
-        return [name for _, _, name in sorted(found)]
+        found = {span: text[slice(*span)] for span in phrases}
+        for i, start, end in self._known(text, tokens):
+            if not (self._single[i] and start in inside and (start, end) not in phrases):
+                found[start, end] = self._names[i]
+        return [found[span] for span in sorted(found)]
 
-    def of_cell(self, cell: str) -> Iterator[str]:
+    def in_cell(self, cell: str) -> list[str]:
         """Return the cell, if it can be a name, and the names of the corpus in it."""
-        if _is_textual(cell):
-            yield cell.strip()
-        for index, _, _ in self._known(cell, tokenize(cell)):
-            yield self._names[index]
+        if cell not in self._cells:
+            own = [cell.strip()] if _is_textual(cell) else []
+            self._cells[cell] = own + [self._names[i] for i, _, _ in self._known(cell, tokenize(cell))]
+        return self._cells[cell]
 
     def _known(self, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
         for match in self._gazetteer.find_tokens(tokens):
@@ -155,11 +134,13 @@ class _Names:
                 yield match
 
 
+def _title_of(node: Node) -> str:
+    return node.name or str(node.properties.get("title") or "")
+
+
 def _bearers(node: Node) -> Iterator[str]:
     """Yield what a node is called, each name also without the bracket behind it."""
-    given = node.properties
-    aliases = given.get("aliases") or []
-    for name in (node.name, given.get("title"), *aliases):
+    for name in (node.name, node.properties.get("title"), *(node.properties.get("aliases") or ())):
         if isinstance(name, str) and name:
             yield name
             bare = _BRACKETS.sub(" ", name).strip()
@@ -174,17 +155,15 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
     i = 0
     while i < len(tokens):
         word, start, _ = tokens[i]
-        if not text[start].isupper() or word in _STOP:
-            i += 1
-            continue
-        last = _last_of_phrase(text, tokens, i)
-        words = [token[0] for token in tokens[i : last + 1]]
-        end = tokens[last][2]
-        if last == i and _begins_sentence(text, start):
-            doubtful.append((word, start, end))
-        elif _can_be_name(words):
-            elsewhere.update(words)
-            yield start, end
+        last = i
+        if text[start].isupper() and word not in _STOP:
+            last = _last_of_phrase(text, tokens, i)
+            words, end = [token[0] for token in tokens[i : last + 1]], tokens[last][2]
+            if last == i and _begins_sentence(text, start):
+                doubtful.append((word, start, end))
+            elif _can_be_name(words):
+                elsewhere.update(words)
+                yield start, end
         i = last + 1
     for word, start, end in doubtful:
         if word in elsewhere and _can_be_name([word]):
@@ -192,36 +171,33 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _last_of_phrase(text: str, tokens: Sequence[Token], first: int) -> int:
-    last = i = first
-    connectors = 0
-    while i + 1 < len(tokens):
-        word, start, end = tokens[i + 1]
-        gap = text[tokens[i][2] : start]
-        initial = gap == ". " and tokens[i][2] - tokens[i][1] == 1 and connectors == 0
+    last, connectors = first, 0
+    for i in range(first + 1, len(tokens)):
+        (_, before, end), (word, start, stop) = tokens[i - 1], tokens[i]
+        gap = text[end:start]
+        initial = gap == ". " and end - before == 1 and connectors == 0
         if not (gap in (" ", "-", "'", "’", " & ") or initial):
             break
-        if (text[start].isupper() and (gap != " " or word not in _STOP or i == last)) or (
-            gap == " " and i == last and text[start:end].isdigit()
+        adjacent = last == i - 1
+        if (text[start].isupper() and (gap != " " or word not in _STOP or adjacent)) or (
+            gap == " " and adjacent and text[start:stop].isdigit()
         ):
-            last, connectors = i + 1, 0
+            last, connectors = i, 0
         elif gap == " " and word in _CONNECTORS and connectors < _MAX_CONNECTORS:
             connectors += 1
         else:
             break
-        i += 1
     return last
 
 
 def _begins_sentence(text: str, start: int) -> bool:
     before = text[max(0, start - 3) : start].rstrip(" ")
-    return start == 0 or not before or before[-1] in _INITIAL_AFTER or before[-1].isspace()
+    return not before or before[-1] in _INITIAL_AFTER or before[-1].isspace()
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
-    return (
-        any(word not in _STOP and word not in _MONTHS and not word.isdigit() for word in words)
-        and sum(map(len, words)) > 1
-    )
+    speaks = any(word not in _STOP and word not in _MONTHS and not word.isdigit() for word in words)
+    return speaks and sum(map(len, words)) > 1
 
 
 def _is_textual(cell: str) -> bool:
@@ -234,31 +210,10 @@ def _is_textual(cell: str) -> bool:
     return not all(word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words)
 
 
-def _short_values(node: Node) -> Iterator[str]:
-    for value in node.properties.values():
-        for part in value if isinstance(value, list) else (value,):
-            if isinstance(part, str):
-                yield part
-
-
-def _title_of(node: Node) -> str:
-    return node.name or str(node.properties.get("title") or "")
-
-
-def _lead(text: str, max_words: int) -> str:
-    head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
-    start, end = next(iter_sentences(head), (0, 0))
-    words = _BRACKETS.sub(" ", head[start:end]).split()
-    return " ".join(words[:max_words]).rstrip(" .,;:")
-
-
-def _topic(title: str, lead: str) -> str:
-    if not title or not lead:
-        return lead or title
-    bare = normalize_name(_BRACKETS.sub(" ", title))
-    return lead if bare and bare in normalize_name(lead) else f"{title}: {lead}"
-
-
-def _made_title(text: str, lead: str) -> str:
-    words = clean_name(lead).split()
-    return " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
+def distinct(names: Iterable[str], most: int) -> tuple[str, ...]:
+    """Return names without those that only case, accents or punctuation tell from an earlier one, at most so many."""
+    first: dict[str, str] = {}
+    for name in names:
+        if key := normalize_name(name):
+            first.setdefault(key, name)
+    return tuple(first.values())[:most]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -104,14 +104,11 @@ def stem_of(file: str) -> str:
 
 def headings(text: str) -> list[Heading]:
     """Return the headings of Markdown or HTML, in order; those in fenced code are none, front matter's title is one."""
-    return list(_headings(text))
-
-
-def _headings(text: str) -> Iterator[Heading]:
     front = _FRONT_MATTER.match(text)
     begin = front.end() if front else 0
+    found: list[Heading] = []
     if front and (title := _YAML_TITLE.search(front["yaml"])) and (name := clean_name(title["title"])):
-        yield Heading(0, 0, name)
+        found.append(Heading(0, 0, name))
     fence, leads = "", True
     for match in _HEADING.finditer(text, begin):
         if match["fence"]:
@@ -121,8 +118,9 @@ def _headings(text: str) -> Iterator[Heading]:
             level = len(match["marks"]) if match["marks"] else _LEVELS[match["tag"].lower()]
             leads = leads and not clean_name(text[begin : match.start()])
             around = text[max(0, match.start() - 2) : match.start()] + text[match.end() : match.end() + 2]
-            yield Heading(match.start(), level, name, leads, not around.strip())
+            found.append(Heading(match.start(), level, name, leads, not around.strip()))
             leads = False
+    return found
 
 
 def title_among(pieces: Sequence[Sequence[Heading]]) -> str:

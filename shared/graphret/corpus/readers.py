@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import delimited, is_delimited, keyed, parse_delimited, pipe_tables
+from graphret.corpus.tables import delimited, is_delimited, keyed, pipe_tables
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 from graphret.validation import require_edge
@@ -146,10 +146,10 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> list[Item]:
     text, given, id_, where, is_file = document
     title, stem = given_name(given), stem_of(file_of(given))
     if is_delimited(given):
-        table = None if is_file else delimited(text)
-        if is_file or table:
-            header, rows = (table.header, [row.cells for row in table.rows]) if table else parse_delimited(text, where)
-            return [_make(Table, where, header=header, rows=rows, id=id_, title=title or stem, metadata=metadata)]
+        whole = delimited(text, file=where if is_file else "")
+        if whole is not None:
+            rows = [row.cells for row in whole.rows]
+            return [_make(Table, where, header=whole.header, rows=rows, id=id_, title=title or stem, metadata=metadata)]
     found = headings(text)
     title = title or title_among([found]) or stem
     tables = [table for table in pipe_tables(text) if table.header]

@@ -7,7 +7,6 @@ dependency must not move every chunk of a corpus.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 Span = tuple[int, int]
 """Start and end of a piece of text, end exclusive."""
@@ -51,18 +50,13 @@ def split_sentences(text: str) -> list[Span]:
     initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``). Everything that is
     not whitespace lies in exactly one sentence.
     """
-    return list(iter_sentences(text))
-
-
-def iter_sentences(text: str) -> Iterator[Span]:
-    """Yield what `split_sentences` returns."""
+    sentences: list[Span] = []
     start = 0
     for match in _END.finditer(text):
-        if match["stop"] and not _ends(text, match):
-            continue
-        yield from _stripped(text, start, match.end())
-        start = match.end()
-    yield from _stripped(text, start, len(text))
+        if not match["stop"] or _ends(text, match):
+            sentences += _stripped(text, start, match.end())
+            start = match.end()
+    return [*sentences, *_stripped(text, start, len(text))]
 
 
 def split_long(text: str, span: Span, max_chars: int) -> list[Span]:

@@ -45,49 +45,48 @@ def is_delimited(metadata: Mapping[str, Any]) -> bool:
     return _CSV.search(file_of(metadata)) is not None or metadata.get("file_type") in _CSV_TYPES
 
 
-def parse_delimited(text: str, where: str) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of a file of comma- or otherwise separated values.
+def delimited(text: str, header: Sequence[str] = (), *, file: str = "") -> TextTable | None:
+    """Return the table of delimited values that a text is, or a piece of one; `None` where it is none.
+
+    Rows that a reader joined by a comma and a space have lost the quotes of their cells and their header: a row of too
+    many cells is folded so that numbers stand in the columns of numbers.
+
+    Parameters
+    ----------
+    header
+        The names of the columns, where the text is a later piece; a first line that repeats them is no row.
+    file
+        What to call the text in an error, where it is that of a whole file.
 
     Raises
     ------
     InvalidInput
-        If there is no line, or one has another number of cells than the first; the message names `where` and the line.
+        If a file has no line, or one with another number of cells than the first; the message names the line.
     """
-    rows = _csv_rows(text, where)
-    if not rows:
-        raise InvalidInput(f"{where}: no header: the file is empty")
-    width = len(rows[0].cells)
-    for row in rows:
-        if len(row.cells) != width:
-            line = text.count("\n", 0, row.start) + 1
-            raise InvalidInput(f"{where}, line {line}: {len(row.cells)} cells, and the header has {width}")
-    cells = [row.cells for row in rows]
-    if _has_header(cells):
-        return [cell.strip() for cell in cells[0]], cells[1:]
-    return column_names(width), cells
-
-
-def delimited(text: str, header: Sequence[str] = ()) -> TextTable | None:
-    """Return the table of delimited values that a text is, or a piece of one; `None` where it is none.
-
-    `header` has the names of the columns, where the text is a later piece; a first line that repeats them is no row.
-    Rows that a reader joined by a comma and a space have lost the quotes of their cells and their header: a row of too
-    many cells is folded so that numbers stand in the columns of numbers.
-    """
-    rows = _csv_rows(text)
+    rows = _csv_rows(text, file)
     widths = Counter(len(row.cells) for row in rows)
     width = len(header) or max(widths, key=lambda n: (widths[n], n), default=0)
-    if width < 2 or not rows:
+    if file and not rows:
+        raise InvalidInput(f"{file}: no header: the file is empty")
+    if file and len(widths) > 1:
+        row = next(row for row in rows if len(row.cells) != len(rows[0].cells))
+        at = f"{file}, line {text.count(chr(10), 0, row.start) + 1}"
+        raise InvalidInput(f"{at}: {len(row.cells)} cells, and the header has {len(rows[0].cells)}")
+    if not rows or (width < 2 and not file):
         return None
     full = [row.cells for row in rows if len(row.cells) == width]
     first = [cell.strip() for cell in rows[0].cells]
-    joined = '"' not in text and not re.search(r",\S", text)
+    joined = not file and '"' not in text and not re.search(r",\S", text)
     if not header and len(first) == width and not joined and _has_header(full):
         header = first
     if first == list(header):
         rows, full = rows[1:], full[1:]
     numeric = [all(_is_number(cells[i]) or not cells[i].strip() for cells in full) for i in range(width)]
-    fitted = [row._replace(cells=_fitted(row.cells, numeric, row is rows[-1])) for row in rows if len(row.cells) > 1]
+    fitted = [
+        row._replace(cells=_fitted(row.cells, numeric, row is rows[-1]))
+        for row in rows
+        if len(row.cells) > 1 or width == 1
+    ]
     return TextTable(0, len(text), list(header) or column_names(width), fitted)
 
 
@@ -96,11 +95,11 @@ def column_names(width: int) -> list[str]:
     return [f"column {i + 1}" for i in range(width)]
 
 
-def _csv_rows(text: str, where: str = "") -> list[Row]:
-    """Return the rows of a text that are not blank; with a name for errors, quotes must be closed."""
+def _csv_rows(text: str, file: str) -> list[Row]:
+    """Return the rows of a text that are not blank; in a file, quotes must be closed."""
     lines = [*io.StringIO(text, newline="")]
     ends = [0, *accumulate(map(len, lines))]
-    reader = csv.reader(lines, delimiter=_sniff(lines), skipinitialspace=True, strict=bool(where))
+    reader = csv.reader(lines, delimiter=_sniff(lines), skipinitialspace=True, strict=bool(file))
     rows, line = [], 0
     try:
         for cells in reader:
@@ -109,7 +108,7 @@ def _csv_rows(text: str, where: str = "") -> list[Row]:
                 rows.append(Row(ends[line], ends[line] + len(piece), cells))
             line = reader.line_num
     except csv.Error as error:
-        raise InvalidInput(f"{where or 'delimited values'}, line {line + 1}: {error}") from error
+        raise InvalidInput(f"{file or 'delimited values'}, line {line + 1}: {error}") from error
     return rows
 
 
@@ -163,20 +162,14 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
 
     A key is what every text has in front of a colon; a line without one continues the cell above it.
     """
-    split = [[line.partition(":") for line in text.split("\n")] for text in texts]
-    common = set.intersection(*({key for key, colon, _ in lines if colon} for lines in split))
-    header = list(dict.fromkeys(key for key, _, _ in split[0] if key in common))
+    keys = [[line.partition(":")[0] for line in text.split("\n") if ":" in line] for text in texts]
+    common = set.intersection(*map(set, keys))
+    header = list(dict.fromkeys(key for key in keys[0] if key in common))
     rows = []
-    for lines in split:
-        cells, last = dict.fromkeys(header, ""), ""
-        left = set(header)
-        for key, colon, value in lines:
-            if colon and key in left:
-                left.remove(key)
-                cells[key], last = value.strip(), key
-            elif last:
-                cells[last] = f"{cells[last]}\n{key}{colon}{value}".strip()
-        rows.append(list(cells.values()))
+    for text in texts:
+        _, *parts = re.split(rf"^({'|'.join(map(re.escape, header))}):", text, flags=re.MULTILINE) if header else [text]
+        cells = dict(zip(parts[-2::-2], parts[::-2], strict=True))  # of a key that comes again, what it has first
+        rows.append([cells[key].strip() for key in header])
     return [key.strip() for key in header], rows
 
 
