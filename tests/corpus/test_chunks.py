@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.corpus import HeuristicMetadata, describe, from_chunks
+from graphret.corpus import HeuristicMetadata, Table, describe, from_chunks
 from graphret.corpus.chunks import placed, without_derived
 from graphret.corpus.readers import Loaded, to_items
 from graphret.types import Node
@@ -97,14 +96,9 @@ def cut(text: str, size: int, overlap: int, *, source: str = "hotel.md", places:
 
 
 def rows_of(nodes: list[Node]) -> list[list[str]]:
-    told = sorted(
-        (node for node in nodes if "table_rows" in node.properties), key=lambda n: n.properties.get("chunk_index", 0)
-    )
-    rows = [
-        (node.properties["table_row_start"] + i, row)
-        for node in told
-        for i, row in enumerate(node.properties["table_rows"])
-    ]
+    told = [node.properties for node in nodes if "table_rows" in node.properties]
+    told.sort(key=lambda properties: properties.get("chunk_index", 0))
+    rows = [(own["table_row_start"] + i, row) for own in told for i, row in enumerate(own["table_rows"])]
     assert [number for number, _ in rows] == list(range(len(rows)))  # each once, in order
     return [[cell.strip() for cell in row] for _, row in rows]
 
@@ -149,18 +143,15 @@ ROWS += [[f"Person {i}", str(1800 + i), f"Something {i}"] for i in range(20)]
 def test_a_file_of_commas_that_was_cut_as_text_is_a_table(size: int, overlap: int) -> None:
     told = from_chunks(cut(CSV, size, overlap, source="people.csv"))
     assert rows_of(told) == ROWS
-    assert {tuple(node.properties["table_header"]) for node in told if "table_rows" in node.properties} == {
-        ("Name", "Born", "Known, for")
-    }
-    assert {node.name for node in told} == {"people"}
-    assert {node.labels for node in told if "table_rows" in node.properties} == {("Table",)}
+    tables = [node for node in told if "table_rows" in node.properties]
+    assert all(node.properties["table_header"] == ["Name", "Born", "Known, for"] for node in tables)
+    assert {(node.name, node.labels) for node in tables} == {("people", ("Table",))}
 
 
 def test_lines_of_a_file_of_commas_without_places() -> None:
     pieces = ["\n".join(CSV.split("\n")[at : at + 5]) for at in range(0, 20, 5)]
     nodes = [Node(f"c{i}", ("Document",), "", piece, {"source": "people.csv"}) for i, piece in enumerate(pieces)]
-    told = from_chunks([placed(node, "people.csv", None) for node in nodes])
-    assert rows_of(told) == ROWS[:19]
+    assert rows_of(from_chunks([placed(node, "people.csv", None) for node in nodes])) == ROWS[:19]
 
 
 def test_rows_that_a_reader_joined_with_commas() -> None:
@@ -173,23 +164,16 @@ def test_rows_that_a_reader_joined_with_commas() -> None:
 def test_one_document_a_row() -> None:
     """LangChain's CSVLoader."""
     header = ["Name", "Born", "Known for"]
-    nodes = [
-        Node(
-            f"r{n}",
-            ("Document",),
-            "",
-            "\n".join(map(": ".join, zip(header, row, strict=True))),
-            {"source": "people.csv", "row": n},
-        )
-        for n, row in enumerate(ROWS)
-    ]
-    nodes[0] = replace(nodes[0], text=nodes[0].text + "\nand: more")  # a cell of two lines
-    told = from_chunks([placed(node, "people.csv", None) for node in reversed(nodes)])
-    assert [row[:2] for row in rows_of(told)] == [row[:2] for row in ROWS]
-    assert told[-1].properties["table_rows"][0][2] == "Notes, on the Engine\nand: more"
-    assert {tuple(node.properties["table_header"]) for node in told} == {tuple(header)}
+    texts = ["\n".join(map(": ".join, zip(header, row, strict=True))) for row in ROWS]
+    texts[0] += "\nand: more"  # a cell of two lines
+    nodes = [Node(f"r{n}", ("Document",), "", text, {"source": "p.csv", "row": n}) for n, text in enumerate(texts)]
+    told = from_chunks([placed(node, "p.csv", None) for node in reversed(nodes)])
+    rows = [["Ada Lovelace", "1815", "Notes, on the Engine\nand: more"], *ROWS[1:]]
+    assert rows_of(told) == rows
+    assert all(node.properties["table_header"] == header for node in told)
     (table,) = to_items(Loaded(node.text, node.properties) for node in nodes)
-    assert (table.title, table.header, len(table.rows)) == ("people", tuple(header), len(ROWS))
+    assert isinstance(table, Table)
+    assert (table.title, table.header, table.rows) == ("p", tuple(header), tuple(map(tuple, rows)))
 
 
 def test_text_around_a_table() -> None:

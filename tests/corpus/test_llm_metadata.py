@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphret.corpus import HeuristicMetadata, Metadata, MetadataExtractor
+from graphret.corpus import HeuristicMetadata, Metadata
 from graphret.corpus.llm_metadata import LLMMetadata
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm import OpenAIChat
@@ -113,9 +113,12 @@ def test_failures_fall_back_node_by_node(behaviour: Behaviour, reason: str, capl
 
 def test_raise_names_the_node() -> None:
     message = r"node 'n0': tiny: invalid_reply: no usable JSON after 2 replies"
-    with OpenAIServer(default="no JSON") as server, pytest.raises(ModelError, match=message):
-        extractor(server, on_failure="raise", concurrency=1).extract(documents(3))
-    assert len(server.requests) == 2
+    with OpenAIServer(default="no JSON") as server:
+        with pytest.raises(ModelError, match=message):
+            extractor(server, on_failure="raise", concurrency=1).extract(documents(3))
+        assert len(server.requests) == 2
+        with pytest.raises(InvalidInput, match="concurrency"):
+            extractor(server, concurrency=0)
 
 
 @pytest.mark.parametrize(("code", "asked"), [(500, 20), (401, 1)])
@@ -158,10 +161,3 @@ def test_the_cache_knows_content_and_model_and_no_failures(tmp_path: Path) -> No
             connection.execute("UPDATE answers SET answer = substr(answer, 1, 9)")
         extractor(server, cache=tmp_path).extract([DOCUMENT])  # what is damaged is asked again
         assert len(server.requests) == 4
-
-
-def test_it_is_an_extractor_whose_options_are_checked() -> None:
-    model = OpenAIChat("tiny", "http://localhost:1/v1")
-    with pytest.raises(InvalidInput, match="concurrency"):
-        LLMMetadata(model, concurrency=0)
-    assert isinstance(LLMMetadata(model), MetadataExtractor)

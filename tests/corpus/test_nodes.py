@@ -53,28 +53,16 @@ def test_the_chunks_of_a_document() -> None:
 
 
 def test_the_segments_of_a_table() -> None:
-    given = {"section": "Large ones", "introduction": "Where people\nlive."}
-    described = {"People": "inhabitants"}
     rows = [[f"C{i}", str(i)] for i in range(12)]
-    table = Table(
-        ["City", "People"], rows, "t", "Cities", **given, column_descriptions=described, metadata={"lang": "en"}
-    )
+    given = {"section": "Large ones", "introduction": "Where people\nlive.", "column_descriptions": {"People": "souls"}}
+    table = Table(["City", "People"], rows, "t", "Cities", metadata={"lang": "en"}, **given)
     first, second = to_nodes([table], metadata=None)
     assert (first.id, second.id, second.labels, second.name) == ("t#0", "t#1", ("Table",), "Cities")
-    lines = ["Cities", "Large ones", "Where people live.", "People: inhabitants", "City | People", "C6 | 6"]
+    lines = ["Cities", "Large ones", "Where people live.", "People: souls", "City | People", "C6 | 6"]
     assert second.text.split("\n")[:6] == lines
-    assert second.properties == {
-        "title": "Cities",
-        **given,
-        "column_descriptions": described,
-        "lang": "en",
-        "source_id": "t",
-        "chunk_index": 1,
-        "table_header": ["City", "People"],
-        "table_rows": rows[6:],
-        "table_row_start": 6,
-        "table_row_end": 12,
-    }
+    place = {"source_id": "t", "chunk_index": 1, "table_row_start": 6, "table_row_end": 12}
+    content = {"table_header": ["City", "People"], "table_rows": rows[6:]}
+    assert second.properties == {"title": "Cities", "lang": "en", **given, **place, **content}
 
 
 def test_segments_hold_five_to_ten_rows_each_row_once() -> None:
@@ -103,15 +91,9 @@ def test_what_the_user_gave_wins_and_metadata_can_be_found_anew() -> None:
     (bare,) = to_nodes([document], metadata=None)
     (first,) = describe([bare], Fixed(topic="found", entities=("Two",), summary="found", title="Title"))
     assert first.name == "Title"
-    assert first.properties == {
-        **bare.properties,
-        "summary": "found",
-        "title": "Title",
-        "extracted": ["summary", "title", "name"],
-        "topic": "mine",
-        "entities": ["One"],
-        "aliases": ["Other"],
-    }
+    own = {"topic": "mine", "entities": ["One"], "aliases": ["Other"]}
+    found = {"summary": "found", "title": "Title", "extracted": ["summary", "title", "name"]}
+    assert first.properties == {**bare.properties, **own, **found}
     (second,) = describe([first], Fixed(title="Two"))
     assert (second.name, "summary" in second.properties, second.properties["topic"]) == ("Two", False, "mine")
     assert without_extracted(second) == bare

@@ -122,3 +122,6 @@ def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
     assert graph.remove(["mole"]) == ["mole#0"]
     with pytest.raises(InvalidInput, match=r"llama_index's Document: llama_index_graphret.SageGraph .* graphret.read"):
         graphret.SageGraph.build(documents)
+    assert "Stadion Poljud" in {
+        node.name for node in graphret.SageGraph.build(graphret.read(documents), encoder=None).nodes
+    }

@@ -221,17 +221,14 @@ def _read_path(path: Path) -> Iterator[Loaded | Parsed]:
     present = [file for file in present if not any(part.startswith(".") for part in file.relative_to(path).parts)]
     known = [file for file in present if file.suffix.lower() in _TYPES]
     others = [file for file in present if file.suffix.lower() not in _TYPES]
-    types = ", ".join(sorted({file.suffix.lower() or "no type" for file in others}))
-    skipped = (
-        f"{len(others):,} files of other types are not read ({types}), such as {others[0].name}. LlamaIndex reads many"
-        ": graphret.read(SimpleDirectoryReader(folder).load_data())"
-        if others
-        else "it is empty"
-    )
-    if not known:
-        raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_TYPES)}; {skipped}")
     if others:
-        _log.warning("%s: %s", path, skipped)
+        types = ", ".join(sorted({file.suffix.lower() or "no type" for file in others}))
+        _log.warning(
+            f"{path}: {len(others):,} files of other types are not read ({types}), such as {others[0].name}. "
+            "LlamaIndex reads many: graphret.read(SimpleDirectoryReader(folder).load_data())"
+        )
+    if not known:
+        raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_TYPES)}")
     for file in known:
         yield from _read_file(file, file.relative_to(path).as_posix())
 
