@@ -1,17 +1,15 @@
-"""graphret in LangChain and LangGraph: retrievers, a compressor, and adapters both ways."""
+"""graphret in LangChain and LangGraph: retrievers, a compressor, graphs of nodes, and adapters both ways."""
 
 from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
 from graphret.errors import MissingDependency
 
 try:
-    import langchain_core  # noqa: F401
+    import langgraph.graph  # noqa: F401
 except ImportError as error:
     raise MissingDependency("langchain-core", "langchain", "langchain_graphret") from error
 
+from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph, create_ark_tool
 from langchain_graphret.chat import LangChainChat
 from langchain_graphret.core_chat import CoreChat, ScriptedExplorer
 from langchain_graphret.documents import KEY, evidence_of, from_document, to_document, to_hit
@@ -21,10 +19,7 @@ from langchain_graphret.filters import to_where
 from langchain_graphret.graph import SageGraph
 from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainSeeds
-
-if TYPE_CHECKING:
-    from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph, create_ark_tool
-    from langchain_graphret.spark import SparkRetriever, create_spark_graph
+from langchain_graphret.spark import SparkRetriever, create_spark_graph
 
 __all__ = [
     "KEY",
@@ -49,18 +44,3 @@ __all__ = [
     "to_hit",
     "to_where",
 ]
-
-# These import LangGraph, which takes a while.
-_ARK = ("ArkRetriever", "ark_tools", "create_ark_agent", "create_ark_graph", "create_ark_tool")
-_LATER = {**dict.fromkeys(_ARK, "ark"), "SparkRetriever": "spark", "create_spark_graph": "spark"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(f"langchain_graphret.{_LATER[name]}"), name)
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})

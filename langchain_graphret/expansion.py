@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from langchain_core.callbacks import (
@@ -109,30 +109,28 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, **options: Any
     ) -> list[Document]:
         """Do what `compress_documents` does without blocking the event loop."""
-        given = await asyncio.to_thread(self._given, documents, **options)
+        given = self._given(documents, **options)
         retrieval = await given.aretrieve(query, given.k, given.where)
         await areport(retrieval, AsyncCallbackManager.configure(callbacks))
         return given.joined(retrieval)
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """Expand ``input["documents"]`` for ``input["query"]``; takes `k` and `where` too."""
-
-        def work(value: dict[str, Any], run_manager: CallbackManagerForChainRun) -> list[Document]:
-            query, documents = _read(value)
-            return self.compress_documents(documents, query, run_manager.get_child(), **kwargs)
-
-        return self._call_with_config(work, input, config)
+        return self._call_with_config(self._expand, input, config, **kwargs)
 
     async def ainvoke(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Do what `invoke` does without blocking the event loop."""
+        return await self._acall_with_config(self._aexpand, input, config, **kwargs)
 
-        async def work(value: dict[str, Any], run_manager: AsyncCallbackManagerForChainRun) -> list[Document]:
-            query, documents = _read(value)
-            return await self.acompress_documents(documents, query, run_manager.get_child(), **kwargs)
+    def _expand(self, value: dict[str, Any], run_manager: CallbackManagerForChainRun, **options: Any) -> list[Document]:
+        return self.compress_documents(*_read(value), run_manager.get_child(), **options)
 
-        return await self._acall_with_config(work, input, config)
+    async def _aexpand(
+        self, value: dict[str, Any], run_manager: AsyncCallbackManagerForChainRun, **options: Any
+    ) -> list[Document]:
+        return await self.acompress_documents(*_read(value), run_manager.get_child(), **options)
 
     def after(self, retriever: Runnable[str, list[Document]]) -> Runnable[str, list[Document]]:
         """Return the runnable that asks `retriever` and expands what it finds."""
@@ -141,7 +139,7 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     def _given(
         self, documents: Sequence[Document], *, k: int | None = None, where: Any = None, **unknown: Any
     ) -> _Expansion:
-        return _Expansion(self, list(documents), *asked(self, k, where, unknown))
+        return _Expansion(self, documents, *asked(self, k, where, unknown))
 
 
 class _Expansion(Retriever):
@@ -149,7 +147,7 @@ class _Expansion(Retriever):
 
     name = "expansion"
 
-    def __init__(self, owner: SageExpansion, documents: list[Document], k: int, where: Where | None) -> None:
+    def __init__(self, owner: SageExpansion, documents: Sequence[Document], k: int, where: Where | None) -> None:
         self.owner = owner
         self.k = k
         self.where = where
@@ -162,23 +160,18 @@ class _Expansion(Retriever):
                 self.known.setdefault(node_id, document)
             elif where is None or where.matches(from_document(document, strict=False)):
                 self.unknown.append((place, document))
-        nodes = [table[int(position)] for position in table.positions(self.known).tolist()]
+        nodes = [table[position] for position in table.positions(self.known).tolist()]
         hits = [Hit(node, 1 - i / len(nodes), (Evidence("seed", rank=i + 1),)) for i, node in enumerate(nodes)]
         self.seeds = _Seeds(hits)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        trace, result = Trace(), None
-        if self.seeds.hits:
-            graph, ranking, on_failure = self.owner.graph, self.owner.ranking, self.owner.on_failure
-            expanded = graph.retriever(ranking, seeds=self.seeds, on_failure=on_failure)
-            result = answered((yield Ask(expanded, query, k, where)), self, on_failure, trace)
-        elif self.unknown:
-            error = LookupError("the graph knows none of the documents; was it built of them, with the same ids?")
-            answered(error, self, self.owner.on_failure, trace)
-        if result is None:
-            result = self.seeds._retrieve(query, k, where)
-            result.trace.stages[:0] = trace.stages
-        return result
+        found: Any = LookupError("the graph knows none of the documents; was it built of them, with the same ids?")
+        trace, on_failure = Trace(), self.owner.on_failure
+        if self.known:
+            expanded = self.owner.graph.retriever(self.owner.ranking, seeds=self.seeds, on_failure=on_failure)
+            found = yield Ask(expanded, query, k, where)
+        result = answered(found, self, on_failure, trace) if self.known or self.unknown else None
+        return replace(self.seeds._retrieve(query, k, where), trace=trace) if result is None else result
 
     def joined(self, retrieval: Retrieval) -> list[Document]:
         """Return the hits as documents, the given ones as they were given, and the unknown ones in their places."""
@@ -210,7 +203,7 @@ def _with_hit(document: Document, hit: Hit) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, KEY: block_of(hit)}})
 
 
-def _read(value: Any) -> tuple[str, Sequence[Document]]:
+def _read(value: Any) -> tuple[Sequence[Document], str]:
     if not isinstance(value, Mapping) or not {"query", "documents"} <= value.keys():
         raise InvalidInput("SageExpansion: an object with 'query' and 'documents' is expected")
-    return value["query"], value["documents"]
+    return value["documents"], value["query"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
@@ -19,7 +19,7 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import patch_config, set_config_context
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Retriever
@@ -86,6 +86,35 @@ class CoreRetriever(BaseRetriever):
             retrieval = await asyncio.create_task(self.core.aretrieve(query, n, condition), context=context)
         await areport(retrieval, callbacks)
         return [to_document(hit) for hit in retrieval]
+
+
+class ModelRetriever(CoreRetriever):
+    """What a retriever of the core finds that a model drives; it is made once."""
+
+    model: Any = Field(repr=False)
+    store: Any = Field(repr=False)
+    index: Any = Field(repr=False)
+    hints: str = Field(default="", repr=False)
+    fallback: Any = None
+    on_failure: Literal["fallback", "raise"] = "fallback"
+
+    _core: Retriever = PrivateAttr()
+
+    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
+        super().__init__(**options | {"model": model, "store": store, "index": index})
+
+    @model_validator(mode="after")
+    def _build(self) -> Self:
+        self._core = self._made()
+        return self
+
+    def _made(self) -> Retriever:
+        raise NotImplementedError
+
+    @property
+    def core(self) -> Any:
+        """The core's retriever."""
+        return self._core
 
 
 class SageRetriever(CoreRetriever):

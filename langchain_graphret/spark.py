@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Required, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
-from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import TypedDict
 
-from graphret.errors import InvalidInput
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.retriever import Call, Retriever
@@ -19,20 +17,10 @@ from graphret.search.index import TextIndex, require_k
 from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan, SparkSettings
 from graphret.stores.base import CypherStore
 from graphret.types import Trace
-from graphret.where import Where
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
-from langchain_graphret.filters import to_where
-from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.state import Json, NodeSteps, node, retrieved
-
-
-class SparkInput(TypedDict, total=False):
-    """What is asked: a question, and for how many hits of which kind where that differs from the graph's own."""
-
-    question: Required[str]
-    k: int | None
-    where: Json | None
+from langchain_graphret.retriever import ModelRetriever
+from langchain_graphret.state import Json, NodeSteps, QuestionInput, asked_of, node, retrieved
 
 
 class SparkOutput(TypedDict, total=False):
@@ -66,7 +54,7 @@ class SparkState(TypedDict, total=False):
 
 
 #: A compiled graph that answers by plans.
-SparkGraph: TypeAlias = CompiledStateGraph[SparkState, None, SparkInput, SparkOutput]
+SparkGraph: TypeAlias = CompiledStateGraph[SparkState, None, QuestionInput, SparkOutput]
 
 
 def create_spark_graph(
@@ -121,7 +109,7 @@ def create_spark_graph(
     """
     spark = core_spark(model, store, index, settings, hints=hints, fallback=fallback, on_failure=on_failure)
     nodes = _Nodes(spark, require_k(k), expand, ranking, approve)
-    builder = StateGraph(SparkState, input_schema=SparkInput, output_schema=SparkOutput)
+    builder = StateGraph(SparkState, input_schema=QuestionInput, output_schema=SparkOutput)
     builder.add_node("plan", node(nodes.plan))
     builder.add_node("check", nodes.check)
     builder.add_node("run", nodes.run)
@@ -149,13 +137,10 @@ class _Nodes:
 
     def plan(self, state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
-        question, before, trace, calls = state.get("question"), None, Trace(), 1
+        (question, _, _), before, trace, calls = asked_of(state, self.k), None, Trace(), 1
         if state.get("again"):
             before = Planned(None, state["problem"], state["reply"])
             trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
-        if not isinstance(question, str) or not question.strip():
-            raise InvalidInput(f"question: words are expected, not {question!r}")
-        self._wanted(state)
         with trace.stage("plan", model=self.spark.model.name) as stage:
             planned = yield Call(lambda: self.spark.plan(question, before), lambda: self.spark.aplan(question, before))
             stage.details.update(planned.told)
@@ -215,12 +200,8 @@ class _Nodes:
         asked: Retriever = Answered(self.spark, found, Trace.from_dict(state["trace"]))
         if found.nodes:
             asked = expanded(asked, self.spark, self.policy, self.ranking)
-        answer = (yield from retrieved(asked, state["question"], *self._wanted(state))).to_dict()
+        answer = (yield from retrieved(asked, *asked_of(state, self.k))).to_dict()
         return {"hits": plain(answer["hits"]), "trace": plain(answer["trace"])}
-
-    def _wanted(self, state: SparkState) -> tuple[int, Where | None]:
-        k = state.get("k")
-        return self.k if k is None else require_k(k), to_where(state.get("where"))
 
 
 def expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None) -> Retriever:
@@ -233,7 +214,7 @@ def core_spark(model: Any, store: Any, index: Any, settings: SparkSettings | Non
     return Spark(as_core_model(model), store, index, settings=settings or SparkSettings(), **options)
 
 
-class SparkRetriever(CoreRetriever):
+class SparkRetriever(ModelRetriever):
     """Retrieve what a plan finds that a model writes with one call (SPARK), and what the graph connects it to.
 
     Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
@@ -254,29 +235,11 @@ class SparkRetriever(CoreRetriever):
     >>> retriever.invoke("Which papers of 2019 cite Ada Ames?")  # doctest: +SKIP
     """
 
-    model: Any = Field(repr=False)
-    store: Any = Field(repr=False)
-    index: Any = Field(repr=False)
     settings: SparkSettings | None = None
-    hints: str = Field(default="", repr=False)
     expand: Policy | None = None
     ranking: Any = None
-    fallback: Any = None
-    on_failure: Literal["fallback", "raise"] = "fallback"
 
-    _core: Retriever = PrivateAttr()
-
-    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
-        super().__init__(**options | {"model": model, "store": store, "index": index})
-
-    @model_validator(mode="after")
-    def _build(self) -> SparkRetriever:
+    def _made(self) -> Retriever:
         options = {"hints": self.hints, "fallback": self.fallback, "on_failure": self.on_failure}
         spark = core_spark(self.model, self.store, self.index, self.settings, **options)
-        self._core = expanded(spark, spark, self.expand, self.ranking)
-        return self
-
-    @property
-    def core(self) -> Retriever:
-        """The core's `Spark`, or the `Expand` over it."""
-        return self._core
+        return expanded(spark, spark, self.expand, self.ranking)

@@ -3,19 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, TypeAlias
+from typing import Any, Required, TypeAlias
 
 from langchain_core.runnables import RunnableLambda
+from typing_extensions import TypedDict
 
+from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, adrive, drive
+from graphret.search.index import require_k
 from graphret.types import Retrieval
 from graphret.where import Where
+from langchain_graphret.filters import to_where
 
 #: An object of JSON types.
 Json: TypeAlias = dict[str, Any]
 
 #: What a node does: it yields calls of what is outside, is sent what came of them, and returns the node's update.
 NodeSteps: TypeAlias = Generator[Call[Any], Any, Any]
+
+
+class QuestionInput(TypedDict, total=False):
+    """What is asked: a question, and for how many hits of which kind where that differs from the graph's own."""
+
+    question: Required[str]
+    k: int | None
+    where: Json | None
+
+
+def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
+    """Return the question of a state, for how many hits, `k` where it does not say, and of which kind.
+
+    Raises
+    ------
+    InvalidInput
+        When the question is empty, or one of the others is malformed.
+    """
+    question = state.get("question")
+    if not isinstance(question, str) or not question.strip():
+        raise InvalidInput(f"question: words are expected, not {question!r}")
+    return question, require_k(k if state.get("k") is None else state["k"]), to_where(state.get("where"))
 
 
 def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:

@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from graphret.errors import MissingDependency
-
-try:
-    import langgraph.graph  # noqa: F401
-except ImportError as error:
-    raise MissingDependency("langgraph", "langchain", "langchain_graphret.ark") from error
-
 from langchain_graphret.ark.agent import AgentState, create_ark_agent
 from langchain_graphret.ark.graph import ArkState, by_agent, create_ark_graph
 from langchain_graphret.ark.retriever import ArkRetriever

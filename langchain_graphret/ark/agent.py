@@ -20,7 +20,6 @@ from typing_extensions import TypedDict, Unpack
 from graphret.ark import Ark, ArkSession, Board
 from graphret.ark.agent import answer, ask
 from graphret.ark.prompt import EXPLORE, SEARCH
-from graphret.ark.retriever import nothing_selected
 from graphret.ark.run import now
 from graphret.ark.tools import as_store_error
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
@@ -85,15 +84,14 @@ def create_ark_agent(
     The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote; here `n_agents` is
     1 by default. To fan out yourself, say how many there are and send each its number: ``Send("agent", {"question":
     question, "agent": 1})``. Your state needs a channel that merges what they come to: ``agents: Annotated[list,
-    by_agent]``. With ``on_failure="raise"`` an agent that is the only one raises `RetrievalFailed` where it ends with
-    nothing selected; one of several does not: others may have, and ``selection`` tells.
+    by_agent]``.
 
     Examples
     --------
     >>> builder.add_node("explore", create_ark_agent(model, store, index))  # doctest: +SKIP
     """
     given: AgentOptions = {"n_agents": 1, **options}
-    return Agent(core_ark(model, store, index, **given), approve, joined=False).compile(checkpointer)
+    return Agent(core_ark(model, store, index, **given), approve).compile(checkpointer)
 
 
 class Agent:
@@ -108,13 +106,10 @@ class Agent:
         Models, prompt and settings.
     approve
         See `create_ark_graph`.
-    joined
-        Whether a vote follows, which says whether anything was selected.
     """
 
-    def __init__(self, ark: Ark, approve: Approve, *, joined: bool) -> None:
+    def __init__(self, ark: Ark, approve: Approve) -> None:
         self.ark = ark
-        self.joined = joined
         names = {True: (SEARCH, EXPLORE), False: ()}[approve] if isinstance(approve, bool) else approve
         if isinstance(names, str) or not set(names) <= {SEARCH, EXPLORE}:
             raise InvalidInput(f"approve: true, or a list of {SEARCH} and {EXPLORE} is expected, not {approve!r}")
@@ -194,12 +189,8 @@ class Agent:
 
     def _next(self, update: Json, session: ArkSession, after: str, problem: GraphretError | None) -> Command[str]:
         """Save the agent and go to the node after this, or to the end where it has stopped."""
-        if self.ark.on_failure == "raise":
-            if (problem := problem or session.problem) is not None:
-                raise RetrievalFailed(f"ark failed: {problem}") from problem
-            alone = not self.joined and self.ark.settings.n_agents == 1
-            if alone and session.stop is not None and not session.selection:
-                raise nothing_selected([session])
+        if self.ark.on_failure == "raise" and (problem := problem or session.problem) is not None:
+            raise RetrievalFailed(f"ark failed: {problem}") from problem
         update = update | {"agents": [session.to_dict()]}
         if session.stop is None:
             return Command(update=update, goto=after)

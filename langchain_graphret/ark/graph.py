@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Required, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -13,14 +13,12 @@ from typing_extensions import TypedDict, Unpack
 
 from graphret.ark import Ark, ArkSession, Run
 from graphret.ark.retriever import Explored
-from graphret.errors import InvalidInput
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.agent import Agent, Approve, new_run
 from langchain_graphret.ark.retriever import ArkOptions, Models, core_ark
 from langchain_graphret.documents import plain
-from langchain_graphret.filters import to_where
-from langchain_graphret.state import Json, NodeSteps, node, retrieved
+from langchain_graphret.state import Json, NodeSteps, QuestionInput, asked_of, node, retrieved
 
 
 def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
@@ -29,14 +27,6 @@ def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
         return []
     known = {agent["agent"]: agent for agent in [*(old or ()), *new]}
     return [known[number] for number in sorted(known)]
-
-
-class ArkInput(TypedDict, total=False):
-    """What a run is asked: a question, and for how many hits of which kind where that differs from the graph's own."""
-
-    question: Required[str]
-    k: int | None
-    where: Json | None
 
 
 class ArkOutput(TypedDict, total=False):
@@ -67,7 +57,7 @@ class ArkState(TypedDict, total=False):
 
 
 #: A compiled graph of agents.
-ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, ArkInput, ArkOutput]
+ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, QuestionInput, ArkOutput]
 
 
 def create_ark_graph(
@@ -137,9 +127,9 @@ def create_ark_graph(
     >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred in?"})["hits"]  # doctest: +SKIP
     """
     ark = core_ark(model, store, index, **options)
-    agent = Agent(ark, approve, joined=True)
+    agent = Agent(ark, approve)
     nodes = _Nodes(ark, require_k(k))
-    builder = StateGraph(ArkState, input_schema=ArkInput, output_schema=ArkOutput)
+    builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
     builder.add_node("begin", nodes.begin)
     builder.add_node("agent", agent.compile())
     builder.add_node("vote", node(nodes.vote))
@@ -160,11 +150,8 @@ class _Nodes:
 
     def begin(self, state: ArkState) -> Json:
         """Check what is asked; what an earlier question of the thread left is none of this one's."""
-        question, k, where = state.get("question"), state.get("k"), state.get("where")
-        if not isinstance(question, str) or not question.strip():
-            raise InvalidInput(f"question: words are expected, not {question!r}")
-        to_where(where)
-        return {"agents": [], "ark_run": new_run() | {"k": self.k if k is None else require_k(k), "where": where}}
+        _, k, _ = asked_of(state, self.k)
+        return {"agents": [], "ark_run": new_run() | {"k": k, "where": state.get("where")}}
 
     def fan_out(self, state: ArkState) -> list[Send]:
         """Send the question to every agent."""
@@ -177,6 +164,6 @@ class _Nodes:
         asked, seconds = state["ark_run"], max(session.seconds for session in sessions)
         run = Run(state["question"], sessions, seconds, self.ark.settings.vote, asked["created"])
         self.ark.tell(run)
-        ranked = retrieved(Explored(self.ark, run), run.question, asked["k"], to_where(asked["where"]))
+        ranked = retrieved(Explored(self.ark, run), *asked_of({**state, **asked}, self.k))
         answer, votes = (yield from ranked).to_dict(), [vote.to_dict() for vote in run.votes]
         return {"votes": votes, "hits": plain(answer["hits"]), "trace": plain(answer["trace"])}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
 from graphret.ark import Ark, ArkSettings
@@ -19,7 +19,7 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.chat import as_core_model
-from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.retriever import ModelRetriever
 
 #: A chat model of LangChain, or what stands for one with fallbacks or a configuration, or one of graphret.
 Model: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
@@ -57,7 +57,7 @@ def core_ark(model: Models, store: GraphStore, index: TextIndex, **options: Unpa
     return Ark(models, store, index, settings=settings, **given)
 
 
-class ArkRetriever(CoreRetriever):
+class ArkRetriever(ModelRetriever):
     """Let agents explore a graph for a question and retrieve what they vote for (ARK, section 3).
 
     Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
@@ -72,37 +72,23 @@ class ArkRetriever(CoreRetriever):
     where
         A filter dictionary (see `to_where`) or a `Where`.
 
+    Notes
+    -----
+    `core` is the core's `Ark`, which also tells of whole runs: `explore`.
+
     Examples
     --------
     >>> retriever = ArkRetriever(model, store, index, k=5)  # doctest: +SKIP
     >>> retriever.invoke("Who directed the films that Tom Hanks starred in?")  # doctest: +SKIP
     """
 
-    model: Any = Field(repr=False)
-    store: Any = Field(repr=False)
-    index: Any = Field(repr=False)
     n_agents: int | None = None
-    hints: str = Field(default="", repr=False)
     settings: ArkSettings | None = None
     temperature: Any = None
     text: Any = None
-    fallback: Any = None
     fill: bool = True
-    on_failure: Literal["fallback", "raise"] = "fallback"
     on_run: Any = Field(default=None, repr=False)
 
-    _core: Ark = PrivateAttr()
-
-    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
-        super().__init__(**options | {"model": model, "store": store, "index": index})
-
-    @model_validator(mode="after")
-    def _build(self) -> ArkRetriever:
+    def _made(self) -> Ark:
         options: Any = {name: getattr(self, name) for name in ArkOptions.__annotations__}
-        self._core = core_ark(self.model, self.store, self.index, **options)
-        return self
-
-    @property
-    def core(self) -> Ark:
-        """The core's `Ark`, which also tells of whole runs: `explore`."""
-        return self._core
+        return core_ark(self.model, self.store, self.index, **options)

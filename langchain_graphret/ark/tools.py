@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.tools import BaseTool, StructuredTool, ToolException
-from pydantic import BaseModel, Field
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import BaseModel, Field, model_validator
 
 from graphret.ark import ArkSettings, Observation, Toolbox
 from graphret.ark.observation import Entry, fitting
-from graphret.errors import InvalidInput
 from graphret.llm.chat import Tool
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence
+from langchain_graphret.state import asked_of
 
 _DESCRIPTION = (
     "Find what answers a question in a knowledge graph: agents search it and follow its relations from node to node. "
@@ -83,13 +83,17 @@ class Question(BaseModel):
         None, description='Conditions on the properties of nodes returned, such as {"year": {"$gte": 1990}}.'
     )
 
+    @model_validator(mode="after")
+    def _check(self) -> Question:
+        asked_of(self.model_dump(), 1)
+        return self
+
 
 def create_ark_tool(
     graph: Runnable[Any, Any],
     *,
     name: str = "explore_graph",
     description: str = _DESCRIPTION,
-    max_tokens: int = ArkSettings().observation_tokens,
 ) -> BaseTool:
     """Return a graph of `create_ark_graph` as a tool, whose model reads the hits and why they are hits.
 
@@ -100,8 +104,6 @@ def create_ark_tool(
     ----------
     name, description
         What the model knows it by. Say what the graph holds.
-    max_tokens
-        Most tokens of the answer.
 
     Examples
     --------
@@ -115,21 +117,15 @@ def create_ark_tool(
             [_entry(hit) for hit in hits],
             asked["question"],
             snippet_chars=_TEXT_CHARS,
-            max_tokens=max_tokens,
+            max_tokens=ArkSettings().observation_tokens,
         )
         return text, {"hits": hits, "trace": found["trace"]}
 
     def run(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
-        try:
-            return answered(asked, graph.invoke(asked, config))
-        except InvalidInput as error:
-            raise ToolException(str(error)) from error
+        return answered(asked, graph.invoke(asked, config))
 
     async def arun(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
-        try:
-            return answered(asked, await graph.ainvoke(asked, config))
-        except InvalidInput as error:
-            raise ToolException(str(error)) from error
+        return answered(asked, await graph.ainvoke(asked, config))
 
     return StructuredTool.from_function(
         run,
@@ -138,7 +134,7 @@ def create_ark_tool(
         description=description,
         args_schema=Question,
         response_format="content_and_artifact",
-        handle_tool_error=True,
+        handle_validation_error=str,
     )
 
 

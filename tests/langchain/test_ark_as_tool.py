@@ -10,7 +10,6 @@ from ark_support import Follows, call, turns
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
@@ -36,10 +35,6 @@ class _Given:
 
 class TestUnit(_Given, ToolsUnitTests):
     """LangChain's own suite."""
-
-
-class TestIntegration(_Given, ToolsIntegrationTests):
-    """The other one."""
 
 
 def asked(tool: BaseTool, **arguments: Any) -> ToolMessage:
@@ -68,7 +63,6 @@ async def test_a_model_gives_it_a_question_and_reads_the_hits() -> None:
     assert [hit["id"] for hit in answer.artifact["hits"]] == ["f4", "f1"]
     assert Trace.from_dict(answer.artifact["trace"]).stages
     assert await tool.ainvoke({"question": QUESTION, "k": 2}) == answer.content
-    assert lines(asked(tool, question=QUESTION, where={"label": "nothing"})) == [{"shown": 0, "of": 0}]
 
 
 def test_only_the_question_is_required_and_all_is_described() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, TypedDict
 
 import pytest
-from ark_support import Follows, call, selecting, turns
+from ark_support import Follows, call, selecting
 from chat_clients import langchain_openai
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
@@ -33,7 +33,7 @@ from langgraph_parts import (
 )
 
 from graphret.ark import Ark, ArkSettings, Run
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import InvalidInput
 from graphret.llm.chat import Message
 from graphret.testing.openai_server import OpenAIServer, status, tool_calls
 from graphret.types import Trace
@@ -264,11 +264,3 @@ async def test_several_agents_in_ones_own_graph() -> None:
         assert [one["selection"] for one in answer["agents"]] == [list(nodes) for nodes in SELECTIONS]
     with pytest.raises(InvalidInput, match="agent: a number from 0 to 2"):
         agent.invoke({"question": QUESTION, "agent": 3})
-
-
-def test_an_agent_that_is_alone_must_select_something_where_it_raises() -> None:
-    agent = create_ark_agent(Follows(turns()), STORE, INDEX, on_failure="raise")
-    with pytest.raises(RetrievalFailed, match="no agent selected a node"):
-        agent.invoke({"question": QUESTION})
-    several = create_ark_agent(Follows(turns()), STORE, INDEX, n_agents=2, on_failure="raise")
-    assert several.invoke({"question": QUESTION, "agent": 1})["selection"] == []

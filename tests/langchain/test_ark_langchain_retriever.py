@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from ark_support import selecting
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langgraph_parts import FULL, INDEX, QUESTION, STORE, Gate, Meeting, models
@@ -54,18 +53,9 @@ async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
 
 def test_agents_steps_models_and_runs_can_be_set() -> None:
     runs: list[Run] = []
-    one = retriever(
-        models()[0],
-        n_agents=2,
-        settings=ArkSettings(max_steps=2),
-        temperature=[0.1, 0.2],
-        on_run=runs.append,
-        fill=False,
-        k=3,
-    )
+    one = retriever(models()[0], n_agents=2, settings=ArkSettings(max_steps=2), on_run=runs.append, fill=False)
     assert one.invoke(QUESTION) != []  # nobody selected anything, so that the fallback answers
     assert [session.stop for session in runs[0].sessions] == ["steps", "steps"]
-    assert one.core.temperatures == [0.1, 0.2]
 
 
 @pytest.mark.parametrize(
@@ -75,39 +65,6 @@ def test_agents_steps_models_and_runs_can_be_set() -> None:
 def test_malformed_constructions_are_refused(wrong: Any, named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         retriever(**wrong)
-
-
-class Heard(BaseCallbackHandler):
-    def __init__(self) -> None:
-        self.runs: dict[Any, Any] = {}
-        self.traces: list[Any] = []
-        self.models: list[Any] = []
-        self.retriever: Any = None
-
-    def on_retriever_start(self, *_: Any, run_id: Any, **__: Any) -> None:
-        self.retriever = run_id
-
-    def on_chat_model_start(self, *_: Any, parent_run_id: Any, **__: Any) -> None:
-        self.models.append(parent_run_id)
-
-    def on_custom_event(self, name: str, data: Any, **_: Any) -> None:
-        self.traces.append((name, data))
-
-
-@pytest.mark.parametrize("form", ["blocking", "awaited"])
-async def test_callbacks_hear_of_the_agents_models_and_of_the_trace(form: str) -> None:
-    heard = Heard()
-    one = ArkRetriever(model=ScriptedExplorer(), store=STORE, index=INDEX, n_agents=1, k=2)
-    config: Any = {"callbacks": [heard]}
-    if form == "blocking":
-        await asyncio.to_thread(one.invoke, QUESTION, config)
-    else:
-        await one.ainvoke(QUESTION, config)
-    assert heard.models
-    assert set(heard.models) == {heard.retriever}
-    ((name, trace),) = heard.traces
-    assert name == "graphret_trace"
-    assert "vote" in [stage["name"] for stage in trace["stages"]]
 
 
 async def test_cancelling_stops_every_agent() -> None:

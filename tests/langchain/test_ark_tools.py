@@ -7,38 +7,17 @@ from typing import Any
 
 import pytest
 from ark_support import films, index_of
-from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from langgraph.graph import START, MessagesState, StateGraph
-from langgraph.prebuilt import ToolNode, tools_condition
 
 from graphret.ark import ArkSettings, make_tools
-from langchain_graphret import ScriptedExplorer, ark_tools
+from langchain_graphret import ark_tools
 
 STORE = films()
 INDEX = index_of(STORE)
 SEARCH, EXPLORE = ark_tools(STORE, INDEX)
-
-
-class _Search:
-    @property
-    def tool_constructor(self) -> BaseTool:
-        return SEARCH
-
-    @property
-    def tool_invoke_params_example(self) -> dict[str, Any]:
-        return {"query": "Bob Bell", "k": 2}
-
-
-class TestSearchUnit(_Search, ToolsUnitTests):
-    """LangChain's own suite."""
-
-
-class TestSearch(_Search, ToolsIntegrationTests):
-    """The other one."""
 
 
 class _Explore:
@@ -100,23 +79,3 @@ def test_a_view_shows_nothing_else() -> None:
     search, explore = ark_tools(STORE.view(where), INDEX.view(where))
     assert "f4" not in search.invoke({"query": "Red Light Dark film"})
     assert "error" in explore.invoke({"node": "f4"})
-
-
-async def test_they_stand_in_a_tool_node_of_an_agent() -> None:
-    """The loop of LangGraph's own guide, driven without a model."""
-    tools = ark_tools(STORE, INDEX)
-    model = ScriptedExplorer().bind_tools(tools)
-    builder = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
-    builder.add_node("tools", ToolNode(tools))
-    builder.add_edge(START, "model")
-    builder.add_conditional_edges("model", tools_condition)
-    builder.add_edge("tools", "model")
-    compiled = builder.compile()
-    asked: Any = {"messages": [HumanMessage("which films were directed by [Bob Bell]")]}
-    for state in (compiled.invoke(asked), await compiled.ainvoke(asked)):
-        *_, last = state["messages"]
-        assert isinstance(last, AIMessage)
-        assert not last.tool_calls
-        shown = [node for message in state["messages"] if message.type == "tool" for node in message.artifact["nodes"]]
-        assert {"p1", "f1", "f4"} <= set(shown)

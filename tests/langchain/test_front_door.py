@@ -35,8 +35,8 @@ def documents(tmp_path: Path) -> list[Document]:
     return [*rows, *DirectoryLoader(str(tmp_path), glob="*.md", loader_cls=TextLoader).load()]
 
 
-def characters(documents: list[Document], *, places: bool = False, shuffled: bool = False) -> list[Document]:
-    made = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40, add_start_index=places).split_documents(
+def characters(documents: list[Document], *, shuffled: bool = False) -> list[Document]:
+    made = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40, add_start_index=shuffled).split_documents(
         documents
     )
     if shuffled:
@@ -57,12 +57,11 @@ def headers(documents: list[Document]) -> list[Document]:
     "made",
     [
         characters,
-        lambda documents: characters(documents, places=True, shuffled=True),
         lambda documents: characters(documents, shuffled=True),
         headers,
         list,
     ],
-    ids=["characters", "places", "shuffled", "headers", "whole"],
+    ids=["characters", "shuffled", "headers", "whole"],
 )
 def test_documents_get_the_links_of_the_files(
     documents: list[Document], tmp_path: Path, made: Callable[[list[Document]], list[Document]]
@@ -114,17 +113,6 @@ def test_a_graph_follows_a_store(
     done = graph.refresh_from_store(store)
     assert (done.added, done.changed, sorted(done.deleted)) == (("new",), (), gone)
     assert "new" in [document.id for document in SageRetriever(graph, k=2).invoke(QUESTION)]
-
-
-def test_a_store_that_lists_nothing_is_named() -> None:
-    graph = SageGraph.from_documents([Document("x", id="old")], None)
-
-    class Silent(VectorStore):
-        similarity_search = from_texts = None  # type: ignore[assignment]
-
-    Silent.__abstractmethods__ = frozenset()
-    with pytest.raises(InvalidInput, match="Silent does not list its documents"):
-        graph.refresh_from_store(Silent())
 
 
 def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.outputs import ChatResult
 from langgraph_parts import INDEX, STORE
+from test_langchain_chat import Scripted
 
 from graphret.llm import Message
 from langchain_graphret import create_ark_graph
@@ -20,51 +18,32 @@ CALLS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]})
 ASK: Any = {"question": "films by Bob Bell"}
 
 
-class Thinker(BaseChatModel):
-    """As Anthropic's and Google's models: refuses a conversation in which a turn of its own lost its signature.
+def signed(turn: int, signs_in: str) -> AIMessage:
+    name, arguments = CALLS[turn]
+    call: Any = {"name": name, "args": arguments, "id": f"c{turn}", "type": "tool_call"}
+    if signs_in == "additional":
+        return AIMessage("", tool_calls=[call], additional_kwargs={"signature": f"s{turn}"})
+    thought = {"type": "thinking", "thinking": "hm", "signature": f"s{turn}"}
+    return AIMessage(
+        [thought, {"type": "tool_use", "id": f"c{turn}", "name": name, "input": arguments}], tool_calls=[call]
+    )
 
-    The signature is in a block of the content, or in the additional arguments.
-    """
 
-    model_name: str = "thinker"
-    signs_in: str = "content"
-    asked: int = 0
+class Thinker(Scripted):
+    """As Anthropic's and Google's models: refuses a conversation in which a turn of its own lost its signature."""
 
-    @property
-    def _llm_type(self) -> str:
-        return "thinker"
-
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
-        return self.bind(tools=tools, **kwargs)
-
-    def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
-        self.asked += 1
-        turns = [message for message in messages if isinstance(message, AIMessage)]
-        for turn, message in enumerate(turns):
-            if self.signature(message) != f"s{turn}":
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        for turn, message in enumerate(one for one in messages if isinstance(one, AIMessage)):
+            held = {**message.additional_kwargs, **(message.content[0] if message.content else {})}  # type: ignore[dict-item]
+            if held.get("signature") != f"s{turn}":
                 raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
-        return ChatResult(generations=[ChatGeneration(message=self.reply(len(turns)))])
-
-    def signature(self, message: AIMessage) -> Any:
-        if self.signs_in == "additional":
-            return message.additional_kwargs.get("signature")
-        return message.content[0]["signature"] if isinstance(message.content, list) else None  # type: ignore[index]
-
-    def reply(self, turn: int) -> AIMessage:
-        name, arguments = CALLS[turn]
-        call: Any = {"name": name, "args": arguments, "id": f"c{turn}", "type": "tool_call"}
-        if self.signs_in == "additional":
-            return AIMessage("", tool_calls=[call], additional_kwargs={"signature": f"s{turn}"})
-        blocks: list[Any] = [
-            {"type": "thinking", "thinking": "hm", "signature": f"s{turn}"},
-            {"type": "tool_use", "id": f"c{turn}", "name": name, "input": arguments},
-        ]
-        return AIMessage(blocks, tool_calls=[call])
+        return super()._generate(messages, *args, **kwargs)
 
 
 @pytest.mark.parametrize("signs_in", ["content", "additional"])
 async def test_agents_of_thinking_models_come_to_their_ends(signs_in: str) -> None:
-    graph = create_ark_graph(Thinker(signs_in=signs_in), STORE, INDEX, n_agents=1)
+    model = Thinker(*[signed(turn, signs_in) for turn in (0, 1, 2, 0, 1, 2)])
+    graph = create_ark_graph(model, STORE, INDEX, n_agents=1)
     for answer in (graph.invoke(ASK), await graph.ainvoke(ASK)):
         assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
         assert answer["hits"][0]["id"] == "p1"

@@ -9,15 +9,16 @@ import pytest
 from corpora import QUESTION
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.vectorstores import InMemoryVectorStore
+from langchain_core.runnables import RunnableLambda
 from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import ValidationError
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of
+
+CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
 
 
 @pytest.fixture(scope="module")
@@ -41,22 +42,12 @@ class TestRetrieverSuite(RetrieversIntegrationTests):
         return QUESTION
 
 
-class TestRetrieverSuiteWithEmbeddings(TestRetrieverSuite):
-    """The same with LangChain embeddings, seeds of a vector store, and another ranking."""
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        embedding = DeterministicFakeEmbedding(size=16)
-        seeds = InMemoryVectorStore.from_documents(DOCUMENTS, embedding).as_retriever()
-        return {"graph": SageGraph.from_documents(DOCUMENTS, embedding), "seeds": seeds, "ranking": "propagate"}
-
-
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
 
 
 def test_connected_evidence_is_returned_with_its_reason(graph: SageGraph) -> None:
-    found = SageRetriever(graph=graph, k=2).invoke("Which ballpark is in the city of Wisconsin on Lake Michigan?")
+    found = SageRetriever(graph=graph, k=2).invoke(CITY)
     assert set(ids(found)) == {"milwaukee", "county"}
     county = next(document for document in found if document.id == "county")
     block = county.metadata[KEY]
@@ -100,6 +91,21 @@ def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     ):
         with pytest.raises(ValidationError, match=named):
             SageRetriever(**wrong)
+
+
+async def test_a_node_that_two_questions_find_is_one_document(graph: SageGraph) -> None:
+    retriever = SageRetriever(graph, k=5)
+    first, second = (retriever.invoke(question) for question in (QUESTION, CITY))
+    assert [one.metadata[KEY]["score"] for one in first] != [one.metadata[KEY]["score"] for one in second]
+    other = first[0].model_copy(deep=True)
+    assert other == first[0]
+    other.metadata[KEY]["name"] = "another node"
+    assert other != first[0]
+    retrievers = pytest.importorskip("langchain_classic.retrievers")
+    several = retrievers.MultiQueryRetriever(retriever=retriever, llm_chain=RunnableLambda(lambda _: [QUESTION, CITY]))
+    for found in (several.invoke(QUESTION), await several.ainvoke(QUESTION)):
+        assert len(set(ids(found))) == len(found)
+        assert all(map(evidence_of, found))
 
 
 class Events(BaseCallbackHandler):

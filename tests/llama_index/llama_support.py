@@ -13,7 +13,6 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index_instrumentation import get_dispatcher
 from tests_support import HashingEncoder
@@ -84,17 +83,13 @@ class HashEmbedding(BaseEmbedding):
 
 
 class FixedRetriever(BaseRetriever):
-    """Returns given nodes; can be told to fail, or to wait until it is released."""
+    """Returns given nodes, or fails; counts how it was asked."""
 
-    def __init__(self, nodes: list[NodeWithScore], *, error: Exception | None = None, wait: bool = False) -> None:
+    def __init__(self, nodes: list[NodeWithScore], *, error: Exception | None = None) -> None:
         super().__init__()
         self.nodes = nodes
         self.error = error
-        self.gate = asyncio.Event() if wait else None
-        self.blocking: list[QueryBundle] = []
-        self.awaited: list[QueryBundle] = []
-        self.asked = asyncio.Event()
-        self.cancelled = False
+        self.blocking = self.awaited = 0
 
     def _answer(self) -> list[NodeWithScore]:
         if self.error is not None:
@@ -102,18 +97,11 @@ class FixedRetriever(BaseRetriever):
         return [NodeWithScore(node=one.node, score=one.score) for one in self.nodes]
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        self.blocking.append(query_bundle)
+        self.blocking += 1
         return self._answer()
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        self.awaited.append(query_bundle)
-        self.asked.set()
-        if self.gate is not None:
-            try:
-                await self.gate.wait()
-            except asyncio.CancelledError:
-                self.cancelled = True
-                raise
+        self.awaited += 1
         return self._answer()
 
 
@@ -135,24 +123,16 @@ class Recorder(BaseEventHandler):
 
 
 class Recording:
-    """Events and spans of what happens inside the block."""
+    """Events of what happens inside the block."""
 
     def __enter__(self) -> Recording:
-        self.events, self.spans = Recorder(), SimpleSpanHandler()
-        root = get_dispatcher()
-        root.add_event_handler(self.events)
-        root.add_span_handler(self.spans)
+        self.events = Recorder()
+        get_dispatcher().add_event_handler(self.events)
         return self
 
     def __exit__(self, *_: object) -> None:
         root = get_dispatcher()
         root.event_handlers = [h for h in root.event_handlers if h is not self.events]
-        root.span_handlers = [h for h in root.span_handlers if h is not self.spans]
-
-    @property
-    def span_names(self) -> set[str]:
-        """``Class.method`` of every span that ended."""
-        return {span.id_.split("-")[0] for span in self.spans.completed_spans}
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle, TextNode
-from llama_support import HashEmbedding, World, ids
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
+from llama_support import World, ids
 
 from graphret import Paper
 from graphret.errors import RetrievalFailed
 from graphret.expansion.frontier import Frontier, Ranked
-from llama_index_graphret import SageExpansion, SageGraph, evidence_of, retrieval_of
+from llama_index_graphret import SageExpansion, evidence_of, retrieval_of
 
 
 @pytest.fixture
@@ -45,16 +45,6 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str
     assert (found[0].node.hash, found[0].node.get_content()) == (first.node.hash, "new-1")
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
-
-
-def test_async_awaits_the_model_and_answers_the_same(world: World, question: str, handed: list[NodeWithScore]) -> None:
-    model = HashEmbedding()
-    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
-    expansion = SageExpansion(graph)
-    found = asyncio.run(expansion.apostprocess_nodes(handed, query_bundle=QueryBundle(question)))
-    assert (model._awaited, model._queries) == ([question], [])
-    again = expansion.postprocess_nodes(handed, query_str=question)
-    assert [(one.node.node_id, one.score) for one in found] == [(one.node.node_id, one.score) for one in again]
 
 
 class Broken:

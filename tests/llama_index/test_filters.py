@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
@@ -19,49 +19,32 @@ ORDER = [FilterOperator.GT, FilterOperator.GTE, FilterOperator.LT, FilterOperato
 LISTS = [FilterOperator.IN, FilterOperator.NIN]
 
 
-def leaves() -> st.SearchStrategy[MetadataFilter]:
-    """Filters whose values fit the kind of their key: ``n`` holds numbers, ``s`` strings, ``l`` lists of strings."""
-    number, word = st.integers(0, 3), st.sampled_from(["a", "b", "ab", ""])
-    equal = [FilterOperator.EQ, FilterOperator.NE]
-    return st.one_of(
-        st.builds(MetadataFilter, key=st.just("n"), value=number, operator=st.sampled_from(equal + ORDER)),
-        st.builds(
-            MetadataFilter, key=st.just("n"), value=st.lists(number, max_size=2), operator=st.sampled_from(LISTS)
-        ),
-        st.builds(MetadataFilter, key=st.just("s"), value=word, operator=st.sampled_from([*equal, *ORDER])),
-        st.builds(
-            MetadataFilter,
-            key=st.just("s"),
-            value=word,
-            operator=st.sampled_from([FilterOperator.TEXT_MATCH, FilterOperator.CONTAINS]),
-        ),
-        st.builds(MetadataFilter, key=st.just("l"), value=word, operator=st.just(FilterOperator.CONTAINS)),
-        st.builds(
-            MetadataFilter,
-            key=st.just("l"),
-            value=st.lists(word, min_size=1, max_size=2),
-            operator=st.sampled_from([FilterOperator.ANY, FilterOperator.ALL]),
-        ),
-        st.builds(
-            MetadataFilter,
-            key=st.sampled_from(["n", "s", "l"]),
-            value=st.none(),
-            operator=st.just(FilterOperator.IS_EMPTY),
-        ),
-    )
+NUMBER, WORD = st.integers(0, 3), st.sampled_from(["a", "b", "ab", ""])
+EQUAL = [FilterOperator.EQ, FilterOperator.NE]
 
+
+def leaf(key: str, value: st.SearchStrategy[Any], operators: list[FilterOperator]) -> st.SearchStrategy[MetadataFilter]:
+    return st.builds(MetadataFilter, key=st.just(key), value=value, operator=st.sampled_from(operators))
+
+
+#: Filters whose values fit the kind of their key: ``n`` holds numbers, ``s`` strings, ``l`` lists of strings.
+LEAVES = st.one_of(
+    leaf("n", NUMBER, EQUAL + ORDER),
+    leaf("n", st.lists(NUMBER, max_size=2), LISTS),
+    leaf("s", WORD, [*EQUAL, *ORDER, FilterOperator.TEXT_MATCH, FilterOperator.CONTAINS]),
+    leaf("l", WORD, [FilterOperator.CONTAINS]),
+    leaf("l", st.lists(WORD, min_size=1, max_size=2), [FilterOperator.ANY, FilterOperator.ALL]),
+    *(leaf(key, st.none(), [FilterOperator.IS_EMPTY]) for key in "nsl"),
+)
 
 properties = st.fixed_dictionaries(
     {},
-    optional={
-        "n": st.integers(0, 3),
-        "s": st.sampled_from(["a", "b", "ab", ""]),
-        "l": st.lists(st.sampled_from(["a", "b"]), max_size=2),
-    },
+    optional={"n": NUMBER, "s": WORD, "l": st.lists(st.sampled_from(["a", "b"]), max_size=2)},
 )
 
 
-@given(st.lists(leaves(), min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
+@settings(max_examples=60)
+@given(st.lists(LEAVES, min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
 def test_filters_match_as_they_do_in_llama_index(
     filters: list[MetadataFilter], condition: FilterCondition, given_properties: dict[str, Any]
 ) -> None:

@@ -57,26 +57,6 @@ def test_evidence_of_all_is_kept_whatever_the_order(world: World, awaited: bool)
         assert set(expected) <= set(ids(found))
 
 
-def test_all_are_asked_at_once_when_awaited(world: World) -> None:
-    async def ask() -> None:
-        first, second = fixed("a"), fixed("b")
-        first.gate = asyncio.Event()
-
-        async def open_when_the_second_is_asked() -> None:
-            await second.asked.wait()
-            assert first.gate is not None
-            first.gate.set()
-
-        opener = asyncio.create_task(open_when_the_second_is_asked())
-        assert ids(await RRFFusionRetriever([first, second]).aretrieve("x")) == ["a", "b"]
-        await opener
-        assert first.blocking == []
-        assert first.awaited[0] is not second.awaited[0]
-
-    asyncio.run(ask())
-    assert len(RRFFusionRetriever([world.graph.retriever(), world.index.as_retriever()], k=5).retrieve("x")) == 5
-
-
 @both_ways
 def test_one_that_fails_is_noted_and_the_others_answer(awaited: bool) -> None:
     broken = FixedRetriever([], error=ConnectionError("away"))
@@ -87,8 +67,6 @@ def test_one_that_fails_is_noted_and_the_others_answer(awaited: bool) -> None:
     assert retrieval.trace.fallbacks[0].details == {"failed": "b", "error": "ConnectionError: away"}
     with pytest.raises(RetrievalFailed, match="b failed: away"):
         run(RRFFusionRetriever([broken, fixed("a")], names=["b", "f"], on_failure="raise"), "x", awaited)
-    with pytest.raises(RetrievalFailed, match=r"every retriever failed.*away"):
-        run(RRFFusionRetriever([broken, broken]), "x", awaited)
 
 
 # -- reranking
@@ -136,21 +114,6 @@ def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
         GraphReranker(model).postprocess_nodes(nodes)
 
 
-def test_evidence_and_trace_are_kept(world: World) -> None:
-    question = world.questions[0].question
-    found = SageRetriever(world.graph, similarity_top_k=6).retrieve(question)
-    before = {one.node.node_id: evidence_of(one) for one in found}
-    ranked = GraphReranker(Model(), top_n=6).postprocess_nodes(found, query_str=question)
-    assert {one.node.node_id: evidence_of(one)[:-1] for one in ranked} == before
-    before_it, after = retrieval_of(found), retrieval_of(ranked)
-    assert before_it is not None
-    assert after is not None
-    assert [stage.name for stage in after.trace.stages] == [
-        *(f"given/{stage.name}" for stage in before_it.trace.stages),
-        "rerank",
-    ]
-
-
 @both_ways
 @pytest.mark.parametrize("answer", [RuntimeError("no"), [1.0], [float("nan")] * 3], ids=["error", "few", "nan"])
 def test_a_failing_model_keeps_the_order_and_is_noted(answer: Any, awaited: bool) -> None:
@@ -172,13 +135,10 @@ def hits(*texts: str) -> list[Hit]:
 
 
 @pytest.mark.parametrize("answer", [[1.0], [float("inf"), 1.0], RuntimeError("no"), "no scores"])
-def test_what_is_no_score_a_pair_is_a_model_error(answer: Any, tmp_path: Any) -> None:
+def test_what_is_no_score_a_pair_is_a_model_error(answer: Any) -> None:
     assert CrossEncoderReranker(Model([[0.5], [0.25]])).scores("a", hits("b", "aa")) == [0.5, 0.25]
     with pytest.raises(ModelError, match="Model"):
         CrossEncoderReranker(Model(answer)).scores("a", hits("b", "c"))
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(ModelError, match=r"empty cannot be loaded"):
-        CrossEncoderReranker(tmp_path / "empty").scores("a", hits("b"))
 
 
 @pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
@@ -188,6 +148,8 @@ def test_a_real_cross_encoder_is_loaded_from_a_folder(tmp_path: Any) -> None:
     from sentence_transformers import CrossEncoder
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
+    with pytest.raises(ModelError, match=r"cannot be loaded"):
+        CrossEncoderReranker(tmp_path).scores("a", hits("b"))
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "t"]))
     sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
     BertForSequenceClassification(BertConfig(vocab_size=8, num_labels=1, **sizes)).save_pretrained(tmp_path)
@@ -195,4 +157,3 @@ def test_a_real_cross_encoder_is_loaded_from_a_folder(tmp_path: Any) -> None:
     reranker = CrossEncoderReranker(tmp_path, device="cpu")
     expected = CrossEncoder(str(tmp_path), max_length=512, device="cpu").predict([("a", "T\nb"), ("a", "T\na a")])
     assert reranker.scores("a", hits("b", "a a")) == pytest.approx([float(x) for x in expected], abs=1e-6)
-    assert reranker.name == tmp_path.name

@@ -27,18 +27,9 @@ def test_nothing_is_embedded_again(world: World) -> None:
     assert len(graph) == len(world.nodes)
     given = np.asarray([index.vector_store.get(node_id) for node_id in graph.nodes.ids])  # type: ignore[attr-defined]
     assert graph.index.dense is not None
-    assert np.allclose(graph.index.dense.vectors, given / np.linalg.norm(given, axis=1, keepdims=True), atol=1e-6)
-
-
-def test_questions_are_embedded_by_the_index_s_model(world: World) -> None:
-    embedding = HashEmbedding()
-    index = VectorStoreIndex(list(world.nodes), embed_model=embedding)
-    graph = SageGraph.from_index(index)
     graph.as_retriever().retrieve("a stadium")
     assert embedding._queries == ["a stadium"]
-    other = HashEmbedding()
-    SageGraph.from_index(index, embed_model=other).as_retriever().retrieve("a stadium")
-    assert other._queries == ["a stadium"]
+    assert np.allclose(graph.index.dense.vectors, given / np.linalg.norm(given, axis=1, keepdims=True), atol=1e-6)
 
 
 def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from llama_index.core import VectorStoreIndex
-from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import NodeRelationship, TextNode
-from llama_support import HashEmbedding
 
 from graphret import Document, Record, Table
 from graphret.corpus import to_nodes
-from llama_index_graphret import SageGraph, SageNodeParser, from_llama_node, to_llama_document
+from llama_index_graphret import SageNodeParser, from_llama_node, to_llama_document
 
 ROWS = "\n".join(f"| Team {i} | Park {i} | {1900 + i} |" for i in range(12))
 PAGE = f"""# Ballparks
@@ -61,13 +58,10 @@ def test_a_document_with_a_table_is_cut_into_text_and_rows() -> None:
 
 def test_chunks_know_where_they_stand() -> None:
     text = " ".join(f"Sentence number {i} says nearly the same thing again." for i in range(80))
-    document = LlamaDocument(text=text, id_="long")
-    nodes = SageNodeParser().get_nodes_from_documents([document])
+    nodes = SageNodeParser().get_nodes_from_documents([LlamaDocument(text=text, id_="long")])
     assert len(nodes) > 2
-    for node in nodes:
-        assert isinstance(node, TextNode)
-        assert text[node.start_char_idx : node.end_char_idx] == node.text
     spans = [(node.start_char_idx, node.end_char_idx) for node in nodes if isinstance(node, TextNode)]
+    assert [text[start:end] for start, end in spans] == [node.get_content() for node in nodes]
     assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
@@ -88,14 +82,3 @@ def test_graphret_items_come_out_as_graphret_would_cut_them() -> None:
         assert (found.labels, found.name, found.text) == (node.labels, node.name, node.text)
         properties = {key: value for key, value in found.properties.items() if key != "llama_index"}
         assert properties == dict(node.properties)
-
-
-def test_an_ingestion_pipeline_uses_it() -> None:
-    pipeline = IngestionPipeline(transformations=[SageNodeParser(), HashEmbedding()])
-    nodes = pipeline.run(documents=[LlamaDocument(text=PAGE, id_="page")])
-    assert [node.node_id for node in nodes] == ["page#0", "page/table-0#0", "page/table-0#1"]
-    assert all(node.embedding for node in nodes)
-    again = pipeline.run(documents=[LlamaDocument(text=PAGE, id_="page")])  # from the pipeline's cache
-    assert [node.hash for node in again] == [node.hash for node in nodes]
-    index = VectorStoreIndex(nodes, embed_model=HashEmbedding())
-    assert "Table" in SageGraph.from_index(index).nodes.label_counts()

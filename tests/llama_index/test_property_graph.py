@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import ChunkNode, EntityNode, PropertyGraphStore, Relation
@@ -70,14 +68,10 @@ def test_a_graph_of_llama_index_is_read_as_it_stands(theirs: PropertyGraphStore)
     ]
 
 
-def test_a_graphret_store_comes_back_as_it_is() -> None:
-    store = MemoryStore()
-    assert from_property_graph_store(GraphretPropertyGraphStore(store)) is store
-
-
-@pytest.mark.parametrize("wrong", [None, MemoryStore()])
-def test_what_is_no_property_graph_is_refused(wrong: Any) -> None:
+def test_what_is_no_property_graph_is_refused() -> None:
     with pytest.raises(InvalidInput, match="store"):
-        from_property_graph_store(wrong)
+        from_property_graph_store(MemoryStore())  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="nested"):
         from_property_graph_store(SimplePropertyGraphStore(), nested="json")
+    store = MemoryStore()
+    assert from_property_graph_store(GraphretPropertyGraphStore(store)) is store
