@@ -129,7 +129,7 @@ async def test_a_question_that_cannot_be_embedded_is_answered_by_its_words(
     encoder: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Failing(type(encoder)):  # type: ignore[misc]
-        def encode_documents(self, texts: list[str]) -> Any:
+        def encode_documents(self, texts: list[str], **options: Any) -> Any:
             return super().encode_queries(texts)
 
         def encode_queries(self, texts: list[str]) -> Any:

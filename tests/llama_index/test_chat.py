@@ -130,11 +130,10 @@ STEPS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]})
 
 def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
     """Refuse a conversation in which a turn of its own lost its signature, as Anthropic's models do."""
-    turns = [message for message in messages if message.role == MessageRole.ASSISTANT]
-    for turn, message in enumerate(turns):
-        first = message.blocks[0]
-        if not isinstance(first, ThinkingBlock) or first.additional_information.get("signature") != f"s{turn}":
-            raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+    turns = [message.blocks[0] for message in messages if message.role == MessageRole.ASSISTANT]
+    signed = [getattr(first, "additional_information", {}).get("signature") for first in turns]
+    if signed != [f"s{turn}" for turn in range(len(turns))]:
+        raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
     n, (name, arguments) = len(turns), STEPS[len(turns)]
     thought = ThinkingBlock(content="hm", additional_information={"signature": f"s{n}"})
     call = ToolCallBlock(tool_call_id=f"c{n}", tool_name=name, tool_kwargs=arguments)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 import chromadb
 import pytest
-import qdrant_client
 from chromadb.config import Settings
 from llama_index.core import Document, MockEmbedding, SimpleDirectoryReader, StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
@@ -19,14 +17,13 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.vector_stores.chroma import ChromaVectorStore
-from llama_index.vector_stores.qdrant import QdrantVectorStore
 from venues import QUESTION, mentions, write_venues
 
 import graphret
 from graphret.errors import InvalidInput
 from llama_index_graphret import SageGraph, SageNodeParser, SageRetriever, evidence_of
 
-NEW = str(uuid.UUID(int=7))
+NEW = "new"
 
 
 @pytest.fixture
@@ -82,11 +79,7 @@ def chroma() -> ChromaVectorStore:
     return ChromaVectorStore(client.get_or_create_collection(f"venues-{random.random()}"))
 
 
-def qdrant() -> QdrantVectorStore:
-    return QdrantVectorStore("venues", client=qdrant_client.QdrantClient(":memory:"))
-
-
-@pytest.fixture(params=[SimpleVectorStore, chroma, qdrant], ids=["simple", "chroma", "qdrant"])
+@pytest.fixture(params=[SimpleVectorStore, chroma], ids=["simple", "chroma"])
 def index(request: pytest.FixtureRequest, documents: list[Document]) -> VectorStoreIndex:
     store: BasePydanticVectorStore = request.param()
     context = StorageContext.from_defaults(vector_store=store)
