@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +16,7 @@ from graphret.types import Edge, Node, require_id
 #: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
 PART_KEYS = ("source_row", "target_row")
 _SIMPLE = {str, int, bool, type(None)}
+_FRACTION = re.compile(r"\.\d+")
 
 
 def edge_words(edge: Edge) -> str:
@@ -95,3 +99,29 @@ def property_column(items: Sequence[Node] | Sequence[Edge], properties: Sequence
         for what, own in zip(named, properties, strict=True):
             require_properties(own, what)
         raise
+
+
+def json_value(value: Any) -> Any:
+    """Return what a database, a table or a file holds as a JSON value.
+
+    NaN and infinity are null, dates and times ISO's text, decimals numbers, sets sorted lists, and what JSON lacks its
+    text. A temporal value of Neo4j is as Cypher's ``toString`` writes it, without the name of its zone.
+    """
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if hasattr(value, "iso_format"):  # Neo4j's; a duration is a tuple too
+        text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), value.iso_format())
+        return text.replace("+00:00", "Z")
+    if isinstance(value, list | tuple) and not hasattr(value, "srid"):  # as is a point
+        return [json_value(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(map(json_value, value), key=str)
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return json_value(int(value) if value == value.to_integral_value() else float(value))
+    return bytes(value).hex() if isinstance(value, bytes | bytearray) else str(value)

@@ -60,7 +60,7 @@ def test_words_are_found_in_whatever_property_holds_text(tmp_path: Path) -> None
     own = {"text": "sharks", "plot": "a robbery", "tags": ["crime", "noir"], "about": {"sea": ["whales"]}, "year": 1995}
     nodes = [Node("a", ("film",), "Heat", "", own), *(Node(f"f{i}", ("film",), f"Film {i}") for i in range(5))]
     where = tmp_path / "graph.lbug"
-    with LadybugStore(where, nested="json") as store:
+    with LadybugStore(where) as store:
         store.upsert(nodes)
     for word in ("sharks", "robbery", "noir", "whales"):
         ran = graphret("query", word, "--graph", where, *ARK, "-k", 1, "--json")

@@ -29,7 +29,7 @@ def store(request: pytest.FixtureRequest) -> Iterator[GraphStore]:
     if request.param == "neo4j":
         yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_empty"), nested="json")
         return
-    with LadybugStore(":memory:", nested="json") as store:
+    with LadybugStore(":memory:") as store:
         yield store
 
 

@@ -91,13 +91,15 @@ def test_places_are_told_apart(tmp_path: Path) -> None:
             pass
 
 
-def test_what_a_database_refuses_is_named(tmp_path: Path) -> None:
+def test_what_a_database_refuses_is_named(server: str, neo4j_empty: neo4j.Driver, tmp_path: Path) -> None:
     nodes = tmp_path / "n.jsonl"
     nodes.write_text('{"id": "a"}\n{"id": "b", "deep": {"c": [1]}}\n')
     with pytest.raises(InvalidInput, match=r"n.jsonl: .*deep"):
-        import_graph(nodes, tmp_path / "g.lbug")
-    import_graph(nodes, tmp_path / "g.lbug", nested="json")
-    assert import_graph(tmp_path / "g.lbug", tmp_path / "back").nodes == 2
+        import_graph(nodes, server)
+    import_graph(nodes, server, nested="json")
+    for where in (server, tmp_path / "g.lbug"):
+        import_graph(nodes, where, nested="json")
+        assert import_graph(where, tmp_path / "back").nodes == 2
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_what_a_database_refuses_is_named(tmp_path: Path) -> None:
     [
         (KB, Columns(id="key"), "--id-column: the format metaqa"),
         ("movies", Columns(id="key"), "--id-column: .*is no table"),
-        ("movies.lbug", Columns(source="from"), "--source-column: .*is no table"),
+        ("movies.lbug", Columns(id="key"), "--id-column: .*is no table"),
     ],
     ids=str,
 )

@@ -77,15 +77,9 @@ def test_what_is_there_is_replaced_moved_and_taken_away(store: LadybugStore) -> 
 def test_the_schema_says_what_queries_call_otherwise(store: LadybugStore) -> None:
     own = store.schema()
     assert GraphSchema.from_dict(json.loads(json.dumps(own.to_dict()))) == own
-    assert "(:Film)-[:director]->(:Director) 1" in own.text(cypher=False).splitlines()
-    relations = own.in_cypher().relation_names
-    found = [store.query(f"MATCH ()-[r:`{relation}`]->() RETURN r").rows[0][0] for relation in relations]
-    assert sorted(found, key=edge_key) == sorted(EDGES, key=edge_key)
-
-
-def test_a_query_says_the_names_that_the_schema_has_beside_them(store: LadybugStore) -> None:
-    own = store.schema()
     assert own.cypher_labels == {"film": "film_", "film.person": "film_person", "_unlabelled": "_unlabelled_"}
+    found = [store.query(f"MATCH ()-[r:`{name}`]->() RETURN r").rows[0][0] for name in own.in_cypher().relation_names]
+    assert sorted(found, key=edge_key) == sorted(EDGES, key=edge_key)
     relation = own.cypher_relations["director"]
     query = f"MATCH (f:Film)-[r:{relation}]->(d:Director) RETURN f, r, d LIMIT 3"
     assert run_checked(store, query, schema=own).rows == [(NODES[0], EDGES[0], NODES[2])]
@@ -104,30 +98,9 @@ def test_a_label_that_no_table_has_is_unknown_to_queries() -> None:
         assert schema.cypher_labels == {"a.b": "a_b", "Second": None, "a_b": None}
         assert schema.in_cypher().labels == {"a_b": 1, "B": 1}
         assert [node.id for node in all_nodes(store, labels=["a_b"])] == ["b"]
-        for label, ok in (("a_b", True), ("Second", False)):
-            query = f"MATCH (n:{label}) RETURN n LIMIT 1"
-            assert check(query, schema, dialect="ladybug").ok is ok
-            if not ok:
-                with pytest.raises(QueryRefused):
-                    store.query(query)
 
 
 @pytest.mark.parametrize("name", ["nul\0l", "\ud800"], ids=ascii)
 def test_names_that_cannot_be_are_refused(name: str) -> None:
-    with LadybugStore(":memory:") as store:
-        for node in (Node("b", (name,)), Node("b", properties={name: 1})):
-            with pytest.raises(InvalidInput, match="'b'"):
-                store.upsert([node])
-
-
-def test_properties_that_differ_only_in_case_are_refused_by_name_or_kept_as_json() -> None:
-    node = Node("b", ("Film",), properties={"Year": 2, "year": 1, "YEAR": "x"})
-    with LadybugStore(":memory:") as store:
-        store.upsert([Node("a", ("Film",), properties={"year": 1})])
-        with pytest.raises(InvalidInput, match="case"):
-            store.upsert([node])
-        assert store.count() == (1, 0)
-    with LadybugStore(":memory:", nested="json") as store:
-        store.upsert([node])
-        assert store.get(["b"]) == [node]
-        assert [n.id for n in all_nodes(store, where={"YEAR": "x"})] == ["b"]
+    with LadybugStore(":memory:") as store, pytest.raises(InvalidInput, match="'b'"):
+        store.upsert([Node("b", (name,))])

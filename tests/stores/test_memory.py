@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import CorruptIndex, NotAnIndex
@@ -38,6 +38,7 @@ GRAPHS = st.tuples(
 )
 
 
+@settings(max_examples=25, deadline=None)
 @given(GRAPHS)
 def test_a_view_is_the_induced_graph(graph: tuple[list[str], list[tuple[str, str, str]]]) -> None:
     tenants, edges = graph

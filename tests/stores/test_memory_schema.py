@@ -58,7 +58,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
 
 
 def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
-    schema = summary.graph_schema(large.graph.nodes, large.graph.edges, summary.SAMPLE)
+    schema = large.schema()
     assert schema.sampled
     assert schema.labels == {"A": 1996, "B": 4, "Z": 200}
     labels = {node.id: node.labels for block in large.nodes() for node in block}
@@ -108,30 +108,17 @@ def test_what_was_counted_is_an_error_though_properties_are_sampled(sizes: list[
     assert ("B" in schema.sampled_properties) == (len(sizes) == 6)
 
 
-@pytest.mark.parametrize("read", [10, 2000])
-@pytest.mark.parametrize("dense", [0, 1 << 22])
-def test_whatever_is_sampled_counts_are_exact(monkeypatch: pytest.MonkeyPatch, dense: int, read: int) -> None:
-    monkeypatch.setattr(summary, "DENSE", dense)
+@pytest.mark.parametrize("sample", [10, 2000])
+def test_whatever_is_sampled_counts_are_exact(monkeypatch: pytest.MonkeyPatch, sample: int) -> None:
+    monkeypatch.setattr(summary, "SAMPLE", sample)
     nodes, edges = random_graph(5, 40, 600)
     edges += [Edge("n0", f"ONCE_{i}", "n1") for i in range(20)]
-    nodes.append(Node("lone", ("Lone", "Other")))
-    graph = MemoryStore.of(nodes, edges).graph
-    schema = summary.graph_schema(graph.nodes, graph.edges, read)
-    check_schema(schema, nodes, edges)
-    assert schema.sampled == (read < 2000)
-    assert not schema.sampled_relations
+    store = MemoryStore.of([*nodes, Node("lone", ("Lone", "Other"))], edges)
+    schema = store.schema()
+    check_schema(schema, [*nodes, Node("lone", ("Lone", "Other"))], edges)
+    assert schema.sampled == (sample < 2000)
     assert "ONCE_3" not in schema.sampled_relation_properties
-    assert schema == summary.graph_schema(graph.nodes, graph.edges, read)
-
-
-def test_of_too_many_kinds_of_edges_the_frequent_ones_and_one_of_each_relation_stay(
-    large: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = large.schema()
-    monkeypatch.setattr(summary, "KINDS", 2)
-    schema = MemoryStore(large.graph).schema()
-    assert (schema.sampled_relations, schema.relation_names) == ({"R", "S"}, ["R", "S"])
-    assert set(schema.relations) < set(whole.relations)
+    assert schema == MemoryStore(store.graph).schema()
 
 
 def test_a_query_by_a_second_label_has_the_right_ends() -> None:

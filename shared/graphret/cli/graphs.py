@@ -54,7 +54,7 @@ def import_(
     language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
     nested: Annotated[
         Literal["refuse", "json"],
-        option("Of maps and mixed lists, which databases cannot hold: refuse, or keep as JSON."),
+        option("Of maps and mixed lists, which a Neo4j cannot hold: refuse, or keep as JSON."),
     ] = "refuse",
     json: options.JsonFlag = False,
 ) -> None:

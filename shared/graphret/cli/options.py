@@ -110,7 +110,7 @@ def open_graph(where: str, **options: Any) -> SageGraph:
 
 def folder_of(where: str) -> Path:
     """Return the folder that WHERE names, and raise a `NotAnIndex` where it names a database."""
-    from graphret.stores.locations import is_address
+    from graphret.stores.addresses import is_address
 
     if is_address(where):
         raise NotAnIndex(f"{where}: a database, and not a folder that graphret wrote")

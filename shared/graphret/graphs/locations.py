@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.storage import CURRENT, storing
+from graphret.stores.addresses import is_address, is_ladybug, neo4j_login, open_store
 from graphret.stores.base import GraphStore
-from graphret.stores.locations import is_address, is_ladybug, neo4j_login, open_store
 
 FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 

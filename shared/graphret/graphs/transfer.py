@@ -17,7 +17,7 @@ from graphret.contracts import require_direct
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
-from graphret.graphs.locations import FOLDER, kind_of, opened, place_of
+from graphret.graphs.locations import FOLDER, NEO4J, kind_of, opened, place_of
 from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import SUFFIXES, read_tables
@@ -99,11 +99,11 @@ def import_graph(
     format
         One of `graphret.graphs.FORMATS`; by default what the sources look like.
     options
-        How the sources are read. Of a database that something else wrote, the columns of the id, the name and the text
-        are the properties that hold them.
+        How the sources are read. Of a Neo4j that something else wrote, the columns of the id, the name and the text are
+        the properties that hold them.
     nested
-        What becomes of maps and mixed lists in a database, which cannot hold them as such: ``refuse``, or ``json``:
-        stored as text. A folder keeps them as they are.
+        What becomes of maps and mixed lists in a Neo4j, which cannot hold them as such: ``refuse``, or ``json``: stored
+        as text. Elsewhere they are kept as they are.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def import_graph(
         if to_folder:
             store.save(where)
         else:
-            with opened(where, create=True, nested=nested) as database:
+            with opened(where, create=True, **({"nested": nested} if kind_of(where) == NEO4J else {})) as database:
                 copy(store, database, progress=progress)
     except (InvalidInput, StoreMismatch) as error:
         raise type(error)(f"{named}: {error}") from error
@@ -182,7 +182,7 @@ def _read_store(source: str, where: str, options: ReadOptions) -> tuple[MemorySt
     if place_of(source) == place_of(where):
         raise InvalidInput(f"{where}: the source and the target are the same")
     fields = options.columns.named()
-    readable = () if kind_of(source) == FOLDER else ("id", "name", "text")
+    readable = ("id", "name", "text") if kind_of(source) == NEO4J else ()
     if others := fields.keys() - readable:
         raise InvalidInput(f"--{min(others)}-column: {source} is no table")
     own: dict[str, Any] = {f"{role}_property": column for role, column in fields.items()}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphret.stores.addresses import open_store
 from graphret.stores.base import CypherStore, GraphStore, Rows
-from graphret.stores.locations import open_store
 from graphret.stores.memory import Graph, MemoryStore
 
 if TYPE_CHECKING:

@@ -12,8 +12,6 @@ from graphret.schema import GraphSchema
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
 
-DIRECTIONS = ("out", "in", "both")
-
 
 @runtime_checkable
 class GraphStore(Protocol):
@@ -171,24 +169,6 @@ def delete_edges(store: Any, edges: Iterable[Edge]) -> None:
     own(edges)
 
 
-def require_direction(direction: str) -> str:
-    """Return the direction, and raise an `InvalidInput` if it is none."""
-    if direction not in DIRECTIONS:
-        raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
-    return direction
-
-
-def require_ids(ids: Iterable[str]) -> list[str]:
-    """Return ids as a list, and raise an `InvalidInput` on a string, which is no list of ids, or on what is no id."""
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise InvalidInput(f"ids: a list of ids is expected, not {ids!r}")
-    listed = list(ids)
-    for node_id in listed:
-        if not isinstance(node_id, str):
-            raise InvalidInput(f"ids: {node_id!r} is not an id")
-    return listed
-
-
 def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
     """Go through rows as far as the first whose text, with those before, has more than `max_bytes` characters."""
     taken = 0
@@ -197,6 +177,12 @@ def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
         taken += len(repr(row))
         if taken > max_bytes:
             return
+
+
+def require_direction(direction: str) -> None:
+    """Raise an `InvalidInput` if it is no direction."""
+    if direction not in ("out", "in", "both"):
+        raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
 
 
 def require_limit(limit: int | None) -> int | None:
@@ -208,22 +194,22 @@ def require_limit(limit: int | None) -> int | None:
 
 def require_seconds(what: str, seconds: float | None, *, zero: bool = False) -> float | None:
     """Return a number of seconds, and raise an `InvalidInput` if it is neither `None` nor above zero."""
-    if seconds is None:
-        return None
-    number = isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds)
-    if not number or seconds < 0 or (seconds == 0 and not zero):
-        least = "of at least" if zero else "above"
-        raise InvalidInput(f"{what}: a number of seconds {least} 0 is expected, not {seconds!r}")
-    return seconds
+    if seconds is None or (isinstance(seconds, int | float) and 0 < seconds < math.inf) or (zero and seconds == 0):
+        return seconds
+    raise InvalidInput(f"{what}: a number of seconds above 0 is expected, not {seconds!r}")
+
+
+def require_ids(ids: Iterable[str], what: str = "ids") -> list[str]:
+    """Return ids or names as a list, and raise an `InvalidInput` on a string, which is no list, or on what is none."""
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
+        raise InvalidInput(f"{what}: a list is expected, not {ids!r}")
+    listed = list(ids)
+    for one in listed:
+        if not isinstance(one, str):
+            raise InvalidInput(f"{what}: {one!r} is no string")
+    return listed
 
 
 def require_names(what: str, names: Collection[str] | None) -> list[str] | None:
-    """Return distinct names in order, and raise an `InvalidInput` on a string or on what is no string."""
-    if names is None:
-        return None
-    if isinstance(names, str):
-        raise InvalidInput(f"{what}: a list of names is expected, not the string {names!r}")
-    for name in names:
-        if not isinstance(name, str):
-            raise InvalidInput(f"{what}: {name!r} is not a name")
-    return sorted(set(names))
+    """Return distinct names in order, and raise an `InvalidInput` as `require_ids` does."""
+    return None if names is None else sorted({*require_ids(names, what)})

@@ -106,25 +106,25 @@ class MemoryStore(AttachedIndexes):
         table, positions = NodeTable.build(ids, names, texts, labels, label_sets, properties)
         if len(set(relations)) < len(relations) or not all(isinstance(name, str) and name for name in relations):
             raise InvalidInput("relations: distinct names are expected")
-        n, sources = len(table), _integers("source", source, len(table))
-        m = len(sources)
-        given: dict[str, Any] = {
-            "target": _integers("target", target, n),
-            "relation": _integers("relation", np.zeros(m, np.int16) if relation is None else relation, len(relations)),
+        n, m = len(table), len(np.asarray(source))
+        columns = {
+            "source": _positions("source", source, n),
+            "target": _positions("target", target, n),
+            "relation": _positions("relation", np.zeros(m, int) if relation is None else relation, len(relations)),
             "weight": _numbers("weight", np.ones(m) if weight is None else weight),
-            "edge_properties": no_records(m) if edge_properties is None else edge_properties,
         }
-        for name, column in given.items():
-            if len(column) != m:
-                raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {len(column):,}")
+        known = no_records(m) if edge_properties is None else edge_properties
+        for name, size in [*((name, len(column)) for name, column in columns.items()), ("edge_properties", len(known))]:
+            if size != m:
+                raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {size:,}")
         edges = EdgeTable.build(
             n,
-            positions[sources],
-            positions[given["target"]],
-            given["relation"],
+            positions[columns["source"]],
+            positions[columns["target"]],
+            columns["relation"],
             list(relations),
-            given["weight"],
-            *_split_rows(given["edge_properties"]),
+            columns["weight"],
+            *_split_rows(known),
             distinct=True,
         )
         return cls(Graph(table, edges))
@@ -159,8 +159,9 @@ class MemoryStore(AttachedIndexes):
         limit: int | None = None,
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
-        graph, direction, limit = self.graph, require_direction(direction), require_limit(limit)
-        nodes, edges = graph.nodes, graph.edges
+        require_direction(direction)
+        require_limit(limit)
+        nodes, edges = self.graph.nodes, self.graph.edges
         anchors = np.unique(nodes.find(require_ids(ids)))
         anchors = anchors[anchors >= 0]
         none = np.empty(0, dtype=np.int64)
@@ -291,33 +292,25 @@ def _split_rows(properties: Sequence[Mapping[str, Any]]) -> tuple[Any, Any, Sequ
     """The rows that edges are about at their source and their target, and the properties without them."""
     if isinstance(properties, Records) or not any(key in own for own in properties for key in PART_KEYS):
         return None, None, properties
-    rows = [
-        [
-            require_part(own[key], f"edge_properties, row {i:,}: {key}") if key in own else NO_PART
-            for i, own in enumerate(properties)
-        ]
+    first, second = (
+        [require_part(own[key], f"edge_properties: {key}") if key in own else NO_PART for own in properties]
         for key in PART_KEYS
-    ]
-    return rows[0], rows[1], [{k: v for k, v in own.items() if k not in PART_KEYS} for own in properties]
+    )
+    return first, second, [{k: v for k, v in own.items() if k not in PART_KEYS} for own in properties]
 
 
 def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
     try:
         numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{what}: numbers are expected: {error}") from error
-    if (wrong := ~np.isfinite(numbers)).any():
-        raise InvalidInput(f"{what}, row {int(np.argmax(wrong)):,}: a finite number is expected")
+    except (TypeError, ValueError):
+        numbers = np.full(1, np.nan)
+    if not np.isfinite(numbers).all():
+        raise InvalidInput(f"{what}: finite numbers are expected")
     return numbers
 
 
-def _integers(what: str, values: ArrayLike, bound: int) -> NDArray[Any]:
+def _positions(what: str, values: ArrayLike, bound: int) -> NDArray[Any]:
     array = np.asarray(values)
-    if not array.size:
-        return np.empty(0, dtype=np.int64)
-    if array.ndim != 1 or array.dtype.kind not in "iu":
-        raise InvalidInput(f"{what}: integers in one dimension are expected, not {array.dtype} in {array.ndim}")
-    if (wrong := (array < 0) | (array >= bound)).any():
-        row = int(np.argmax(wrong))
-        raise InvalidInput(f"{what}, row {row:,}: {int(array[row]):,} is not from 0 to below {bound:,}")
-    return array
+    if array.size and not (array.ndim == 1 and array.dtype.kind in "iu" and 0 <= array.min() <= array.max() < bound):
+        raise InvalidInput(f"{what}: whole numbers from 0 to below {bound:,} are expected, in one dimension")
+    return array if array.size else np.empty(0, np.int64)

@@ -11,15 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphret.errors import (
-    InvalidInput,
-    MissingDependency,
-    QueryRefused,
-    QueryTimeout,
-    StoreError,
-    StoreMismatch,
-    StoreUnavailable,
-)
+from graphret.errors import MissingDependency, QueryRefused, QueryTimeout, StoreError, StoreMismatch, StoreUnavailable
 from graphret.stores.ladybug.tables import Catalog
 
 #: So many plans are kept; to plan takes longer than to run what finds a few nodes.
@@ -91,8 +83,6 @@ class Database:
             import ladybug
         except ImportError as error:
             raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
-        if isinstance(buffer_pool_size, bool) or not isinstance(buffer_pool_size, int) or buffer_pool_size < 0:
-            raise InvalidInput(f"buffer_pool_size: a number of bytes is expected, not {buffer_pool_size!r}")
         self._connect = partial(Session, ladybug)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if str(path) == ":memory:":

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
@@ -21,7 +21,8 @@ from typing import Any
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout, StoreUnavailable
 from graphret.stores.base import Rows, within
 from graphret.stores.ladybug.database import Database, Session, refused
-from graphret.stores.ladybug.tables import Catalog, json_value, quoted
+from graphret.stores.ladybug.tables import NODE_COLUMNS, PROPERTIES, Catalog, edge, node, quoted
+from graphret.validation import json_value
 
 #: What the driver raises of a query.
 DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
@@ -54,46 +55,42 @@ def run(
             session.do("COMMIT")
             session.reading.add(cypher)
         if not _PLAIN.issuperset(types):
-            shown = _Values(session, catalog, rows)
-            rows = [[shown(value) for value in row] for row in rows]
+            rows = _shown(session, catalog, rows)
     except DRIVER_ERRORS as error:
         raise refused(error, timeout) from error
     return Rows(columns, [*map(tuple, rows)], truncated)
 
 
-class _Values:
-    """Turns the values of a result into nodes, edges and JSON values; an edge knows its ends by their places only."""
+def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
+    """Return values as nodes, edges and JSON values; an edge knows its ends by their places only."""
+    tables = {table.number: table.name for table in catalog.nodes.values()}
+    places = {(end["table"], end["offset"]) for edge in _edges(rows) for end in (edge["_SRC"], edge["_DST"])}
+    ids: dict[tuple[int, int], str] = {}
+    for number in {number for number, _ in places}:
+        match = f"UNWIND $offsets AS i MATCH (n:{quoted(tables[number])}) WHERE offset(id(n)) = i RETURN i, n.id"
+        offsets = [offset for of, offset in places if of == number]
+        ids |= {(number, offset): own for offset, own in session.rows(match, {"offsets": offsets})}
 
-    def __init__(self, session: Session, catalog: Catalog, rows: Sequence[Sequence[Any]]) -> None:
-        self._catalog = catalog
-        numbered = {table.number: table for table in catalog.nodes.values()}
-        places = {(end["table"], end["offset"]) for edge in _edges(rows) for end in (edge["_SRC"], edge["_DST"])}
-        self._ids: dict[tuple[int, int], str] = {}
-        for number in {number for number, _ in places}:
-            match = f"UNWIND $offsets AS i MATCH (n:{quoted(numbered[number].name)}) WHERE offset(id(n)) = i"
-            offsets = [offset for of, offset in places if of == number]
-            found = session.rows(f"{match} RETURN i, {catalog.id_of('n')}", {"offsets": offsets})
-            self._ids |= {(number, offset): own for offset, own in found}
-
-    def __call__(self, value: Any) -> Any:
-        """Return a value as graphret does."""
+    def shown(value: Any) -> Any:
         if isinstance(value, list):
-            return [self(item) for item in value]
+            return [shown(item) for item in value]
         if not isinstance(value, dict):
             return json_value(value)
         if "_SRC" in value and "_LABEL" in value:
-            source, target = (self._ids[end["table"], end["offset"]] for end in (value["_SRC"], value["_DST"]))
-            return self._catalog.edge(self._catalog.relations[value["_LABEL"]], source, target, value)
+            source, target = (ids[end["table"], end["offset"]] for end in (value["_SRC"], value["_DST"]))
+            return edge(catalog.relations[value["_LABEL"]], source, target, value["weight"], value[PROPERTIES])
         if "_ID" in value and "_LABEL" in value:
-            return self._catalog.node_of(value)
+            return node([value[column] for column in NODE_COLUMNS])
         if value.keys() == {"_NODES", "_RELS"}:
-            nodes, edges = self(value["_NODES"]), self(value["_RELS"])
+            nodes, edges = shown(value["_NODES"]), shown(value["_RELS"])
             if len(nodes) != len(edges) + 1:  # the value of a variable-length relationship leaves its ends out
                 return edges
             return [*chain.from_iterable(zip(nodes, edges, strict=False)), nodes[-1]]
         if value.keys() == {"offset", "table"}:
             return f"{value['table']}:{value['offset']}"
-        return {str(key): self(item) for key, item in value.items()}
+        return {str(key): shown(item) for key, item in value.items()}
+
+    return shown(rows)
 
 
 def _edges(value: Any) -> Iterator[dict[str, Any]]:
@@ -108,11 +105,11 @@ def _edges(value: Any) -> Iterator[dict[str, Any]]:
 class QueryProcess:
     """Another process that has a database open for reading, started when it is first asked and after each write.
 
-    What is sent either way is pickled, and comes from graphret alone. `options` are those of the store there.
+    What is sent either way is pickled, and comes from graphret alone. `memory` is the store's `buffer_pool_size` there.
     """
 
-    def __init__(self, database: Database, options: Mapping[str, Any]) -> None:
-        self._database, self._options = database, {**options, "read_only": True}
+    def __init__(self, database: Database, memory: int) -> None:
+        self._database, self._memory = database, memory
         self._child: subprocess.Popen[bytes] | None = None
         self._writes = -1
 
@@ -141,14 +138,14 @@ class QueryProcess:
         self.close()
         self._writes = writes
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve()"],
+            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve({path!r}, {self._memory})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
             start_new_session=True,  # the terminal's interrupt is meant for the process that asks
         )
         try:
-            self._ask(pickle.dumps((path, self._options)), _START)
+            self._ask(b"", _START)
         except EOFError:
             raise StoreUnavailable(f"{path}: the process that runs its queries did not start") from None
 
@@ -180,33 +177,31 @@ class QueryProcess:
             self._child = None
 
 
-def serve() -> None:
-    """Answer the questions that come in at standard input, until it ends: the other side of `QueryProcess`."""
+def serve(path: str, memory: int) -> None:
+    """Say that the database is open, then answer the questions of a `QueryProcess` from standard input."""
     from graphret.stores.ladybug.store import LadybugStore
 
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as mark:
         mark.write("1000")  # a machine without memory ends this process before that which asks
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    path, options = pickle.load(questions)
     store: LadybugStore | None = None
-    with suppress(EOFError):
-        while True:
-            answer: Any = None
-            try:
-                if store is None:
-                    store = LadybugStore(path, **options)
-                else:
-                    cypher, parameters, caps = pickle.load(questions)
-                    # where nobody is left to kill it: a clock that asks neither the interpreter nor the database
-                    faulthandler.dump_traceback_later(caps["timeout"] + 2 * _GRACE, exit=True)
-                    answer = store.query(cypher, parameters, **caps)
-            except EOFError:
-                raise
-            except GraphretError as error:
-                answer = error
-            except Exception as error:
-                answer = QueryRefused(f"Ladybug's answer cannot be read: {error!r}")
-            answers.write(pickle.dumps(answer))
-            answers.flush()
-            faulthandler.cancel_dump_traceback_later()
+    while True:
+        answer: Any = None
+        try:
+            if store is None:
+                store = LadybugStore(path, read_only=True, buffer_pool_size=memory)
+            else:
+                cypher, parameters, caps = pickle.load(questions)
+                # where nobody is left to kill it: a clock that asks neither the interpreter nor the database
+                faulthandler.dump_traceback_later(caps["timeout"] + 2 * _GRACE, exit=True)
+                answer = store.query(cypher, parameters, **caps)
+        except EOFError:
+            return
+        except GraphretError as error:
+            answer = error
+        except Exception as error:
+            answer = QueryRefused(f"Ladybug's answer cannot be read: {error!r}")
+        answers.write(pickle.dumps(answer))
+        answers.flush()
+        faulthandler.cancel_dump_traceback_later()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -50,9 +52,10 @@ class LadybugStore(AttachedIndexes):
     beside the label ``Director`` a query says ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is
     ``film_actor``. Only queries need these names, and `schema` says them.
 
-    A column has one type: that of the first value, but one of integers becomes one of floats with the first float. A
-    property that is `None` is left out, tuples come back as lists. One store, of one process, may have a database open
-    for writing, and it answers one call after another.
+    A column has one type: that of the first value, but one of integers becomes one of floats with the first float. What
+    it cannot hold, such as a map, a mixed list or text among numbers, is in the column ``properties`` alone, which has
+    all properties of a row as JSON. One store, of one process, may have a database open for writing, and it answers one
+    call after another.
 
     Parameters
     ----------
@@ -60,13 +63,6 @@ class LadybugStore(AttachedIndexes):
         The file, made where there is none; ``:memory:`` is a temporary one.
     read_only
         Open it for reading only, as several processes may at a time.
-    nested
-        What to do with a property that has no column type (an object, a list of lists or of several types, an integer
-        beyond 64 bits) or another than its column, or a name that differs from another's by case alone: ``refuse`` it,
-        or keep it as ``json``, which a query finds as text in the column ``properties``.
-    id_property, name_property, text_property
-        In a database that something else wrote, which properties are a node's own. Without the first ids are the
-        database's (``table:offset``). Such a database is only read, and a value that JSON lacks as its text.
     buffer_pool_size
         At most so many bytes of memory for pages; 0 is 4 GiB.
 
@@ -75,37 +71,18 @@ class LadybugStore(AttachedIndexes):
     StoreUnavailable
         When the file cannot be opened, or another store or process has it open.
     StoreMismatch
-        When it is no database of this version of Ladybug.
-    InvalidInput
-        When an option is malformed, or a table has no such `id_property`.
+        When it is no database of this version of Ladybug, or something else than graphret made its tables.
     MissingDependency
         Without the extra ``ladybug``.
     """
 
     dialect = "ladybug"
 
-    def __init__(
-        self,
-        path: str | Path,
-        *,
-        read_only: bool = False,
-        nested: str = "refuse",
-        id_property: str | None = None,
-        name_property: str | None = None,
-        text_property: str | None = None,
-        buffer_pool_size: int = 0,
-    ) -> None:
-        if nested not in ("refuse", "json"):
-            raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
-        own = {"id_property": id_property, "name_property": name_property, "text_property": text_property}
-        for what, given in own.items():
-            if given is not None and (not isinstance(given, str) or not given):
-                raise InvalidInput(f"{what}: the name of a property is expected, not {given!r}")
-        self.nested, self._own = nested, [*own.values()]
+    def __init__(self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0) -> None:
         self._scope: Where | None = None
         self._written: tuple[Session, Catalog] | None = None  # what a write has open, as its followers see it
         self._database = Database(path, read_only=read_only, buffer_pool_size=buffer_pool_size)
-        self._process = QueryProcess(self._database, {**own, "buffer_pool_size": buffer_pool_size or _QUERY_MEMORY})
+        self._process = QueryProcess(self._database, buffer_pool_size or _QUERY_MEMORY)
         try:
             self._read_catalog()
         except BaseException:
@@ -162,13 +139,16 @@ class LadybugStore(AttachedIndexes):
 
     def _read_catalog(self) -> None:
         with self._reading() as graph:
-            self._database.catalog = Catalog.read(graph.session, self._own)
+            try:
+                self._database.catalog = Catalog.read(graph.session)
+            except StoreMismatch as error:
+                raise StoreMismatch(f"{self.path}: {error}; graphret opens what it wrote") from None
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
         wanted = require_ids(ids)
         with self._reading() as graph:
-            found = {node.id: node for _, node in graph.nodes(wanted)}
+            found = graph.nodes(wanted)
         return [found.get(i) for i in wanted]
 
     def neighbors(
@@ -231,11 +211,9 @@ class LadybugStore(AttachedIndexes):
         with self._reading() as graph:
             if graph.decided:
                 return read_schema(graph, SAMPLE)
-        nodes = [node for block in self.nodes() for node in block]
-        edges = [edge for block in self.edges() for edge in block]
-        primary = [replace(node, labels=node.labels[:1]) for node in nodes]
-        relations = MemoryStore.of(primary, edges).schema().relations
-        return replace(MemoryStore.of(nodes, edges).schema(), relations=relations)
+        nodes, edges = [*chain.from_iterable(self.nodes())], chain.from_iterable(self.edges())
+        whole = MemoryStore.of((replace(node, labels=node.labels[:1]) for node in nodes), edges).schema()
+        return replace(whole, labels=Counter(sorted(chain.from_iterable(node.labels for node in nodes))))
 
     # Cypher
 
@@ -248,18 +226,14 @@ class LadybugStore(AttachedIndexes):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        """Run a query that only reads, in a read transaction; see `CypherStore.query`.
-
-        Of an edge, a property that has another type in another relation of the pattern may come back as text.
-        """
+        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         self._require_query(max_rows, timeout)
         with self._database.session() as session:
             return run(session, self._database.catalog, cypher, parameters, timeout, max_rows, max_bytes)
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
-        with self._reading() as graph:
-            return graph.catalog.id_of(variable)
+        return f"{variable}.id"
 
     def query_apart(
         self,
@@ -321,10 +295,8 @@ class LadybugStore(AttachedIndexes):
         Raises
         ------
         InvalidInput
-            When a node or an edge is malformed, an end of an edge is neither here nor among `nodes`, or a property
-            has no place in a column, see `nested`; nothing is then written.
-        StoreMismatch
-            When something else made the database.
+            When a node or an edge is malformed, an end of an edge is neither here nor among `nodes`, or a label or a
+            relation cannot be the name of a table; nothing is then written.
         """
         self._require_writable()
         fresh, linked = require_nodes(nodes), require_edges(edges)
@@ -349,13 +321,7 @@ class LadybugStore(AttachedIndexes):
     def load(self, source: GraphStore) -> None:
         """Fill this database, which must be empty, with the graph of another store.
 
-        What has no place here is refused before anything is written. Of a load of more than half a million nodes and
-        edges that is killed, a part stays: `upsert` completes it.
-
-        Raises
-        ------
-        InvalidInput
-            When there are nodes here, or a property has no place in a column.
+        Of a load of more than half a million nodes and edges that is killed, a part stays: `upsert` completes it.
         """
         self._require_writable()
         if self._followers:
@@ -363,7 +329,7 @@ class LadybugStore(AttachedIndexes):
         with self._database.writing() as session:
             if self.count() != (0, 0):
                 raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
-            Writer(session, self._database.catalog, self.nested).load(source)
+            Writer(session, self._database.catalog).load(source)
         self._read_catalog()
 
     @contextmanager
@@ -374,9 +340,9 @@ class LadybugStore(AttachedIndexes):
         with self._database.file_lock, self.followed(nodes, edges, deletes) as stage:
             with self._database.writing() as session:
                 session.do("BEGIN TRANSACTION")
-                yield Writer(session, self._database.catalog, self.nested)
+                yield Writer(session, self._database.catalog)
                 if self._followers:
-                    stage(self._copy(_written=(session, Catalog.read(session, self._own))))
+                    stage(self._copy(_written=(session, Catalog.read(session))))
                 session.do("COMMIT")
             self._read_catalog()
 
@@ -385,8 +351,6 @@ class LadybugStore(AttachedIndexes):
             raise StoreError("a view of a store cannot be written to; write to the store itself")
         if self._database.read_only:
             raise StoreError(f"{self.path}: the database was opened for reading only")
-        if not self._database.catalog.native:
-            raise StoreMismatch(f"{self.path}: something else made the database, and it is only read")
 
 
 def _condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:

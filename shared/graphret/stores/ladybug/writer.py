@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from typing import Any, TypeVar
 
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
+from graphret.stores.conditions import is_text
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.tables import (
-    COMMENTS,
+    COMMENT,
     EDGE_COLUMNS,
     NODE_COLUMNS,
-    OVERFLOW,
+    PROPERTIES,
     UNLABELLED,
+    UNTYPED,
     Catalog,
     EdgeKey,
     Table,
     column_of,
     edge_key,
     folded,
-    is_text,
     literal,
     quoted,
 )
@@ -51,36 +52,27 @@ class TablePlan:
 
     def __init__(self, name: str, label: str, relation: bool, stored: Table | None) -> None:
         self.name, self.label, self.relation, self.stored = name, label, relation, stored
-        own = EDGE_COLUMNS if relation else NODE_COLUMNS
-        self.types: dict[str, str] = dict(own if stored is None else stored.columns)
+        self.types = dict(stored.columns if stored is not None else EDGE_COLUMNS if relation else NODE_COLUMNS)
         self.pairs: dict[tuple[str, str], None] = {}
         self._folded = {folded(column): column for column in self.types}
-        self._seen: dict[str, dict[str | None, Node | Edge]] = {}
+        self._seen: dict[tuple[str, str | None], None] = {}
 
     def observe(self, item: Node | Edge) -> None:
         """Take note of the properties of a node or an edge."""
         for name, value in item.properties.items():
             if value is not None:
-                self._seen.setdefault(name, {}).setdefault(_type_of(value), item)
+                self._seen[name, _type_of(value)] = None
 
-    def settle(self, nested: str) -> None:
-        """Decide on the columns; an `InvalidInput` names a node or an edge, and the property that none can hold."""
-        for name, kinds in self._seen.items():
+    def settle(self) -> None:
+        """Decide on the columns: each has the type that comes first, but that floats widen whole numbers."""
+        for name, kind in self._seen:
             column = column_of(name)
-            if name and is_text(name) and self._folded.setdefault(folded(column), column) == column:
-                for kind in filter(None, kinds):  # a column of whole numbers becomes one of floats, and else stays
-                    known = self.types.get(column, kind)
-                    wider = _WIDER.get(known) == kind or (known == _EMPTY and kind.endswith("[]"))
-                    self.types[column] = kind if wider else known
-            for item in (item for kind, item in kinds.items() if not self._holds(name, kind)):
-                if nested == "refuse":
-                    there = self.types.get(self._folded.get(folded(column), ""), "none")
-                    raise InvalidInput(
-                        f"{_named(item)}, property {name[:80]!r}: no column can hold {item.properties[name]!r:.80} "
-                        f"({there} here; columns have one type each, and names that differ by more than case); "
-                        "nested='json' keeps it as JSON"
-                    )
-                self.types[OVERFLOW] = "STRING"
+            if kind and name and is_text(name) and self._folded.setdefault(folded(column), column) == column:
+                known = self.types.get(column, kind)
+                wider = _WIDER.get(known) == kind or (known == _EMPTY and kind.endswith("[]"))
+                self.types[column] = kind if wider else known
+        if not all(starmap(self._holds, self._seen)):
+            self.types[UNTYPED] = "STRING[]"
         self.types = {column: "STRING[]" if kind == _EMPTY else kind for column, kind in self.types.items()}
 
     def _holds(self, name: str, kind: str | None) -> bool:
@@ -94,12 +86,17 @@ class TablePlan:
             row: Row = {"id": item.id, "name": item.name, "text": item.text, "labels": [*item.labels]}
         else:
             row = {"from": item.source, "to": item.target, "weight": float(item.weight)}
-        beside: Row = {}
-        for name, value in item.properties.items():
-            if value is not None:
-                held = self._holds(name, _type_of(value))
-                (row if held else beside)[column_of(name) if held else name] = value
-        return row | {OVERFLOW: to_json(beside)} if beside else row
+        if item.properties:
+            row[PROPERTIES] = to_json(dict(item.properties))
+            untyped = []
+            for name, value in item.properties.items():
+                if self._holds(name, _type_of(value)):
+                    row[column_of(name)] = value
+                elif value is not None:
+                    untyped.append(name)
+            if untyped:
+                row[UNTYPED] = untyped
+        return row
 
     def statements(self) -> Iterator[str]:
         """Return what makes the table and the columns that there are not."""
@@ -109,13 +106,13 @@ class TablePlan:
             columns = ", ".join([*ends, *(f"{quoted(column)} {kind}" for column, kind in self.types.items())])
             key = "" if self.relation else ", PRIMARY KEY (id)"
             yield f"CREATE {'REL' if self.relation else 'NODE'} TABLE {table} ({columns}{key})"
-            if self.name != (self.label or UNLABELLED):
-                yield f"COMMENT ON TABLE {table} IS {literal(COMMENTS[self.relation] + self.label)}"
+            if self.name != self.label:
+                yield f"COMMENT ON TABLE {table} IS {literal(COMMENT + self.label)}"
             return
         new = (end for pair, end in zip(self.pairs, ends, strict=True) if pair not in self.stored.pairs)
         yield from (f"ALTER TABLE {table} ADD {end}" for end in new)
         for column, kind in self.types.items():
-            stored, old, fresh = self.stored.columns.get(column), quoted(column), quoted(f"{OVERFLOW}.new")
+            stored, old, fresh = self.stored.columns.get(column), quoted(column), quoted(f"{PROPERTIES}.new")
             if stored is None:
                 yield f"ALTER TABLE {table} ADD {old} {kind}"
             elif stored != kind:
@@ -129,8 +126,8 @@ class TablePlan:
 class Writer:
     """Writes nodes and edges, in the transaction that a session has open."""
 
-    def __init__(self, session: Session, catalog: Catalog, nested: str) -> None:
-        self._session, self._catalog, self._nested = session, catalog, nested
+    def __init__(self, session: Session, catalog: Catalog) -> None:
+        self._session, self._catalog = session, catalog
         self._graph = Graph(session, catalog)
         stored = ((False, catalog.nodes), (True, catalog.relations))
         self._names = {(kind, table.label): name for kind, some in stored for name, table in some.items()}
@@ -138,21 +135,17 @@ class Writer:
         self._plans: dict[tuple[bool, str], TablePlan] = {}
 
     def upsert(self, nodes: Mapping[str, Node], linked: Mapping[EdgeKey, Edge]) -> None:
-        """Write nodes and edges; an `InvalidInput` names what has no place, and an edge that lacks an end."""
+        """Write nodes and edges; an `InvalidInput` names an edge that lacks an end."""
         graph = self._graph
         located = graph.locate(nodes.keys() | {end for edge in linked.values() for end in (edge.source, edge.target)})
-        placed = {node.id: self._observed(node).name for node in nodes.values()}
+        placed = self._observe_nodes(nodes.values())
         moved = {own: located[own] for own, table in placed.items() if located.get(own, table) != table}
         if moved:  # their primary label is another one, and their edges go with them
             kept = graph.neighbors(moved)
             linked = {edge_key(edge): edge for edge in kept} | dict(linked)
             located |= graph.locate({end for edge in kept for end in (edge.source, edge.target)})
         table_of = located | placed
-        for edge in linked.values():
-            for end in (edge.source, edge.target):
-                if end not in table_of:
-                    raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
-            self._observed(edge, table_of)
+        self._observe_edges(linked.values(), table_of)
         self._define()
         self._delete_nodes(moved)
         there = {own for own, table in placed.items() if located.get(own) == table}
@@ -162,15 +155,9 @@ class Writer:
         self._insert(linked.values(), table_of)
 
     def load(self, source: GraphStore) -> None:
-        """Copy a graph into tables without rows.
-
-        It is gone through twice: first for the columns, and for an `InvalidInput` that names what has none.
-        """
-        table_of: dict[str, str] = {}
-        for node in chain.from_iterable(source.nodes()):
-            table_of[node.id] = self._observed(node).name
-        for edge in chain.from_iterable(source.edges()):
-            self._observed(edge, table_of)
+        """Copy a graph into tables without rows; it is gone through twice, first for the columns."""
+        table_of = self._observe_nodes(chain.from_iterable(source.nodes()))
+        self._observe_edges(chain.from_iterable(source.edges()), table_of)
         self._session.do("BEGIN TRANSACTION")
         self._define()
         for blocks in (source.nodes(), source.edges()):
@@ -189,13 +176,24 @@ class Writer:
         """Take edges away."""
         self._delete_edges(linked.keys(), self._graph.locate({end for key in linked for end in key[:2]}))
 
-    def _observed(self, item: Node | Edge, table_of: Mapping[str, str] | None = None) -> TablePlan:
-        """Return the table of a node or an edge, and take note of what it needs; `table_of` is of an edge's ends."""
-        plan = self._plan(item)
-        plan.observe(item)
-        if table_of is not None and isinstance(item, Edge):
-            plan.pairs[table_of[item.source], table_of[item.target]] = None
-        return plan
+    def _observe_nodes(self, nodes: Iterable[Node]) -> dict[str, str]:
+        """Take note of what nodes need, and return the table of each."""
+        table_of = {}
+        for node in nodes:
+            plan = self._plan(node)
+            plan.observe(node)
+            table_of[node.id] = plan.name
+        return table_of
+
+    def _observe_edges(self, edges: Iterable[Edge], table_of: Mapping[str, str]) -> None:
+        """Take note of what edges need, whose ends are in some tables."""
+        for edge in edges:
+            for end in (edge.source, edge.target):
+                if end not in table_of:
+                    raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
+            plan = self._plan(edge)
+            plan.observe(edge)
+            plan.pairs[table_of[edge.source], table_of[edge.target]] = None
 
     def _plan(self, item: Node | Edge) -> TablePlan:
         """Return the table of a node or an edge, of those that are yet to be made too; see `LadybugStore`."""
@@ -203,9 +201,10 @@ class Writer:
         if (relation, label) not in self._plans:
             if (name := self._names.get((relation, label))) is None:
                 if not is_text(label):
-                    raise InvalidInput(f"{_named(item)}: {label!r} cannot be a name in a Ladybug database")
+                    named = edge_words(item) if isinstance(item, Edge) else f"node {item.id!r}"
+                    raise InvalidInput(f"{named}: {label!r} cannot be a name in a Ladybug database")
                 name = label.replace(".", "_") or UNLABELLED
-                while folded(name) in self._taken or (label and folded(name) == UNLABELLED):
+                while folded(name) in self._taken:
                     name += "_"
                 self._taken.add(folded(name))
             stored = (self._catalog.relations if relation else self._catalog.nodes).get(name)
@@ -214,7 +213,7 @@ class Writer:
 
     def _define(self) -> None:
         for plan in self._plans.values():
-            plan.settle(self._nested)
+            plan.settle()
         for plan in sorted(self._plans.values(), key=lambda plan: plan.relation):
             for statement in plan.statements():
                 self._session.do(statement)
@@ -305,10 +304,6 @@ def _arrow(kinds: Mapping[str, str], rows: Iterable[Row]) -> Any:
         except ValueError as error:  # half of a surrogate pair, a whole number that is no float
             raise InvalidInput(f"property {column!r}: {error}") from error
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
-
-
-def _named(item: Node | Edge) -> str:
-    return f"node {item.id!r}" if isinstance(item, Node) else edge_words(item)
 
 
 def _type_of(value: Any) -> str | None:

@@ -12,8 +12,8 @@ from graphret import storage
 from graphret.errors import CorruptIndex, InvalidInput, NewerVersion, NotAnIndex
 from graphret.sage import SageGraph, persistence
 from graphret.stores import MemoryStore, open_store
+from graphret.stores.addresses import GRAPH_KINDS, is_address, neo4j_login
 from graphret.stores.ladybug import LadybugStore
-from graphret.stores.locations import GRAPH_KINDS, is_address, neo4j_login
 from graphret.stores.neo4j import Neo4jStore
 from graphret.types import Edge, Node
 

@@ -1,4 +1,4 @@
-"""Opening a graph by the name of where it lives: a folder, a Ladybug file, the address of a Neo4j."""
+"""Opening a graph by where it lives: a folder, a Ladybug file, the address of a Neo4j."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from graphret import storage
 from graphret.errors import InvalidInput, NotAnIndex
-from graphret.storage import read_current
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import KIND, VERSION, MemoryStore, graph_from_bundle
 
@@ -62,11 +61,9 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
 def is_address(where: str) -> bool:
     """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of something else."""
     match = _SCHEME.match(where)
-    if match is None:
-        return False
-    if match[1].lower() not in _NEO4J:
+    if match is not None and match[1].lower() not in _NEO4J:
         raise InvalidInput(f"{match[0]}…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
-    return True
+    return match is not None
 
 
 def is_ladybug(path: Path) -> bool:
@@ -80,37 +77,27 @@ def is_ladybug(path: Path) -> bool:
 def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Return an address without user, password and database, and these as options of a `Neo4jStore`."""
     parts = urlsplit(address)
+    database = unquote(parts.path.strip("/")) or environment.get("NEO4J_DATABASE", "")
     try:
-        host, user, password, _ = parts.hostname, parts.username, parts.password, parts.port
-    except ValueError as error:
+        if not parts.hostname or parts.port == 0 or "/" in database:
+            raise ValueError("a host is expected, and behind it no more than the name of a database")
+    except ValueError as error:  # of the port, besides
         raise InvalidInput(f"{parts.scheme}://…: the address is malformed: {error}") from error
-    if not host:
-        raise InvalidInput(f"{parts.scheme}://…: the address names no host")
-    database = unquote(parts.path.strip("/"))
-    if "/" in database:
-        raise InvalidInput(f"{parts.scheme}://{host}…: the address has one name behind the host, that of the database")
-    if user is None:
-        user, password = environment.get("NEO4J_USERNAME"), environment.get("NEO4J_PASSWORD")
-    else:
-        user, password = unquote(user), unquote(password or "")
-    database = database or environment.get("NEO4J_DATABASE", "")
-    login: dict[str, Any] = {"auth": (user, password or "")} if user else {}
+    user, password = unquote(parts.username or ""), unquote(parts.password or "")
+    if not user:
+        user, password = environment.get("NEO4J_USERNAME", ""), environment.get("NEO4J_PASSWORD", "")
+    login: dict[str, Any] = {"auth": (user, password)} if user else {}
     if database:
         login["database"] = database
-    bare = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "", parts.query, parts.fragment))
-    return bare, login
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="")), login
 
 
 def _open_folder(folder: Path, verify: bool = False, **others: Any) -> MemoryStore:
     if others:
         raise InvalidInput(f"{next(iter(others))}: a folder has no such option; it takes verify")
-    try:
-        kind = read_current(folder)["kind"]
-    except NotAnIndex:
-        if (folder / "nodes.parquet").exists():
-            raise NotAnIndex(f"{folder}: holds a graph as Parquet files, which has to be imported first") from None
-        raise
+    if (folder / "nodes.parquet").exists():
+        raise NotAnIndex(f"{folder}: holds a graph as Parquet files, which has to be imported first")
+    kind = storage.read_current(folder)["kind"]
     if kind not in GRAPH_KINDS:
         raise NotAnIndex(f"{folder}: holds a {kind!r} index, which has no graph")
-    bundle = storage.load(folder, kind=kind, version=GRAPH_KINDS[kind], verify=verify)
-    return MemoryStore(graph_from_bundle(bundle))
+    return MemoryStore(graph_from_bundle(storage.load(folder, kind=kind, version=GRAPH_KINDS[kind], verify=verify)))
