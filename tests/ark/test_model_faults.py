@@ -184,11 +184,22 @@ def test_a_model_that_hangs_is_left_when_the_time_is_up(way: Callable[..., Found
     assert agent["stop"] == "seconds"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_model_that_calls_no_tools_is_asked_for_json(way: Callable[..., Found]) -> None:
+REFUSALS = [
+    ("bad_request", "tools are not supported"),
+    ("not_found", "No endpoints found that support tool use"),
+    ("server", "tools param requires --jinja flag"),
+    ("server", "tools: not implemented"),
+    ("", "It answers in words."),
+]
+
+
+@pytest.mark.parametrize(("way", "refusal"), zip(WAYS, REFUSALS, strict=True))
+def test_a_model_that_calls_no_tools_is_asked_for_json(way: Callable[..., Found], refusal: tuple[str, str]) -> None:
     def policy(messages: Sequence[Message]) -> Reply:
         if "You act by calling tools" not in messages[0].content:
-            raise ChatError("tools are not supported", model="m", reason="bad_request", status=400)
+            if not refusal[0]:
+                return Reply(refusal[1])
+            raise ChatError(refusal[1], model="m", reason=refusal[0])
         done = sum(message.role == "assistant" for message in messages)
         said = [
             '{"calls": [{"tool": "explore_neighborhood", "arguments": {"node": "p1"}}]}',

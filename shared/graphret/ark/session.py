@@ -242,8 +242,8 @@ class ArkSession:
             asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
         except Unclear as problem:
             return failure(str(problem))
-        known = [node for node in asked if node in shown]
-        new = [node for node in known if node not in set(self.selection)]
+        known, chosen = [node for node in asked if node in shown], set(self.selection)
+        new = [node for node in known if node not in chosen]
         self.selection.extend(new)
         self.steps[-1].selected.extend(new)
         said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}

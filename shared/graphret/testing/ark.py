@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphret.ark.prompt import SEARCH
-from graphret.ark.scripted import NEIGHBORS_K, Call, ScriptedExplorer, calls_of, ending, follow
+from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.transcript import Transcript
+from graphret.ark.walk import NEIGHBORS_K, Call, ending, explorations, follow
 from graphret.planning.paths import Hop, Plan
 
 
@@ -39,4 +40,4 @@ class OracleExplorer(ScriptedExplorer):
         walk = follow(start, Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0), seen)
         if walk is None or (seen.turns > 1 and start not in seen.explorations):
             return ending([])
-        return calls_of([walk], seen) or ending(sorted(walk.ends, key=lambda end: -walk.ends[end]))
+        return explorations([walk], seen) or ending(sorted(walk.ends, key=lambda end: -walk.ends[end]))
