@@ -81,10 +81,10 @@ class Toolbox:
         *,
         text: NodeText | None = None,
     ) -> None:
+        require_direct(store)
         for what, given, contract in (("store", store, GraphStore), ("index", index, TextIndex)):
             if not fulfils(given, contract):
                 raise InvalidInput(f"{what}: a {contract.__name__} is expected, not {type(given).__name__}")
-        require_direct(store)
         require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
             raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
