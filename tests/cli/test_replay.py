@@ -40,16 +40,15 @@ def test_a_run_is_shown(recorded: Path) -> None:
         assert said in ran.out
 
 
-@pytest.mark.parametrize("charset", ["cp1252", "ascii"])
-def test_what_an_encoding_has_not_is_said_in_other_characters(tmp_path: Path, charset: str) -> None:
+def test_what_an_encoding_has_not_is_said_in_other_characters(tmp_path: Path) -> None:
     run = small("who built Poljud, 作家 or Magaš?")
     Recorder(tmp_path / "r.jsonl")(run)
-    ran = graphret("replay", tmp_path / "r.jsonl", charset=charset)
+    ran = graphret("replay", tmp_path / "r.jsonl", charset="cp1252")
     assert (ran.code, ran.err) == (0, "")
     assert r"who built Poljud, \u4f5c\u5bb6 or Maga" in ran.out
-    assert ("š?" if charset == "cp1252" else r"\u0161?") in ran.out
+    assert "š?" in ran.out
     assert "Vote" in ran.out
-    found = graphret("replay", tmp_path / "r.jsonl", "--json", charset=charset).json
+    found = graphret("replay", tmp_path / "r.jsonl", "--json", charset="cp1252").json
     assert found["question"] == run.question
 
 

@@ -8,7 +8,6 @@ import pytest
 
 from graphret.errors import InvalidInput
 from graphret.graphs import GraphTables, read_metaqa, read_ntriples
-from graphret.graphs.rdf import short_names
 from graphret.types import Edge, Node
 
 RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -148,12 +147,3 @@ def test_a_malformed_line_is_named(tmp_path: Path, line: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:
         read_ntriples(path)
     assert str(caught.value).startswith(f"{path}, line {len(TRIPLES.splitlines()) + 1}: ")
-
-
-def test_short_names_are_unique_and_do_not_depend_on_order() -> None:
-    iris = ["http://ex.org/name", "http://w.org/core#name", "http://other.org/core/name", "http://ex.org/plain"]
-    names = short_names(iris)
-    assert len(set(names.values())) == 4
-    assert (names["http://ex.org/plain"], names["http://ex.org/name"]) == ("plain", "ex.org_name")
-    assert short_names(iris[::-1]) == names
-    assert short_names(["http://e/a#name"], ["name"]) == {"http://e/a#name": "a_name"}

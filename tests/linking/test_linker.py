@@ -18,7 +18,7 @@ NODES = [
     Node("reloaded", ("Film",), "The Matrix Reloaded", "More of the same."),
     Node("solaris72", ("Film",), "Solaris", "A station above an ocean.", {"year": 1972}),
     Node("solaris02", ("Film",), "Solaris", "A remake about the ocean.", {"year": 2002}),
-    Node("mercury", ("Planet",), "Mercury (planet)", "Nearest to the sun."),
+    Node("mercury", ("Planet",), "Mercury (planet)", "Nearest to the sun.", {"aliases": "Hermes (planet)"}),
     Node("god", ("God",), "Mercury", "A messenger."),
     Node("it", ("Film",), "It", "A clown."),
 ]
@@ -40,6 +40,7 @@ def test_the_names_themselves_come_first(linker: Linker) -> None:
     assert found(linker, "It") == [("it", 1.0, "exact")]
     assert found(linker, "Mercury") == [("god", 1.0, "exact"), ("mercury", 0.97, "short")]
     assert found(linker, "Mercury (Planet)") == [("mercury", 0.99, "normalised")]
+    assert found(linker, "Hermes") == [("mercury", 0.97, "short")]
     assert found(linker, "Solaris") == [("solaris02", 1.0, "exact"), ("solaris72", 1.0, "exact")]
     assert found(linker, "Solaris", where={"year": {"$lt": 2000}}) == [("solaris72", 1.0, "exact")]
 

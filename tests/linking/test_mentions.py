@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from graphret.linking import NameBook, Spot
 from graphret.linking.mentions import DOUBTFUL, spot
-from graphret.linking.names import variants
 from graphret.types import Node
 
 EVERYDAY = ["It", "The", "Up", "She", "You", "War", "Love", "Film", "Director", "Hanks", "Women", "Human", "1984"]
@@ -152,19 +151,6 @@ def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
     assert spot("who saw Kismet Hardy", book)[0].ids == ("c",)
     kept = spot("who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c"))
     assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
-
-
-def test_variants_are_aliases_and_names_without_their_brackets() -> None:
-    found = list(variants("Mercury (planet)", ["Hermes", 7, "Wodan (god)"]))
-    assert found == [
-        ("name", "Mercury (planet)"),
-        ("alias", "Hermes"),
-        ("alias", "Wodan (god)"),
-        ("short", "Mercury"),
-        ("short", "Wodan"),
-    ]
-    assert list(variants("Mercury", "Hermes")) == [("name", "Mercury"), ("alias", "Hermes")]
-    assert list(variants("(planet)")) == [("name", "(planet)")]
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 from graphret.errors import InvalidInput, ModelError
-from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Tool, ToolCall, Usage
+from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Tool, Usage
 from graphret.testing.openai_server import (
     Behaviour,
     OpenAIServer,
@@ -184,22 +184,6 @@ def test_json_schema_steps_down_where_it_is_refused() -> None:
     sent = server.requests[0].body["response_format"]["json_schema"]
     assert sent["strict"] is True
     assert sent["schema"]["required"] == ["name"]
-
-
-def test_the_server_holds_clients_to_the_protocol_and_streams_calls_to_the_official_one() -> None:
-    from openai import OpenAI
-
-    with OpenAIServer([tool_call("search", {"query": "x"})]) as server:
-        for unanswered in (
-            Message.assistant(tool_calls=[ToolCall("1", "search")]),
-            Message.tool(ToolCall("1", "f"), "x"),
-        ):
-            with pytest.raises(ChatError, match=r"have no answer|must answer"):
-                chat(server).chat([*HELLO, unanswered, *HELLO])
-        client = OpenAI(base_url=server.base_url, api_key="none")
-        with client.chat.completions.stream(model="m", messages=[{"role": "user", "content": "x"}]) as stream:
-            call = stream.get_final_completion().choices[0].message.tool_calls[0]
-    assert (call.function.name, call.function.arguments) == ("search", '{"query": "x"}')
 
 
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:

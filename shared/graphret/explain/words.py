@@ -19,11 +19,10 @@ Piece: TypeAlias = tuple[str, bool]
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
 
 SNIPPET = 220
-_ASKING_WORDS = """
+# Words of questions that say nothing about where the answer stands, beyond the stop words of search.
+_ASKING = """
 who whom whose what which when where why how than more most many much had has have did does do done been were one
-"""
-#: Words of questions that say nothing about where the answer stands, beyond the stop words of search.
-_ASKING = frozenset(_ASKING_WORDS.split())
+""".split()
 _NAMES_SHOWN = 3
 _ROWS = ("source_row", "target_row")
 
