@@ -182,10 +182,7 @@ def test_a_graph_that_something_else_wrote(store: Neo4jStore, neo4j_empty: neo4j
         "CREATE (:Film {title: 'Brazil', summary: 'a clerk dreams'})-[:BY]->(:Person {name: 'Terry Gilliam'})"
     )
     index = Neo4jTextIndex.create(store, encoder=HashingEncoder())
-    found = index.search("dreaming clerk in Brazil", 2)
-    film, person = store.get(found.ids)
-    assert film is not None
-    assert person is not None
+    film, person = (node for node in store.get(index.search("dreaming clerk in Brazil", 2).ids) if node is not None)
     assert (film.name, film.labels, set(film.properties)) == ("Brazil", ("Film",), {"title", "summary"})
     assert store.schema().labels == {"Film": 1, "Person": 1}
     assert index.view({"label": "Person"}).search("clerk", 9).ids == [person.id]

@@ -90,19 +90,9 @@ class Neo4jTextIndex(BatchIndex):
     def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
         """Make the indexes where there are none, write the documents of all nodes, and wait until they are ready.
 
-        Parameters
-        ----------
-        timeout
-            Seconds to wait for the database to fill the indexes.
-        options
-            As the class takes them.
-
-        Raises
-        ------
-        StoreMismatch
-            When an index that is there has another dimension, is over other nodes, or has failed.
-        InvalidInput
-            When the store is a view or asynchronous.
+        It takes what the class does, and the seconds to wait for the database to fill the indexes. Raises a
+        `StoreMismatch` when an index that is there has another dimension, is over other nodes or has failed, and an
+        `InvalidInput` when the store is a view or asynchronous.
         """
         index = cls(store, **options)
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
@@ -116,12 +106,7 @@ class Neo4jTextIndex(BatchIndex):
     def open(cls, store: Neo4jStore, **options: Any) -> Neo4jTextIndex:
         """Open indexes that `create` made, with the text and the encoder that they were made with.
 
-        Raises
-        ------
-        StoreMismatch
-            When an index is missing, over other nodes, or of another dimension than the encoder.
-        InvalidInput
-            As for `create`.
+        It raises what `create` does, and a `StoreMismatch` when an index is missing.
         """
         index = cls(store, **options)
         documents.require_indexes(store.graph(), *index._indexes)

@@ -81,7 +81,7 @@ class Connection:
             try:  # by itself a statement takes one round trip, in a transaction three
                 return _answer(session.run(neo4j.Query(text, timeout=timeout), values), max_rows, max_bytes)
             except (DriverError, Neo4jError) as error:
-                if not error.is_retryable() or _lacks_memory(error):
+                if not error.is_retryable() or "Memory" in str(error):  # which would be asked for too much again
                     raise
             return session.execute_read(neo4j.unit_of_work(timeout=timeout)(ask))
 
@@ -156,11 +156,6 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
         raise InvalidInput(f"uri: {uri} or an option of the driver is malformed: {error}") from error
 
 
-def _lacks_memory(error: Exception) -> bool:
-    """Whether a query asked for too much: the driver would take that for a passing reason, and ask again."""
-    return "Memory" in (getattr(error, "code", None) or "")
-
-
 def _translated(error: Exception, uri: str) -> GraphretError:
     """Return an error of the driver as one of graphret's."""
     from neo4j import exceptions
@@ -177,7 +172,7 @@ def _translated(error: Exception, uri: str) -> GraphretError:
         return StoreMismatch(f"{uri}: {said}")
     if isinstance(error, exceptions.ConfigurationError):
         return InvalidInput(f"{uri}: {said}")
-    if _lacks_memory(error):
+    if "Memory" in code:
         return StoreError(f"the server lacks the memory for the query: {said}")
     if isinstance(error, exceptions.ServiceUnavailable | exceptions.SessionExpired | exceptions.TransientError):
         return StoreUnavailable(f"{uri} cannot be reached, or the connection was lost: {said}")

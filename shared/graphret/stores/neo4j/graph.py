@@ -145,11 +145,7 @@ class Graph:
     def _touching(self, types: str, others: str, direction: str, *, limited: bool) -> str:
         """Write the subquery that finds the edges ``r`` of a node ``a``, `source` and `target`."""
         left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[direction]
-        near, far = self.layout.id_of("a"), self.layout.id_of("b")
-        ends = (
-            f"CASE startNode(r) WHEN a THEN {near} ELSE {far} END AS source, "
-            f"CASE startNode(r) WHEN a THEN {far} ELSE {near} END AS target"
-        )
+        ends = f"{self.layout.id_of('startNode(r)')} AS source, {self.layout.id_of('endNode(r)')} AS target"
         weight = "r.weight" if self.layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
         rows = ", ".join(f"coalesce(r.{row}, -1)" for row in ROWS)
         order = f"coalesce({weight}, 1.0) DESC, source, target, type(r), {rows}, elementId(r)"
@@ -287,9 +283,9 @@ def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
         return ids.get(node.element_id) or str(node.element_id)
 
     def value(one: Any) -> Any:
-        if hasattr(one, "relationships"):
+        if hasattr(one, "relationships"):  # a path
             steps = zip(one.relationships, one.nodes[1:], strict=True)
-            return [value(part) for part in (one.nodes[0], *(part for step in steps for part in step))]
+            return [value(one.nodes[0]), *(value(part) for step in steps for part in step)]
         if hasattr(one, "labels"):
             return node_from(layout, id_of(one), list(one.labels), dict(one))
         if hasattr(one, "start_node"):

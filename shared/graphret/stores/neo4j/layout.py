@@ -32,8 +32,7 @@ TEXT_LABEL = "__GraphretText__"
 
 _RESERVED, _PREFIX = "graphret_", "properties."
 _LLAMA_NODE = "__Node__"
-#: Labels that are not the graph's own: graphret's and LlamaIndex's.
-_INTERNAL = (ADDED, TEXT_LABEL, _LLAMA_NODE, "__Entity__")
+_INTERNAL = (ADDED, TEXT_LABEL, _LLAMA_NODE, "__Entity__")  # labels of graphret's and of LlamaIndex's own
 #: The text of a number that may be an id.
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
 
@@ -99,12 +98,12 @@ class Layout:
         if self.own:
             return f"{node}.id IN $ids"
         parameters["elements"] = [one for one in ids if one.count(":") == 2]  # as 4:uuid:17
-        found = f"elementId({node}) IN $elements"
-        if self.id is None:
-            return found
-        parameters["keys"] = [*ids, *(float(one) if "." in one else int(one) for one in ids if _NUMBER.fullmatch(one))]
-        known = f"{node}.{quote(self.id)} IN $keys"
-        return f"({f'({known} OR {found})' if parameters['elements'] else known} AND {self.id_of(node)} IN $ids)"
+        found = [f"elementId({node}) IN $elements"] if self.id is None or parameters["elements"] else []
+        if self.id is not None:
+            numbers = (float(one) if "." in one else int(one) for one in ids if _NUMBER.fullmatch(one))
+            parameters["keys"] = [*ids, *numbers]
+            found.append(f"{node}.{quote(self.id)} IN $keys")
+        return f"({' OR '.join(found)}) AND {self.id_of(node)} IN $ids"
 
     def text_of(self, node: str, candidates: Sequence[str]) -> str:
         """An expression for the name or the text of what `node` is."""
@@ -146,13 +145,12 @@ def detected(counts: Sequence[int], described: Layout | None, hidden: Sequence[s
 
 def described(**options: Any) -> Layout | None:
     """Return the layout that options of a store describe (`id`, `name`, `text`, `label`), `None` where none does."""
-    given: dict[str, Any] = {}
-    for field, option in options.items():
-        if option is not None:
-            names = tuple(option) if field in ("name", "text") and not isinstance(option, str) else (option,)
-            for name in names or ("",):
-                quote(name, field if field == "label" else f"{field}_property")
-            given[field] = names if field in ("name", "text") else option
+    given = {field: option for field, option in options.items() if option is not None}
+    for field, option in given.items():
+        names = tuple(option) if isinstance(option, list | tuple) else (option,)
+        for name in names or ("",):
+            quote(name, field if field == "label" else f"{field}_property")
+        given[field] = names if field in ("name", "text") else option
     return Layout(**given) if given else None
 
 

@@ -9,9 +9,9 @@ from contextlib import nullcontext
 from copy import copy
 from dataclasses import replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
 
-from graphret.errors import GraphretError, InvalidInput, QueryRefused, StoreError
+from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
@@ -34,10 +34,10 @@ BLOCK = 5_000
 class Neo4jStore(AttachedIndexes):
     """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this process.
 
-    Nothing is asked of the server before the first call. A store is safe to use from several threads, and can be used
-    again when the server was down and has come back. How a graph lies is seen from the database: what a store wrote
-    itself, what LlamaIndex's ``Neo4jPropertyGraphStore`` wrote, or anything else, whose element ids are then the ids.
-    Neo4j has no null: such properties are left out. Tuples come back as lists.
+    Nothing is asked of the server before the first call. A store is safe to use from several threads, and when the
+    server comes back. How a graph lies is seen from the database: what a store wrote itself, what LlamaIndex's
+    ``Neo4jPropertyGraphStore`` wrote, or anything else, whose element ids are then the ids. Neo4j has no null: such
+    properties are left out. Tuples come back as lists.
 
     Parameters
     ----------
@@ -126,6 +126,14 @@ class Neo4jStore(AttachedIndexes):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a store that is connected to Neo4j cannot be pickled: open it in each process")
+
+    def _copy(self, **changes: Any) -> Self:
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__ | changes
+        return other
+
     def view(self, where: WhereLike) -> Self:
         """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher.
 
@@ -136,10 +144,8 @@ class Neo4jStore(AttachedIndexes):
         """
         condition = Where.parse(where)
         require_pushed_down(condition)
-        view = copy(self)
-        view._scope, view._schema = both(self._scope, condition), None
-        view._own_driver, view._is_view, view._followers = False, True, ()
-        return view
+        scope = both(self._scope, condition)
+        return self._copy(_scope=scope, _schema=None, _own_driver=False, _is_view=True, _followers=())
 
     @property
     def restriction(self) -> Where | None:
@@ -241,7 +247,7 @@ class Neo4jStore(AttachedIndexes):
     def write(self, work: Callable[[Graph], T]) -> T:
         """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
         self._require_writable()
-        return self._connection.write(lambda connection: work(self._within(connection).graph()))
+        return self._connection.write(lambda connection: work(self._copy(_connection=connection).graph()))
 
     def _write(
         self,
@@ -254,18 +260,12 @@ class Neo4jStore(AttachedIndexes):
         with self._turn if self._followers else nullcontext(), self.followed(nodes, edges, deletes) as stage:
 
             def all_of_it(connection: Connection) -> None:
-                within = self._within(connection)
+                within = self._copy(_connection=connection, _followers=())
                 work(within.graph())
                 stage(within)
 
             self._connection.write(all_of_it)
         self._schema = None
-
-    def _within(self, connection: Connection) -> Self:
-        """Return the store as a transaction sees it."""
-        within = copy(self)
-        within._connection, within._followers = connection, ()
-        return within
 
     # Cypher
 
@@ -280,8 +280,6 @@ class Neo4jStore(AttachedIndexes):
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         self._require_cypher(timeout)
-        if not isinstance(cypher, str):
-            raise InvalidInput(f"cypher: a string is expected, not {type(cypher).__name__}")
         limits = {"max_rows": require_limit(max_rows), "max_bytes": require_limit(max_bytes)}
         graph = self.graph()
         try:
@@ -289,8 +287,6 @@ class Neo4jStore(AttachedIndexes):
             return Rows(answer.columns, read_rows(graph, answer), answer.more)
         except RecursionError:
             raise StoreError("what the query returns is nested too deeply to be read") from None
-        except GraphretError:
-            raise
         except (OverflowError, TypeError, ValueError) as error:
             raise InvalidInput(f"a parameter cannot be sent to Neo4j: {error}") from error
 
