@@ -1,6 +1,6 @@
 """Documents, tables and records become chunk nodes with metadata (SAGE, section 2.1 A)."""
 
-from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker, breakpoints
+from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
@@ -21,7 +21,6 @@ __all__ = [
     "SemanticChunker",
     "SentenceChunker",
     "Table",
-    "breakpoints",
     "describe",
     "from_chunks",
     "linearize",

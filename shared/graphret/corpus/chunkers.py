@@ -102,9 +102,9 @@ class SemanticChunker:
             part = texts[first : first + _TEXTS_PER_CALL]
             cut = [_units(text, self.max_chars) for text in part]
             for units, similarities in zip(cut, self._similarities(part, cut), strict=True):
-                chunks.append(
-                    _packed(units, breakpoints(similarities, self.percentile), self.min_chars, self.max_chars)
-                )
+                threshold = np.percentile(similarities, self.percentile) if len(similarities) else 0
+                breakpoints = np.flatnonzero(similarities <= threshold).tolist()
+                chunks.append(_packed(units, set(breakpoints), self.min_chars, self.max_chars))
         return chunks
 
     def _similarities(self, texts: Sequence[str], cut: Sequence[Sequence[Span]]) -> list[Floats]:
@@ -120,13 +120,6 @@ class SemanticChunker:
         ends = np.cumsum([len(units) if len(units) > 1 else 0 for units in cut])
         own = np.split(rows, ends[:-1])
         return [np.einsum("ij,ij->i", one[:-1], one[1:]) for one in own]
-
-
-def breakpoints(similarities: Floats, percentile: float = 20) -> list[int]:
-    """Return every i at which ``similarities[i]`` is at most the percentile of them all (SAGE, section 2.1 A 1)."""
-    if not len(similarities):
-        return []
-    return [int(i) for i in np.flatnonzero(similarities <= np.percentile(similarities, percentile))]
 
 
 def _packed(units: Sequence[Span], ends: Collection[int], min_chars: int, max_chars: int) -> list[Span]:

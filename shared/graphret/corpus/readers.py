@@ -194,10 +194,11 @@ def _read(source: Any) -> Iterator[Loaded | Parsed]:
         attrs = {key: value for key, value in source.attrs.items() if key in _ATTRS}
         yield _make(Table, "data frame", header=list(source.columns), rows=rows, **attrs)
     elif hasattr(source, "page_content"):
-        yield _loaded("LangChain document", source.page_content, source.metadata, source.id)
+        where = f"LangChain document {source.id!r}" if source.id else "LangChain document"
+        yield Loaded(source.page_content, source.metadata, source.id or "", where)
     elif hasattr(source, "get_content") and hasattr(source, "node_id"):
         text = source.get_content(metadata_mode="none")
-        yield _loaded("LlamaIndex document", text, source.metadata, source.node_id)
+        yield Loaded(text, source.metadata, source.node_id, f"LlamaIndex document {source.node_id!r}")
     elif isinstance(source, Iterable):
         for part in source:
             yield from _read(part)
@@ -205,10 +206,6 @@ def _read(source: Any) -> Iterator[Loaded | Parsed]:
         raise InvalidInput(
             f"cannot read a {type(source).__name__}: give paths, items, documents of a framework or tables"
         )
-
-
-def _loaded(kind: str, text: str, metadata: Mapping[str, Any], id_: str | None) -> Loaded:
-    return Loaded(text, metadata, id_ or "", f"{kind} {id_!r}" if id_ else kind)
 
 
 def _read_path(path: Path) -> Iterator[Loaded | Parsed]:
