@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import doctest
 import inspect
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +25,7 @@ from llama_index.core.tools import FunctionTool
 from graphret.ark import ArkSettings
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
-from llama_index_graphret import ArkRetriever, CoreLLM, LlamaIndexChat, retrieval_of
+from llama_index_graphret import ArkRetriever, CoreLLM, LlamaIndexChat, chat, core_llm, retrieval_of
 
 TOOL = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
 CALL = ToolCall("c1", "search", '{"query": "x"}')
@@ -226,3 +227,9 @@ def test_an_llm_offers_tools_and_gives_out_calls() -> None:
         llm.chat([ChatMessage(role="user", blocks=[ImageBlock(url="http://localhost/x.png")])])
     with pytest.raises(InvalidInput, match="ChatModel"):
         CoreLLM("gpt")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", [chat, core_llm])
+def test_the_examples_of_docstrings_run(module: Any) -> None:
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 0) == (0, True)

@@ -47,7 +47,7 @@ def test_a_query_engine_reads_what_was_found(sage: SageRetriever, question: str)
 # -- fusion by LlamaIndex: a node with evidence is not taken for another node
 
 
-@pytest.mark.parametrize("mode", list(FUSION_MODES))
+@pytest.mark.parametrize("mode", [FUSION_MODES.RECIPROCAL_RANK, FUSION_MODES.RELATIVE_SCORE])
 @pytest.mark.parametrize("sage_first", [False, True])
 def test_query_fusion_scores_nodes_as_if_they_were_raw(
     world: World, sage: SageRetriever, question: str, mode: FUSION_MODES, sage_first: bool
