@@ -14,7 +14,7 @@ from tests_support import HashingEncoder
 
 from graphret.ark import ArkSettings, Toolbox
 from graphret.ark.neighborhood import explore
-from graphret.search import BM25Index, DenseIndex, FieldIndex, HnswSettings, TextIndex
+from graphret.search import BM25Index, DenseIndex, FieldIndex, TextIndex
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -36,7 +36,7 @@ INDEXES: dict[str, Callable[[MemoryStore], TextIndex]] = {
     "words": BM25Index.of_store,
     "half": lambda store: BM25Index.build([node for block in store.nodes() for node in block][::2]),
     "dense": lambda store: DenseIndex.of_store(store, HashingEncoder()),
-    "hnsw": lambda store: DenseIndex.of_store(store, HashingEncoder(), hnsw=HnswSettings(above=1)),
+    "hnsw": lambda store: DenseIndex.of_store(store, HashingEncoder(), hnsw_above=1),
     "fields": FieldIndex.of_store,
 }
 
@@ -98,7 +98,7 @@ def test_a_hub_in_an_approximate_index_is_ranked_exactly() -> None:
     near = rng.choice(np.arange(1, 2_001), 900, replace=False)
     store = MemoryStore.from_arrays(ids, source=near, target=np.zeros(900, dtype=np.int64))
     vectors = rng.standard_normal((2_001, 16)).astype(np.float32)
-    index = DenseIndex.build(store.graph.nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
+    index = DenseIndex.build(store.graph.nodes, None, vectors=vectors, hnsw_above=100)
     index.remember("asked", rng.standard_normal(16))
     found = explore(store, index, "hub", "asked", k=30)
     assert found == explore(OnlyContract(store), index, "hub", "asked", k=30)

@@ -42,10 +42,8 @@ def corpus() -> list[Document | Table]:
 @pytest.mark.parametrize(
     ("question", "table", "row", "k"),
     [
-        ("Which river flows through the capital of Poland?", "rivers", "Warsaw", 3),
         ("Which river flows through the capital of Syria?", "rivers", "Damascus", 2),
         ("In which town is the company that ordered A-1030?", "customers", "C051", 2),
-        ("In which town is the company that ordered A-1024?", "customers", "C049", 2),
     ],
 )
 def test_the_row_of_another_table_that_answers_is_found(question: str, table: str, row: str, k: int) -> None:
@@ -117,7 +115,6 @@ def test_the_edge_leads_from_the_row_that_refers_to_the_row_whose_key_it_is() ->
     found = joins(orders, rows("b", "Customer|Name", "C042|Bob", "C041|Ann"))
     ends = [(e.source, e.properties["source_row"], e.target, e.properties["target_row"]) for e in found]
     assert ends == [("z", 0, "b", 1), ("z", 1, "b", 0), ("z", 2, "b", 0)]
-    assert {e.relation for e in found} == {JOINS}
     assert found[0].properties["columns"] == [["By", "Customer"]]
 
 

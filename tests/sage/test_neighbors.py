@@ -39,12 +39,11 @@ def assert_exact(found: Neighbors, vectors: Floats, rows: Side, targets: Side, m
 
 
 @pytest.mark.parametrize(("n", "d", "m"), [(1, 3, 5), (60, 8, 20), (300, 16, 20)])
-@pytest.mark.parametrize("block", [1 << 14, 64 << 20])
 @pytest.mark.parametrize("whole", [False, True])
 def test_neighbours_are_exact_and_ties_fall_by_position(
-    monkeypatch: pytest.MonkeyPatch, n: int, d: int, m: int, block: int, whole: bool
+    monkeypatch: pytest.MonkeyPatch, n: int, d: int, m: int, whole: bool
 ) -> None:
-    monkeypatch.setattr(neighbors, "BLOCK_BYTES", block)
+    monkeypatch.setattr(neighbors, "BLOCK_BYTES", 1 << 14)
     vectors, every = rows_of(n, d, whole=whole), side(np.arange(n))
     for rows, targets in ((every, every), (every.at(np.arange(n) < n // 2), every.at(np.arange(n) >= n // 3))):
         assert_exact(nearest(vectors, rows, targets, m), vectors, rows, targets, m)

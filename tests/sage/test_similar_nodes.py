@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_stores import store as store
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.sage import SimilaritySettings, link_similar
 from graphret.search import DenseIndex
 from graphret.stores import GraphStore, MemoryStore
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.neo4j import Neo4jStore
 from graphret.types import Edge, Node
 
 LONG = "a text of some length " * 6
@@ -25,6 +27,17 @@ NODES = [
 ]
 OWN = [Edge("heat", "DIRECTED_BY", "mann"), Edge("heat", "IS_SIMILAR", "gravity", 0.5, {"signals": "of a SageGraph"})]
 ALL = SimilaritySettings(percentile=0, neighbors=1)
+
+
+@pytest.fixture(params=["memory", "ladybug", "neo4j"])
+def store(request: pytest.FixtureRequest) -> Iterator[GraphStore]:
+    if request.param == "memory":
+        yield MemoryStore()
+    elif request.param == "neo4j":
+        yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_empty"))
+    else:
+        with LadybugStore(":memory:") as opened:
+            yield opened
 
 
 def index_of(nodes: list[Node], angles: dict[str, float] = ANGLES) -> DenseIndex:

@@ -91,17 +91,6 @@ def test_a_changed_index_is_the_index_of_what_is_left(
     np.testing.assert_array_equal(changed.scores(query), rebuilt.scores(query))
 
 
-@settings(max_examples=25)
-@given(TEXTS, st.sampled_from(WORDS))
-def test_a_view_has_the_statistics_of_its_own_nodes_alone(texts: list[str], query: str) -> None:
-    nodes = [Node(n.id, n.labels, n.name, n.text, {"tenant": i % 2}) for i, n in enumerate(documents(texts))]
-    whole = BM25Index.build(nodes, text=PLAIN)
-    alone = BM25Index.build(nodes[::2], text=PLAIN)
-    view = whole.view({"tenant": 0})
-    assert view.table.ids.tolist() == alone.table.ids.tolist()
-    np.testing.assert_array_equal(view.scores(query), alone.scores(query))
-
-
 @pytest.mark.parametrize("wrong", [{"k1": 0}, {"b": 1.5}, {"field_b": {"title": -0.1}}])
 def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphret import storage
 from graphret.errors import InvalidInput
-from graphret.search import BM25Index, DenseIndex, HnswSettings, HybridIndex, NodeText
+from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
 from graphret.search.dense import hnsw_graph
 from graphret.search.encoder import CallableEncoder
 from graphret.search.index import top_k
@@ -49,7 +49,7 @@ def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
     vectors = rng.standard_normal((1500, 32)).astype(np.float32)
     nodes = [Node(f"n{i:04d}", properties={"even": i % 2 == 0}) for i in range(1500)]
     exact = DenseIndex.build(nodes, None, vectors=vectors)
-    approximate = DenseIndex.build(nodes, None, vectors=vectors, hnsw=HnswSettings(above=100))
+    approximate = DenseIndex.build(nodes, None, vectors=vectors, hnsw_above=100)
     assert approximate.approximate
     shared = 0
     for i in range(20):
@@ -68,7 +68,7 @@ def vectors_index(n: int, above: int) -> tuple[DenseIndex, Any]:
     vectors = np.random.default_rng(5).standard_normal((n + 10, 16))
     encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given", dimension=16)
     nodes = [Node(f"n{i:03d}", name=str(i)) for i in range(n)]
-    return DenseIndex.build(nodes, encoder, text=NodeText.names(), hnsw=HnswSettings(above=above)), encoder
+    return DenseIndex.build(nodes, encoder, text=NodeText.names(), hnsw_above=above), encoder
 
 
 def test_after_a_write_the_search_is_exact() -> None:
@@ -97,7 +97,7 @@ def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path:
     built: list[int] = []
 
     def graph(*arguments: Any, **options: Any) -> Any:
-        built.extend(map(len, arguments[2:]))
+        built.extend(map(len, arguments[1:]))
         return hnsw_graph(*arguments, **options)
 
     monkeypatch.setattr("graphret.search.dense.hnsw_graph", graph)

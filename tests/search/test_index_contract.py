@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphret.search import BM25Index, DenseIndex, FieldIndex, HnswSettings, HybridIndex, NodeText
+from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.testing.indexes import MakeIndex, TextIndexSuite
 from graphret.types import Edge, Node
@@ -34,7 +34,7 @@ class TestDense(TextIndexSuite):
     @pytest.fixture(params=["exact", "hnsw"])
     def make(self, request: pytest.FixtureRequest, encoder: Any) -> MakeIndex:
         above = 10**6 if request.param == "exact" else 2
-        return lambda nodes: DenseIndex.build(nodes, encoder, hnsw=HnswSettings(above=above))
+        return lambda nodes: DenseIndex.build(nodes, encoder, hnsw_above=above)
 
 
 class TestHybrid(TextIndexSuite):

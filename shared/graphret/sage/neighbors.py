@@ -10,12 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import ranges, row_starts
-from graphret.search.dense import HnswSettings, hnsw_graph
+from graphret.search.dense import HNSW_ABOVE, hnsw_graph
 from graphret.search.vectors import Floats
 
-#: Number of texts on a side above which neighbours are looked up by HNSW, M = 64 (SAGE, appendix E), which is
-#: approximate.
-HNSW_ABOVE = 200_000
 #: Bytes for one block of similarities.
 BLOCK_BYTES = 64 << 20
 
@@ -153,7 +150,7 @@ def pair_similarities(vectors: Floats, i: NDArray[np.int64], j: NDArray[np.int64
 def _blocks(a: Floats, b: Floats, k: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Yield for a block of the rows of `a` pairs of rows, among which are their `k` nearest of `b`."""
     if len(b) > HNSW_ABOVE and 10 * len(a) > len(b):  # a few rows are compared with all sooner than a graph is built
-        graph = hnsw_graph(b.shape[1], HnswSettings(), b, threads=1)  # more would make another graph each time
+        graph = hnsw_graph(b.shape[1], b, threads=1)  # more would make another graph each time
         for start in range(0, len(a), _SEARCHED):
             block = a[start : start + _SEARCHED]
             found = graph.search(np.concatenate([block, block[:1]]), k)  # two queries at least: one has another answer

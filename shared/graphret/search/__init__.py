@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from graphret.search.analysis import Analyzer
 from graphret.search.arrays import ArrayIndex
 from graphret.search.bm25 import BM25Index, BM25Settings
-from graphret.search.dense import DenseIndex, HnswSettings
+from graphret.search.dense import DenseIndex
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import FieldIndex, HybridIndex
 from graphret.search.index import Matches, TextIndex
@@ -23,7 +23,6 @@ __all__ = [
     "BM25Settings",
     "DenseIndex",
     "FieldIndex",
-    "HnswSettings",
     "HybridIndex",
     "Matches",
     "Neo4jTextIndex",

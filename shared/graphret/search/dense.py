@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Collection, Iterable, Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -27,36 +26,23 @@ _BUILT_BY_ONE = 1_000  # vectors, under half a second
 _SPARE = 16  # so many more are read from the graph, for those that tie with the last
 
 
-@dataclass(frozen=True)
-class HnswSettings:
-    """Parameters of the approximate search (Malkov and Yashunin 2018); M = 64 as in SAGE, appendix E.
-
-    Parameters
-    ----------
-    above
-        Number of nodes above which the search is approximate; exact search of fewer is as fast.
-    m
-        Connections a node.
-    expansion_add, expansion_search
-        Breadth of the search when building and when asked.
-    """
-
-    above: int = 200_000
-    m: int = 64
-    expansion_add: int = 128
-    expansion_search: int = 256
+#: Number of nodes above which the search is approximate; exact search of fewer is as fast.
+HNSW_ABOVE = 200_000
+#: Connections a node (SAGE, appendix E), and the breadth of the search when building and when asked.
+HNSW_M, EXPANSION_ADD, EXPANSION_SEARCH = 64, 128, 256
 
 
-def hnsw_graph(width: int, settings: HnswSettings, vectors: Floats | None = None, threads: int = 0) -> Any:
-    """Return usearch's graph of unit rows, ``(n, width)``, empty without; with one thread it is the same each time.
+def hnsw_graph(width: int, vectors: Floats | None = None, threads: int = 0) -> Any:
+    """Return usearch's graph of unit rows, ``(n, width)``, empty without (Malkov and Yashunin 2018).
 
-    It holds vectors of 16 bits, which are read and compared in half the time; what it finds is scored with all 32.
-    A small graph is built by one thread: rows that several add at the same time are not linked with one another.
+    With one thread it is the same each time. It holds vectors of 16 bits, which are read and compared in half the time;
+    what it finds is scored with all 32. A small graph is built by one thread: rows that several add at the same time
+    are not linked with one another.
     """
     from usearch.index import Index
 
-    breadth: dict[str, Any] = {"expansion_add": settings.expansion_add, "expansion_search": settings.expansion_search}
-    graph = Index(ndim=width, metric="ip", dtype="bf16", connectivity=settings.m, **breadth)
+    breadth: dict[str, Any] = {"expansion_add": EXPANSION_ADD, "expansion_search": EXPANSION_SEARCH}
+    graph = Index(ndim=width, metric="ip", dtype="bf16", connectivity=HNSW_M, **breadth)
     if vectors is not None:
         threads = threads if len(vectors) > _BUILT_BY_ONE else 1
         graph.add(np.arange(len(vectors)), np.asarray(vectors), threads=threads)
@@ -76,9 +62,9 @@ class DenseIndex(ArrayIndex):
         What embeds queries; without one only queries given to `remember` can be asked.
     text
         How nodes become text.
-    hnsw
-        When and how the search is approximate. The graph is made when it is first asked for, and saved with the index;
-        after a write the search is exact until the index is opened or built again.
+    hnsw_above
+        Number of nodes above which the search is approximate. The graph is made when it is first asked for, and saved
+        with the index; after a write the search is exact until the index is opened or built again.
     """
 
     def __init__(
@@ -88,7 +74,7 @@ class DenseIndex(ArrayIndex):
         encoder: Encoder | None,
         *,
         text: NodeText | None = None,
-        hnsw: HnswSettings | None = None,
+        hnsw_above: int = HNSW_ABOVE,
     ) -> None:
         super().__init__(table)
         if vectors.ndim != 2 or len(vectors) != len(table):
@@ -96,7 +82,7 @@ class DenseIndex(ArrayIndex):
         self.vectors = vectors
         self.encoder = encoder
         self.text = text or NodeText()
-        self.hnsw = hnsw or HnswSettings()
+        self.hnsw_above = hnsw_above
         self._queries: dict[str, Floats] = {}
         self._graphs: list[Any] = []  # the one, once it is made; shared by the copies that searches take
         self._written = False
@@ -109,7 +95,7 @@ class DenseIndex(ArrayIndex):
         *,
         vectors: NDArray[Any] | None = None,
         text: NodeText | None = None,
-        hnsw: HnswSettings | None = None,
+        hnsw_above: int = HNSW_ABOVE,
         source: GraphStore | None = None,
     ) -> Self:
         """Index nodes, embedding their texts unless their vectors are given, in the order of the nodes.
@@ -123,7 +109,7 @@ class DenseIndex(ArrayIndex):
         made = check_vectors(rows, len(table), what="embedding")
         if vectors is not None and table is not given:
             made = made[np.argsort(table.positions(node.id for node in given))]
-        return cls(table, normalize(made), encoder, text=text, hnsw=hnsw)
+        return cls(table, normalize(made), encoder, text=text, hnsw_above=hnsw_above)
 
     # -- embeddings of queries
 
@@ -174,7 +160,7 @@ class DenseIndex(ArrayIndex):
 
     def ranked(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> tuple[NDArray[np.int64], Floats]:
         """Do as `ArrayIndex.ranked`; the search of a filtered part, or for very many, is exact."""
-        if not self.approximate or mask is not None or k + _SPARE > self.hnsw.expansion_search:
+        if not self.approximate or mask is not None or k + _SPARE > EXPANSION_SEARCH:
             return super().ranked(query, k, mask)
         near = self._reached(query, k + _SPARE)
         scores = self._cosines(query, near)
@@ -191,13 +177,13 @@ class DenseIndex(ArrayIndex):
     @property
     def approximate(self) -> bool:
         """Whether the search goes through HNSW."""
-        return len(self.table) > self.hnsw.above and not self._written
+        return len(self.table) > self.hnsw_above and not self._written
 
     def _reached(self, query: str, k: int) -> NDArray[np.int64]:
         """The nodes that HNSW finds near a query, ascending."""
         with self._lock:
             if not self._graphs:
-                self._graphs.append(hnsw_graph(self.vectors.shape[1], self.hnsw, self.vectors))
+                self._graphs.append(hnsw_graph(self.vectors.shape[1], self.vectors))
         found = self._graphs[0].search(self.query_vector(query), min(k, len(self.table)), threads=1)
         return np.sort(np.asarray(found.keys, dtype=np.int64))
 
@@ -219,7 +205,7 @@ class DenseIndex(ArrayIndex):
         return self._of(table, np.asarray(self.vectors[positions]))
 
     def _of(self, table: NodeTable, vectors: Floats) -> Self:
-        other = type(self)(table, vectors, self.encoder, text=self.text, hnsw=self.hnsw)
+        other = type(self)(table, vectors, self.encoder, text=self.text, hnsw_above=self.hnsw_above)
         other.scope = self.scope
         return other
 
@@ -227,7 +213,7 @@ class DenseIndex(ArrayIndex):
 
     def parts(self) -> Parts:
         """The index as it is saved, without its table; with the graph of HNSW where one was built."""
-        meta = {"encoder": self.encoder.name if self.encoder else None, "hnsw": asdict(self.hnsw)}
+        meta = {"encoder": self.encoder.name if self.encoder else None, "hnsw_above": self.hnsw_above}
         parts = Parts(arrays={"vectors": self.vectors}, meta=meta)
         if self._graphs:
             parts.arrays["graph"] = saved = np.frombuffer(self._graphs[0].save(), dtype=np.uint8)
@@ -242,11 +228,11 @@ class DenseIndex(ArrayIndex):
         made_by = bundle.meta["encoder"]
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
-        hnsw = HnswSettings(**bundle.meta["hnsw"])
-        index = cls(table, bundle.arrays["vectors"], encoder, text=text, hnsw=hnsw)
+        above = bundle.meta["hnsw_above"]
+        index = cls(table, bundle.arrays["vectors"], encoder, text=text, hnsw_above=above)
         # A large file may not have been compared when it was opened, and what was altered would not be safe to read.
         if "crc32" in bundle.meta and zlib.crc32(bundle.arrays["graph"].data) == bundle.meta["crc32"]:
-            index._graphs.append(hnsw_graph(index.vectors.shape[1], hnsw))
+            index._graphs.append(hnsw_graph(index.vectors.shape[1]))
             index._graphs[0].load(bundle.arrays["graph"].tobytes())
         return index
 

