@@ -172,7 +172,6 @@ def test_a_fallback_stands_in_and_fills(ask) -> None:
     assert [h.evidence[-1].kind for h in filled.hits] == ["seed", "fill", "fill"]
     scores = [h.score for h in filled.hits]
     assert scores == sorted(scores, reverse=True)
-    assert ask(Fallback(Fixed("c"), Fixed("abc"), fill=False), "q", 3).ids == ["c"]
     assert ask(Fallback(Fixed("c"), Broken()), "q", 3).ids == ["c"]
     with pytest.raises(ConnectionError):
         ask(Fallback(Broken(), Broken()), "q", 3)

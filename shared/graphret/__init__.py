@@ -38,52 +38,18 @@ if TYPE_CHECKING:
     from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
     from graphret.where import Where
 
-__all__ = [
-    "Ark",
-    "ArkSettings",
-    "AsyncNeo4jStore",
-    "BM25Index",
-    "Corpus",
-    "Coverage",
-    "DenseIndex",
-    "Document",
-    "Edge",
-    "Evidence",
-    "Expand",
-    "Fallback",
-    "FieldIndex",
-    "Fuse",
-    "GraphSchema",
-    "GraphretError",
-    "HeuristicMetadata",
-    "Hit",
-    "HybridIndex",
-    "IndexRetriever",
-    "InvalidInput",
-    "LadybugStore",
-    "Linker",
-    "MemoryStore",
-    "Neo4jStore",
-    "Neo4jTextIndex",
-    "Node",
-    "NodeText",
-    "Paper",
-    "Propagate",
-    "Record",
-    "Rerank",
-    "Retrieval",
-    "Retriever",
-    "SageGraph",
-    "SageRetriever",
-    "SageSettings",
-    "ScriptedExplorer",
-    "Signals",
-    "Table",
-    "Trace",
-    "Where",
-    "open_store",
-    "read",
-]
+__all__ = ["Ark", "ArkSettings", "ScriptedExplorer"]
+__all__ += ["Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"]
+__all__ += ["GraphretError", "InvalidInput"]
+__all__ += ["Coverage", "Expand", "Paper", "Propagate"]
+__all__ += ["Linker"]
+__all__ += ["Fallback", "Fuse", "IndexRetriever", "Rerank", "Retriever"]
+__all__ += ["SageGraph", "SageRetriever", "SageSettings"]
+__all__ += ["GraphSchema"]
+__all__ += ["BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"]
+__all__ += ["AsyncNeo4jStore", "LadybugStore", "MemoryStore", "Neo4jStore", "open_store"]
+__all__ += ["Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"]
+__all__ += ["Where"]
 
 
 def __getattr__(name: str) -> Any:

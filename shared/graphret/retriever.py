@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from graphret import fusion
@@ -33,12 +32,19 @@ class Ask:
     k: int
     where: Where | None = None
 
+    def work(self) -> Retrieval | Exception:
+        """Ask, blocking."""
+        try:
+            return self.retriever.retrieve(self.query, self.k, self.where)
+        except Exception as error:
+            return error
 
-@dataclass(frozen=True, slots=True)
-class Compute(Generic[T]):
-    """A step of a retrieval: plain work on the processor, which an async caller moves off the event loop."""
-
-    work: Callable[[], T]
+    async def awaited(self) -> Retrieval | Exception:
+        """Ask, awaited."""
+        try:
+            return await self.retriever.aretrieve(self.query, self.k, self.where)
+        except Exception as error:
+            return error
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,17 @@ class Call(Generic[T]):
 
     work: Callable[[], T]
     awaited: Callable[[], Awaitable[T]]
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """A step of a retrieval: plain work on the processor, which an async caller moves off the event loop."""
+
+    work: Callable[[], Any]
+
+    def awaited(self) -> Awaitable[Any]:
+        """Do the work in a thread."""
+        return asyncio.to_thread(self.work)
 
 
 #: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
@@ -64,7 +81,7 @@ class Reranker(Protocol):
         ...
 
 
-# No word of a text, which a model or a database may refuse or take minutes for.
+#: No word of a text, which a model or a database may refuse or take minutes for.
 _LONG_WORD = re.compile(r"\S{10001,}")
 
 
@@ -86,12 +103,12 @@ class Retriever:
             When the query is not a string, `k` is below 1 or the filter is malformed.
         """
         asked = _checked(query, k, where)
-        return _finished(drive(self._steps(*asked), _do), query, asked[0])
+        return _finished(drive(self._steps(*asked)), query, asked[0])
 
     async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
         """Do what `retrieve` does without blocking the event loop."""
         asked = _checked(query, k, where)
-        return _finished(await adrive(self._steps(*asked), _ado), query, asked[0])
+        return _finished(await adrive(self._steps(*asked)), query, asked[0])
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         result: Retrieval = yield Compute(lambda: self._retrieve(query, k, where))
@@ -129,7 +146,15 @@ def _finished(retrieval: Retrieval, given: str, query: str) -> Retrieval:
     return replace(retrieval, hits=hits)
 
 
-def drive(steps: Generator[Any, Any, T], do: Callable[[Any], Any] = methodcaller("work")) -> T:
+def _do(step: Any) -> Any:
+    return [_do(one) for one in step] if isinstance(step, list) else step.work()
+
+
+async def _ado(step: Any) -> Any:
+    return await (asyncio.gather(*map(_ado, step)) if isinstance(step, list) else step.awaited())
+
+
+def drive(steps: Generator[Any, Any, T], do: Callable[[Any], Any] = _do) -> T:
     """Run what yields steps, blocking: `do` each, send what came of it or throw in what that raised, to the end."""
 
     async def done(step: Any) -> Any:
@@ -143,7 +168,7 @@ def drive(steps: Generator[Any, Any, T], do: Callable[[Any], Any] = methodcaller
     raise AssertionError("a step that is not awaited does not wait")
 
 
-async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = methodcaller("awaited")) -> T:
+async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = _ado) -> T:
     """Run what yields steps as `drive` does, awaiting each."""
     outcome: Any = None
     failed: BaseException | None = None
@@ -158,30 +183,6 @@ async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[An
             outcome = await do(step)
         except BaseException as error:
             failed = error
-
-
-def _do(step: Any) -> Any:
-    if isinstance(step, list):
-        return [_do(one) for one in step]
-    if isinstance(step, (Compute, Call)):
-        return step.work()
-    try:
-        return step.retriever.retrieve(step.query, step.k, step.where)
-    except Exception as error:
-        return error
-
-
-async def _ado(step: Any) -> Any:
-    if isinstance(step, list):
-        return await asyncio.gather(*map(_ado, step))
-    if isinstance(step, Call):
-        return await step.awaited()
-    if isinstance(step, Compute):
-        return await asyncio.to_thread(step.work)
-    try:
-        return await step.retriever.aretrieve(step.query, step.k, step.where)
-    except Exception as error:
-        return error
 
 
 def answered(result: Any, retriever: Retriever, on_failure: str, trace: Trace) -> Retrieval | None:
@@ -243,36 +244,26 @@ class IndexRetriever(Retriever):
         self.name = name
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-        if not isinstance(self.index, ArrayIndex):
-            return self._from_store(query, k, where)
-        trace = Trace()
-        index = copy(self.index)  # one state throughout
-        index.table.warn_of_unknown(where, trace)
+        trace, signals = Trace(), Signals(walked_edges=False)
+        index = copy(self.index) if isinstance(self.index, ArrayIndex) else self.index  # one state throughout
+        if isinstance(index, ArrayIndex):
+            index.table.warn_of_unknown(where, trace)
         with trace.stage("search", index=type(index).__name__) as stage:
-            found = index.top(query, k, index.table.mask(where))
-            scores = index.score_at(query, found)
-            stage.details["found"] = len(found)
-        hits = self._hits(index.table.at(found), scores.tolist())
-        signals = Signals(len(index.table), index.confidence(query, found[:1]), walked_edges=False)
-        return Retrieval(query, k, hits, signals, trace)
-
-    def _from_store(self, query: str, k: int, where: Where | None) -> Retrieval:
-        assert self.store is not None
-        trace = Trace()
-        with trace.stage("search", index=type(self.index).__name__) as stage:
-            found = self.index.search(query, k, where=where)
-            nodes = self.store.get(found.ids)
-            scores = [score for score, node in zip(found.scores.tolist(), nodes, strict=True) if node is not None]
-            stage.details["found"] = len(scores)
-        hits = self._hits(filter(None, nodes), scores)
-        return Retrieval(query, k, hits, Signals(walked_edges=False), trace)
-
-    def _hits(self, nodes: Iterable[Node], scores: Iterable[float]) -> list[Hit]:
+            found = index.search(query, k, where=where)
+            if isinstance(index, ArrayIndex):
+                at = index.table.positions(found.ids)
+                nodes: Sequence[Node | None] = index.table.at(at)
+                signals.candidates, signals.confidence = len(index.table), index.confidence(query, at[:1])
+            else:
+                assert self.store is not None
+                nodes = self.store.get(found.ids)
+            scored = [(node, score) for node, score in zip(nodes, found.scores.tolist(), strict=True) if node]
+            stage.details["found"] = len(scored)
         hits = []
-        for rank, (node, score) in enumerate(zip(nodes, scores, strict=True), start=1):
+        for rank, (node, score) in enumerate(scored, start=1):
             why = Evidence("seed", rank=rank, retriever=self.name) if score else Evidence("fill")
             hits.append(Hit(node, score, (why,)))
-        return hits
+        return Retrieval(query, k, hits, signals, trace)
 
 
 class Fuse(Retriever):
@@ -392,22 +383,19 @@ def rerank(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
 
 
 class Fallback(Retriever):
-    """Ask a second retriever where the first fails, finds nothing, or leaves places free.
+    """Ask a second retriever where the first fails, finds nothing, or leaves places free, which the second fills.
 
     Parameters
     ----------
     first, second
         Who is asked first, and who stands in.
-    fill
-        Whether the second fills the places below what the first found.
     """
 
     name = "fallback"
 
-    def __init__(self, first: Retriever, second: Retriever, *, fill: bool = True) -> None:
+    def __init__(self, first: Retriever, second: Retriever) -> None:
         self.first = first
         self.second = second
-        self.fill = fill
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
@@ -415,15 +403,15 @@ class Fallback(Retriever):
         answer = answered(result, self.first, "fallback", trace)
         if answer:
             trace.extend(answer.trace, f"{self.first}/")
-            if len(answer.hits) >= k or (answer.hits and not self.fill):
+            if len(answer.hits) >= k:
                 return Retrieval(query, k, answer.hits[:k], answer.signals, trace)
             trace.note("fallback", reason="too few hits", found=len(answer.hits))
         result = yield Ask(self.second, query, k, where)
-        if isinstance(result, Exception):
-            if answer and answer.hits:
-                trace.note("fallback", failed=str(self.second), error=f"{type(result).__name__}: {result}")
-                return Retrieval(query, k, answer.hits, answer.signals, trace)
+        if not (answer and answer.hits) and isinstance(result, Exception):
             raise result
-        trace.extend(result.trace, f"{self.second}/")
-        hits = filled(answer.hits if answer else [], result.hits, k)
-        return Retrieval(query, k, hits, answer.signals if answer and answer.hits else result.signals, trace)
+        other = answered(result, self.second, "fallback", trace)
+        if other:
+            trace.extend(other.trace, f"{self.second}/")
+        hits = filled(answer.hits if answer else [], other.hits if other else [], k)
+        best = answer if answer and answer.hits else other
+        return Retrieval(query, k, hits, best.signals if best else Signals(), trace)

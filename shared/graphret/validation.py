@@ -27,18 +27,18 @@ def edge_words(edge: Edge) -> str:
 def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
     """Go through nodes; their properties are left to `property_column` or `require_properties`."""
     for node in nodes:
-        require_id(node.id, "node")
-        for what, value in (("id", node.id), ("name", node.name), ("text", node.text)):
+        what = f"node {require_id(node.id, 'node')!r}"
+        for field, value in (("id", node.id), ("name", node.name), ("text", node.text)):
             if not isinstance(value, str):
-                raise InvalidInput(f"node {node.id!r}: the {what} must be a string, not {type(value).__name__}")
+                raise InvalidInput(f"{what}: the {field} must be a string, not {type(value).__name__}")
             try:
                 value.isascii() or value.encode()
             except UnicodeEncodeError as error:
-                raise InvalidInput(f"node {node.id!r}: the {what} is not text: {error}") from error
+                raise InvalidInput(f"{what}: the {field} is not text: {error}") from error
         if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
-            raise InvalidInput(f"node {node.id!r}: the labels must be a tuple of strings")
+            raise InvalidInput(f"{what}: the labels must be a tuple of strings")
         if not isinstance(node.properties, Mapping):
-            raise InvalidInput(f"node {node.id!r}: the properties must be a mapping")
+            raise InvalidInput(f"{what}: the properties must be a mapping")
         yield node
 
 
@@ -88,16 +88,15 @@ def require_part(value: Any, what: str) -> int:
     return int(value)
 
 
-def property_column(items: Sequence[Node] | Sequence[Edge], properties: Sequence[Mapping[str, Any]]) -> Records:
-    """Return the properties of nodes or edges as a column."""
+def property_column(items: Sequence[Node | Edge], properties: Sequence[Mapping[str, Any]]) -> Records:
+    """Return the properties of nodes or edges as a column; an `InvalidInput` names the item and the property."""
     if not any(properties):
         return no_records(len(properties))
     try:
-        return Records.of(dict(own) for own in properties)
+        return Records.of(map(dict, properties))
     except InvalidInput:
-        named = [f"node {item.id!r}" if isinstance(item, Node) else edge_words(item) for item in items]
-        for what, own in zip(named, properties, strict=True):
-            require_properties(own, what)
+        for item, own in zip(items, properties, strict=True):
+            require_properties(own, edge_words(item) if isinstance(item, Edge) else f"node {item.id!r}")
         raise
 
 

@@ -20,6 +20,7 @@ _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "$lte": operator.le,
 }
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
+_NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
@@ -71,12 +72,12 @@ class Where:
         return where
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Where) and self._told() == other._told()
+        return isinstance(other, Where) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash(self._told())
+        return hash(self._key())
 
-    def _told(self) -> tuple[Any, ...]:
+    def _key(self) -> tuple[Any, ...]:
         return self.operator, self.field, repr(self.value), self.children  # true and 1 are equal, their texts are not
 
     def __and__(self, other: Where | None) -> Where:
@@ -205,17 +206,14 @@ def lookup(properties: Mapping[str, Any], field: str) -> tuple[bool, Any]:
 
 
 def _matches_label(op: str, operand: Any, labels: tuple[str, ...]) -> bool:
-    if op in ("$eq", "$contains"):
-        return operand in labels
-    if op == "$ne":
-        return operand not in labels
-    if op == "$in":
-        return any(label in operand for label in labels)
-    if op == "$nin":
-        return not any(label in operand for label in labels)
+    """A condition on labels is one on any of them."""
     if op == "$exists":
         return bool(labels) is operand
-    raise InvalidInput(f"where: {op} does not apply to labels")
+    if op in _NEGATED:
+        return not _matches_label(_NEGATED[op], operand, labels)
+    if op not in ("$eq", "$contains", "$in"):
+        raise InvalidInput(f"where: {op} does not apply to labels")
+    return any(label in (operand if op == "$in" else (operand,)) for label in labels)
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -230,23 +228,15 @@ def _compare(op: str, operand: Any, found: bool, actual: Any) -> bool:
     actual = _tuples(actual)
     if op == "$exists":
         return found is operand
-    if op == "$ne":
-        return not (found and _same(actual, operand))
-    if op == "$nin":
-        return not (found and any(_same(actual, v) for v in operand))
+    if op in _NEGATED:
+        return not (found and _compare(_NEGATED[op], operand, True, actual))
     if not found:
         return op == "$eq" and operand is None
-    if op == "$eq":
-        return _same(actual, operand)
-    if op == "$in":
-        return any(_same(actual, v) for v in operand)
+    if op in ("$eq", "$in"):
+        return any(_same(actual, value) for value in (operand if op == "$in" else (operand,)))
     if op == "$contains":
         if isinstance(actual, str):
             return isinstance(operand, str) and operand in actual
         return isinstance(actual, tuple) and any(_same(v, operand) for v in actual)
-    comparable = isinstance(actual, str) == isinstance(operand, str)
-    if not comparable or isinstance(operand, (bool, tuple)) or operand is None:
-        return False
-    if not isinstance(actual, (str, int, float)) or isinstance(actual, bool):
-        return False
-    return _ORDER[op](actual, operand)
+    ordered = all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in (actual, operand))
+    return ordered and isinstance(actual, str) == isinstance(operand, str) and _ORDER[op](actual, operand)
