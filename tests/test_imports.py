@@ -16,7 +16,7 @@ CORE = ROOT / "shared" / "graphret"
 
 #: The parts of the core from the ground up: a part imports from its own layer or from those before it.
 LAYERS = [
-    {"columns", "contracts", "errors", "text", "types", "validation", "where", "gazetteer"},
+    {"columns", "contracts", "errors", "text", "types", "validation", "where"},
     {"storage", "nodes", "edges", "schema"},
     {"stores"},
     {"search", "llm"},

@@ -109,7 +109,7 @@ def spotting(report: Report, n: int = MANY_NAMES) -> None:
     names = invented_names(n)
     start = time.perf_counter()
     book = NameBook((f"n{i}", name, None) for i, name in enumerate(names))
-    spot(names[0], book)  # the automaton is built when first asked for
+    spot(names[0], book)
     building = time.perf_counter() - start
     chosen = np.random.default_rng(1).choice(n, size=(500, 2), replace=False).tolist()
     asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from graphret.corpus.metadata import Metadata, MetadataExtractor
 from graphret.corpus.names import clean_name, running_text
 from graphret.corpus.sentences import split_sentences
-from graphret.gazetteer import Gazetteer
+from graphret.linking.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.linking.names import SIGNS, NameBook, are_signs
+from graphret.linking.names import SIGNS, NameBook
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
@@ -131,7 +131,7 @@ def _symbols(question: str, book: NameBook, marks: Collection[tuple[int, int]]) 
         if not book.has_symbols(name):
             name = name.rstrip("".join(SIGNS)).strip(_AROUND)
         start = match.start() + match[0].find(name)
-        if name and book.has_symbols(name) and not are_signs(name) and (start, start + len(name)) not in marks:
+        if book.has_symbols(name) and not SIGNS.issuperset(name) and (start, start + len(name)) not in marks:
             yield start, start + len(name), False
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.contracts import Lock
-from graphret.gazetteer import Gazetteer, Match
+from graphret.linking.gazetteer import Gazetteer, Match
 from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
 from graphret.types import Node
@@ -15,11 +15,6 @@ from graphret.types import Node
 OWN, ALIAS, SHORT = "name", "alias", "short"
 #: What holds a sentence together: marks that end it, dashes, quotes and brackets.
 SIGNS = frozenset("?!.,;:…。、！？：；-–—¿¡()[]{}'\"`‘’“”‚„«»‹›")
-
-
-def are_signs(name: str) -> bool:
-    """Whether a name of symbols is all such as hold a sentence together ("???")."""
-    return SIGNS.issuperset(name.replace(" ", ""))
 
 
 def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
@@ -45,8 +40,7 @@ def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]
 class NameBook:
     """The names, aliases and short names of nodes, normalised; changed in place, in time linear in the change.
 
-    A million names take about 0.4 GB, and 0.75 GB while their automaton is built, when they are first looked for.
-    Several threads may read and change it at once.
+    A million names take about 0.25 GB. Several threads may read and change it at once.
 
     Parameters
     ----------

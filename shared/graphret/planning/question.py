@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from itertools import dropwhile
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.linking.names import are_signs
+from graphret.linking.names import SIGNS
 from graphret.planning.words import is_relational, means_person, stem
 from graphret.text import Token, tokenize
 
@@ -31,7 +31,7 @@ def spans(question: str) -> list[str]:
     found += _runs(question, lambda word: word not in FUNCTION_WORDS and word not in COMMON_WORDS)
     # "which films are about love"
     found = found or _runs(question, lambda word: word not in FUNCTION_WORDS and not is_relational(word))
-    found += [part for part in _SYMBOLS.findall(question) if not are_signs(part)]
+    found += [part for part in _SYMBOLS.findall(question) if not SIGNS.issuperset(part)]
     cleaned = (part.strip(_ENDS) or part.strip() for part in found)  # a band is called "!!!"
     return list(dict.fromkeys(part for part in cleaned if part and part != question))[:MOST]
 

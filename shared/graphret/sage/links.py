@@ -16,7 +16,7 @@ import numpy as np
 
 from graphret.corpus.chunks import number_of
 from graphret.edges import NO_PART, EdgeTable
-from graphret.gazetteer import Gazetteer
+from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.text import short_names
