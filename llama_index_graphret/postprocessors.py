@@ -16,8 +16,8 @@ from pydantic import SkipValidation
 from graphret import Rerank, SageGraph
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
-from graphret.rerank import CrossEncoderReranker
-from graphret.retriever import Ask, Reranker, Retriever, Steps, answered, require_on_failure
+from graphret.rerank import CrossEncoderReranker, Reranker
+from graphret.retriever import Ask, Retriever, Steps, answered, require_on_failure
 from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.adapters import hits_of

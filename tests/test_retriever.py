@@ -13,7 +13,8 @@ from tests_support import HashingEncoder
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Expand
 from graphret.fusion import reciprocal_rank
-from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Rerank, Retriever, Steps
+from graphret.rerank import Rerank
+from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Retriever, Steps
 from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval
@@ -108,7 +109,7 @@ def test_what_a_retriever_is_filled_up_with_does_not_count_in_fusion(ask) -> Non
 @given(st.lists(st.lists(st.sampled_from("abcdef"), unique=True), min_size=1, max_size=4))
 def test_fusion_does_not_depend_on_the_order_of_lists_and_keeps_every_node(lists: list[list[str]]) -> None:
     hits = [[Hit(Node(i), 1.0) for i in one] for one in lists]
-    forward, backward = reciprocal_rank(hits), reciprocal_rank(hits[::-1])
+    forward, backward = (reciprocal_rank(some, "wxyz"[: len(some)], [1] * len(some)) for some in (hits, hits[::-1]))
     assert {h.id: pytest.approx(h.score) for h in forward} == {h.id: h.score for h in backward}
     assert {h.id for h in forward} == {i for one in lists for i in one}
     assert [(-h.score, h.id) for h in forward] == sorted((-h.score, h.id) for h in forward)
@@ -205,7 +206,7 @@ def test_settings_are_checked() -> None:
         Fuse([])
     with pytest.raises(InvalidInput, match="weights"):
         Fuse([Fixed("a")], weights=[1, 2])
-    with pytest.raises(InvalidInput, match="weights: number 0"):
+    with pytest.raises(InvalidInput, match="weights"):
         Fuse([Fixed("a")], weights=[float("inf")])
     with pytest.raises(InvalidInput, match="on_failure"):
         Fuse([Fixed("a")], on_failure="ignore")

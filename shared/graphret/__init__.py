@@ -14,7 +14,8 @@ _HOMES = {
     "graphret.errors": ("GraphretError", "InvalidInput"),
     "graphret.expansion": ("Coverage", "Expand", "Paper", "Propagate"),
     "graphret.linking": ("Linker",),
-    "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Rerank", "Retriever"),
+    "graphret.rerank": ("Rerank",),
+    "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Retriever"),
     "graphret.sage": ("SageGraph", "SageRetriever", "SageSettings"),
     "graphret.schema": ("GraphSchema",),
     "graphret.search": ("BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"),
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
     from graphret.errors import GraphretError, InvalidInput
     from graphret.expansion import Coverage, Expand, Paper, Propagate
     from graphret.linking import Linker
-    from graphret.retriever import Fallback, Fuse, IndexRetriever, Rerank, Retriever
+    from graphret.rerank import Rerank
+    from graphret.retriever import Fallback, Fuse, IndexRetriever, Retriever
     from graphret.sage import SageGraph, SageRetriever, SageSettings
     from graphret.schema import GraphSchema
     from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, Neo4jTextIndex, NodeText
@@ -43,7 +45,8 @@ __all__ += ["Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"
 __all__ += ["GraphretError", "InvalidInput"]
 __all__ += ["Coverage", "Expand", "Paper", "Propagate"]
 __all__ += ["Linker"]
-__all__ += ["Fallback", "Fuse", "IndexRetriever", "Rerank", "Retriever"]
+__all__ += ["Rerank"]
+__all__ += ["Fallback", "Fuse", "IndexRetriever", "Retriever"]
 __all__ += ["SageGraph", "SageRetriever", "SageSettings"]
 __all__ += ["GraphSchema"]
 __all__ += ["BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"]

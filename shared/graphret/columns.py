@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -16,12 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from graphret.errors import CorruptIndex, InvalidInput
 
 T = TypeVar("T")
-C = TypeVar("C", bound="Column[Any]")
 
 _BLOCK = 1 << 14
-_STRIDE = 16
 _RUN = 100
 _to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+_NO_VALUE = TypeError, ValueError, RecursionError
 
 
 class Column(Sequence[T]):
@@ -35,16 +32,18 @@ class Column(Sequence[T]):
         """Return values as a column; an `InvalidInput` names `what` and the row of the first that cannot be in one."""
         if isinstance(values, cls):
             return values
-        listed = list(values)
+        encoded: list[bytes] = []
         try:
-            return cls(text_array(map(cls._encode, listed)))
-        except (TypeError, ValueError, RecursionError):
-            for row, value in enumerate(listed):
-                try:
-                    cls._encode(value).encode()
-                except (TypeError, ValueError, RecursionError) as error:
-                    raise InvalidInput(f"{what}, row {row:,}: {error}") from error
-            raise
+            encoded.extend(cls._encode(value).encode() for value in values)
+        except _NO_VALUE as error:
+            raise InvalidInput(f"{what}, row {len(encoded):,}: {error}") from error
+        return cls(text_array(encoded))
+
+    @classmethod
+    def repeat(cls, value: T, n: int) -> Self:
+        """A column of `n` times the same item."""
+        text = cls._encode(value).encode()
+        return cls(_large_strings(text * n, np.arange(n + 1, dtype=np.int64) * len(text)))
 
     @staticmethod
     @abstractmethod
@@ -67,8 +66,7 @@ class Column(Sequence[T]):
         """Item `index`, or a column of the items of a slice."""
         if isinstance(index, slice):
             return type(self)(self.array[index])
-        position = range(len(self))[index]
-        item: T = self._read(self.array.slice(position, 1))[0]
+        item: T = self._read(self.array.slice(range(len(self))[index], 1))[0]
         return item
 
     def take(self, positions: ArrayLike) -> list[T]:
@@ -113,7 +111,7 @@ class Records(Column[Any]):
 
     @staticmethod
     def _encode(value: Any) -> str:
-        return to_json(value)
+        return _to_json(value)
 
     @staticmethod
     def _decode(texts: list[str]) -> list[Any]:
@@ -126,22 +124,12 @@ def to_json(value: Any) -> str:
     return _to_json(value)
 
 
-def no_strings(n: int) -> Strings:
-    """A column of `n` empty strings."""
-    return Strings(_large_strings(b"", np.zeros(n + 1, dtype=np.int64)))
-
-
-def no_records(n: int) -> Records:
-    """A column of `n` empty objects."""
-    return Records(_large_strings(b"{}" * n, np.arange(n + 1, dtype=np.int64) * 2))
-
-
 # Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.
 
 
-def text_array(texts: Iterable[str]) -> pa.LargeStringArray:
-    """Strings as an Arrow array."""
-    encoded = [*map(str.encode, texts)]
+def text_array(texts: Iterable[str | bytes]) -> pa.LargeStringArray:
+    """Strings, or their UTF-8, as an Arrow array."""
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
     return _large_strings(b"".join(encoded), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
 
@@ -164,64 +152,14 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     return np.ndarray(len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize)
 
 
-def assemble(columns: Sequence[C], order: NDArray[np.int64]) -> C:
-    """Return the items of several columns of one kind in a new order, positions in the columns laid end to end."""
-    if len(columns) == 1 and np.array_equal(order, np.arange(len(columns[0]))):
-        return columns[0]
-    joined = pa.concat_arrays([column.array for column in columns])
-    kept = _stretches(order)
-    taken = pa.concat_arrays([joined[a:b] for a, b in kept]) if kept else joined.take(to_arrow(order))
-    return type(columns[0])(taken)
-
-
-def gathered(arrays: Sequence[NDArray[Any]], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Do as `assemble` with arrays."""
-    joined, kept = np.concatenate(arrays), _stretches(order)
-    return np.concatenate([joined[a:b] for a, b in kept]) if kept else joined[order]
-
-
-def _stretches(order: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """The stretches that stay together in an order, which are copied at once; none where they are short."""
+def gathered(arrays: Sequence[pa.Array], order: NDArray[np.int64]) -> pa.Array:
+    """Return the items of arrays laid end to end in a new order; stretches that stay together are copied at once."""
+    joined = pa.concat_arrays(arrays)
+    if len(arrays) == 1 and np.array_equal(order, np.arange(len(joined))):
+        return arrays[0]
     cuts = np.flatnonzero(np.diff(order) != 1) + 1
     if len(cuts) >= len(order) // _RUN:
-        return []
+        return joined.take(to_arrow(order))
     starts = order[np.append(0, cuts)]
-    return list(zip(starts.tolist(), (starts + np.diff([0, *cuts, len(order)])).tolist(), strict=True))
-
-
-class SortedIds:
-    """Finds strings in a sorted column of distinct ones.
-
-    They are searched where they lie, on disk or in memory, after a look at every 16th of them; once many were asked
-    for beside the length of the column, they are looked up in a dictionary instead.
-    """
-
-    def __init__(self, ids: Strings) -> None:
-        self.ids = ids
-        self._known: dict[str, int] | None = None
-        self._asked = 0
-
-    @cached_property
-    def _sample(self) -> list[str]:
-        return self.ids[::_STRIDE].tolist()
-
-    def find(self, wanted: Sequence[str]) -> NDArray[np.int64]:
-        """Return the position of each string, -1 for one that is not here, ``(w,)``."""
-        self._asked += len(wanted)
-        if self._known is None and self._asked * _STRIDE >= len(self.ids):
-            self._known = dict(zip(self.ids, range(len(self.ids)), strict=True))
-        if self._known is not None:
-            get = self._known.get
-            return np.fromiter((get(one, -1) for one in wanted), np.int64, len(wanted))
-        places = self.places(wanted)
-        there = (place < len(self.ids) and self.ids[place] == one for place, one in zip(places, wanted, strict=True))
-        return np.where(np.fromiter(there, bool, len(wanted)), places, -1)
-
-    def places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
-        """Return where each string is or would have to be put in, ``(w,)``."""
-        return np.fromiter(map(self._place, wanted), np.int64, len(wanted))
-
-    def _place(self, wanted: str) -> int:
-        end = bisect_left(self._sample, wanted) * _STRIDE
-        start = max(0, end - _STRIDE)
-        return start + bisect_left(self.ids[start:end].tolist(), wanted)
+    ends = starts + np.diff([0, *cuts, len(order)])
+    return pa.concat_arrays([joined[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, assemble, gathered, no_records, text_array, to_arrow, to_numpy
+from graphret.columns import Records, Strings, gathered, text_array, to_arrow, to_numpy
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.storage import Bundle, Parts, coded
@@ -24,7 +24,7 @@ from graphret.validation import PART_KEYS, checked_edges, edge_words, property_c
 NO_PART = -1
 _BLOCK = 1 << 14
 _KEYS = ("source", "target", "relation", "source_part", "target_part")
-_COLUMNS = (*_KEYS, "weight")
+_TYPES = {**dict.fromkeys(_KEYS, np.int32), "weight": np.float64}
 _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 
@@ -75,7 +75,7 @@ class EdgeTable:
     def empty(cls, n_nodes: int) -> EdgeTable:
         """A table with no edges."""
         none = np.empty(0, dtype=np.int32)
-        return cls(n_nodes, none, none, none, [], none.astype(np.float32), none, none, no_records(0))
+        return cls(n_nodes, none, none, none, [], none.astype(np.float32), none, none, Records.repeat({}, 0))
 
     @classmethod
     def build(
@@ -97,27 +97,21 @@ class EdgeTable:
 
         With `distinct`, of edges that are equal but for weight and properties only the last is kept.
         """
-        n, m = n_nodes, len(source)
-        names = sorted(set(relations))
-        code = {name: i for i, name in enumerate(names)}
-        rank = np.asarray([code[name] for name in relations], dtype=np.int32)
-        codes, names = _used(rank[np.asarray(relation)] if len(relations) else np.empty(0, np.int32), names)
+        m = len(source)
         whole = np.full(m, NO_PART, dtype=np.int32)
-        columns: dict[str, NDArray[Any]] = {
-            "source": np.asarray(source, dtype=np.int32),
-            "target": np.asarray(target, dtype=np.int32),
-            "relation": codes,
-            "source_part": whole if source_part is None else np.asarray(source_part, dtype=np.int32),
-            "target_part": whole if target_part is None else np.asarray(target_part, dtype=np.int32),
-            "weight": np.asarray(weight, dtype=np.float64),
-        }
-        order = _sorted_order(n, [columns[name] for name in _KEYS], len(names))
-        if distinct and m:
-            same = np.all([np.diff(columns[name][order]) == 0 for name in _KEYS], axis=0)
-            order = order[np.append(~same, True)]
-        records = no_records(m) if properties is None else Records.of(properties, "properties")
-        ordered: dict[str, Any] = {name: column[order] for name, column in columns.items()}
-        return cls(n, relations=names, properties=assemble([records], order), **ordered)
+        given = cls(
+            n_nodes,
+            np.asarray(source),
+            np.asarray(target),
+            np.asarray(relation),
+            list(relations),
+            np.asarray(weight),
+            whole if source_part is None else np.asarray(source_part),
+            whole if target_part is None else np.asarray(target_part),
+            Records.repeat({}, m) if properties is None else Records.of(properties, "properties"),
+            out_indptr=np.empty(0, np.int64),
+        )
+        return joined(n_nodes, [given], distinct=distinct)
 
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
@@ -130,7 +124,7 @@ class EdgeTable:
         InvalidInput
             When an edge names a node that is not in the table, or its weight is not a finite number.
         """
-        chosen = list({edge.identity: edge for edge in checked_edges(edges)}.values())
+        chosen = list(checked_edges(edges))
         sources, targets = nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])
         absent = np.flatnonzero((sources < 0) | (targets < 0))
         if len(absent):
@@ -152,6 +146,7 @@ class EdgeTable:
             first,
             second,
             property_column(chosen, [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]),
+            distinct=True,
         )
 
     def __len__(self) -> int:
@@ -168,8 +163,6 @@ class EdgeTable:
 
     def incident(self, positions: NDArray[np.int64], direction: str = "both") -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
-        if direction not in ("out", "in", "both"):
-            raise InvalidInput(f"direction: 'out', 'in' or 'both' is expected, not {direction!r}")
         leaving = self.leaving(positions) if direction != "in" else np.empty(0, np.int64)
         entering = self.entering(positions) if direction != "out" else np.empty(0, np.int64)
         return np.unique(np.concatenate([leaving, entering]))
@@ -227,8 +220,6 @@ class EdgeTable:
         """Which relation codes are among `relations`; `None` for all."""
         if relations is None:
             return None
-        if isinstance(relations, str):
-            raise InvalidInput(f"relations: a list of names is expected, not the string {relations!r}")
         return np.asarray([name in relations for name in self.relations], dtype=bool)
 
     def induced(self, positions: NDArray[np.int64]) -> EdgeTable:
@@ -258,13 +249,7 @@ class EdgeTable:
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
         """Return the table of the edges at `positions`, which must be ascending, over the same nodes."""
-        if len(positions) == len(self):
-            return self
-        columns: dict[str, Any] = {name: gathered([getattr(self, name)], positions) for name in _COLUMNS}
-        columns["relation"], relations = _used(columns["relation"], self.relations)
-        return EdgeTable(
-            self.n_nodes, relations=relations, properties=assemble([self.properties], positions), **columns
-        )
+        return self if len(positions) == len(self) else EdgeTable._assembled([self], positions)
 
     def merged(self, fresh: EdgeTable) -> EdgeTable:
         """Return a table over the same nodes in which the edges of another take the place of those that they equal.
@@ -276,20 +261,27 @@ class EdgeTable:
         # The edges that leave the sources of fresh ones are put in order anew; all others stay as they are.
         near = self.leaving(np.unique(fresh.source))
         rows = joined(self.n_nodes, [self.take(near), fresh], distinct=True)
-        stay = np.ones(len(self), dtype=bool)
-        stay[near] = False
+        stay = np.delete(np.arange(len(self)), near)
         at = np.searchsorted(self.source[stay], rows.source)
-        relations = sorted({*self.relations, *rows.relations})
+        return EdgeTable._assembled([self, rows], np.insert(stay, at, len(self) + np.arange(len(rows))))
 
-        order = np.insert(np.flatnonzero(stay), at, len(self) + np.arange(len(rows)))
-        properties = assemble([self.properties, rows.properties], order)
-        columns: dict[str, Any] = {n: gathered([getattr(self, n), getattr(rows, n)], order) for n in _COLUMNS}
-        columns["relation"] = gathered([_renumbered(one, relations) for one in (self, rows)], order)
-        return EdgeTable(self.n_nodes, relations=relations, properties=properties, **columns)
+    @staticmethod
+    def _assembled(tables: Sequence[EdgeTable], order: NDArray[np.int64]) -> EdgeTable:
+        """The edges at positions in tables laid end to end, in their order; relations that none has are left out."""
+        relations = sorted({name for table in tables for name in table.relations})
+        column = {
+            name: to_numpy(gathered([to_arrow(_column(table, name, relations)) for table in tables], order))
+            for name in _TYPES
+        }
+        used = np.bincount(column["relation"], minlength=len(relations)) > 0
+        column["relation"] = (np.cumsum(used, dtype=np.int32) - 1)[column["relation"]]
+        kept = [name for name, there in zip(relations, used.tolist(), strict=True) if there]
+        properties = Records(gathered([table.properties.array for table in tables], order))
+        return EdgeTable(tables[0].n_nodes, relations=kept, properties=properties, **column)
 
     def parts(self) -> Parts:
         """The table as it is saved: an Arrow table of its columns, the ends as positions of nodes, and adjacency."""
-        columns = {name: to_arrow(getattr(self, name)) for name in _COLUMNS}
+        columns = {name: to_arrow(getattr(self, name)) for name in _TYPES}
         columns["relation"] = pa.DictionaryArray.from_arrays(columns["relation"], text_array(self.relations))
         columns["properties"] = self.properties.array
         adjacency = dict(zip(_ADJACENCY, (self.out_indptr, *self.by_target), strict=True))
@@ -325,15 +317,20 @@ def _edges(*columns: Sequence[Any]) -> list[Edge]:
 
 
 def joined(n_nodes: int, tables: Sequence[EdgeTable], *, distinct: bool = False) -> EdgeTable:
-    """Return the edges of tables over the same nodes in one; of equal ones the last where `distinct` is asked for."""
+    """Return the edges of tables over the same nodes in one, in their order.
+
+    With `distinct`, of edges that are equal but for weight and properties only the last is kept.
+    """
     filled = [table for table in tables if len(table)]
-    if len(filled) < 2:
-        return filled[0] if filled else EdgeTable.empty(n_nodes)
+    if not filled:
+        return EdgeTable.empty(n_nodes)
     relations = sorted({name for table in filled for name in table.relations})
-    columns = {name: np.concatenate([getattr(table, name) for table in filled]) for name in _COLUMNS}
-    columns["relation"] = np.concatenate([_renumbered(table, relations) for table in filled])
-    properties = assemble([table.properties for table in filled], np.arange(len(columns["source"])))
-    return EdgeTable.build(n_nodes, relations=relations, properties=properties, distinct=distinct, **columns)
+    keys = [np.concatenate([_column(table, name, relations) for table in filled]) for name in _KEYS]
+    order = _sorted_order(n_nodes, keys, len(relations))
+    if distinct:
+        same = np.all([np.diff(key[order]) == 0 for key in keys], axis=0)
+        order = order[np.append(~same, True)]
+    return EdgeTable._assembled(filled, order)
 
 
 def ranges(indptr: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -351,18 +348,13 @@ def row_starts(source: NDArray[np.signedinteger[Any]], n_nodes: int) -> NDArray[
     return indptr
 
 
-def _renumbered(table: EdgeTable, relations: Sequence[str]) -> NDArray[np.int32]:
-    if table.relations == relations:
-        return table.relation
-    code = {name: i for i, name in enumerate(relations)}
-    return np.asarray([code[name] for name in table.relations], dtype=np.int32)[table.relation]
-
-
-def _used(codes: NDArray[Any], relations: Sequence[str]) -> tuple[NDArray[np.int32], list[str]]:
-    """Leave out the names of relations that no edge has."""
-    used = np.bincount(codes, minlength=len(relations)) > 0
-    kept = [name for name, there in zip(relations, used.tolist(), strict=True) if there]
-    return (np.cumsum(used) - 1).astype(np.int32)[codes] if kept else codes.astype(np.int32), kept
+def _column(table: EdgeTable, name: str, relations: Sequence[str]) -> NDArray[Any]:
+    """A column of a table, that of relations as positions in `relations`."""
+    column: NDArray[Any] = getattr(table, name)
+    if name == "relation" and table.relations != relations:
+        code = {known: i for i, known in enumerate(relations)}
+        column = np.asarray([code[known] for known in table.relations], dtype=np.int32)[column]
+    return np.asarray(column, dtype=_TYPES[name])
 
 
 def _sorted_order(n_nodes: int, keys: Sequence[NDArray[Any]], n_relations: int) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -11,30 +12,8 @@ from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
 
 
-def require_weights(weights: Sequence[float] | None, n: int) -> list[float]:
-    """Return one weight for each of `n` lists, 1 by default.
-
-    Raises
-    ------
-    InvalidInput
-        When there are too many or too few, or one is negative or not finite.
-    """
-    if weights is None:
-        return [1.0] * n
-    if len(weights) != n:
-        raise InvalidInput(f"weights: {n} are expected, not {len(weights)}")
-    for i, weight in enumerate(weights):
-        if not math.isfinite(weight) or weight < 0:
-            raise InvalidInput(f"weights: number {i} is {weight!r}; a finite number of at least 0 is expected")
-    return [float(weight) for weight in weights]
-
-
 def reciprocal_rank(
-    lists: Sequence[Sequence[Hit]],
-    *,
-    weights: Sequence[float] | None = None,
-    rrf_k: float = 60.0,
-    names: Sequence[str] | None = None,
+    lists: Sequence[Sequence[Hit]], names: Sequence[str], weights: Sequence[float], rrf_k: float = 60.0
 ) -> list[Hit]:
     """Fuse by weighted reciprocal ranks: ``score(d) = Σ_l weight_l / (rrf_k + rank_l(d))`` (Cormack et al. 2009).
 
@@ -44,8 +23,8 @@ def reciprocal_rank(
     ----------
     lists
         Hits, best first.
-    names
-        What the evidence calls the lists.
+    names, weights
+        What the evidence calls each list, and how much it counts.
 
     Returns
     -------
@@ -53,31 +32,23 @@ def reciprocal_rank(
         Every node of any list, best first, ties by id. The evidence has the node's rank in each list, then what the
         lists themselves said of it.
     """
-    factors = require_weights(weights, len(lists))
-    if not rrf_k >= 0:
-        raise InvalidInput(f"rrf_k: a number of at least 0 is expected, not {rrf_k!r}")
-    labels = list(names) if names is not None else [f"list {i + 1}" for i in range(len(lists))]
-    own, others = ([[hit for hit in hits if fills(hit) is fill] for hits in lists] for fill in (False, True))
-    found, rest = (_by_rank(some, factors, rrf_k, labels) for some in (own, others))
+
+    def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
+        scores: dict[str, float] = defaultdict(float)
+        nodes: dict[str, Node] = {}
+        ranks: dict[str, list[Evidence]] = defaultdict(list)
+        inner: dict[str, dict[Evidence, None]] = defaultdict(dict)
+        for hits, weight, name in zip(lists, weights, names, strict=True):
+            for rank, hit in enumerate(hits, start=1):
+                scores[hit.id] += weight / (rrf_k + rank)
+                nodes.setdefault(hit.id, hit.node)
+                ranks[hit.id].append(Evidence("rank", rank=rank, retriever=name))
+                inner[hit.id].update(dict.fromkeys(hit.evidence))
+        order = sorted(scores, key=lambda node_id: (-scores[node_id], node_id))
+        return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
+
+    found, rest = (fused([[hit for hit in hits if fills(hit) is fill] for hits in lists]) for fill in (False, True))
     return filled(found, rest, len(found) + len(rest))
-
-
-def _by_rank(
-    lists: Sequence[Sequence[Hit]], factors: Sequence[float], rrf_k: float, labels: Sequence[str]
-) -> list[Hit]:
-    scores: dict[str, float] = {}
-    nodes: dict[str, Node] = {}
-    ranks: dict[str, list[Evidence]] = {}
-    inner: dict[str, list[Evidence]] = {}
-    for hits, factor, label in zip(lists, factors, labels, strict=True):
-        for rank, hit in enumerate(hits, start=1):
-            scores[hit.id] = scores.get(hit.id, 0.0) + factor / (rrf_k + rank)
-            nodes.setdefault(hit.id, hit.node)
-            ranks.setdefault(hit.id, []).append(Evidence("rank", rank=rank, retriever=label))
-            known = inner.setdefault(hit.id, [])
-            known.extend(evidence for evidence in hit.evidence if evidence not in known)
-    order = sorted(scores, key=lambda node_id: (-scores[node_id], node_id))
-    return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
 
 
 def fills(hit: Hit) -> bool:
@@ -109,23 +80,11 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = T
 _Place: TypeAlias = tuple[int, int]
 
 
-def _by_votes(places: Sequence[_Place]) -> tuple[Any, ...]:
-    return (-len(places), *min(places))
-
-
-def _by_order(places: Sequence[_Place]) -> tuple[Any, ...]:
-    return min((number, position) for position, number in places)
-
-
-def _by_reciprocal_rank(places: Sequence[_Place]) -> tuple[Any, ...]:
-    return (-math.fsum(1.0 / (60 + position) for position, _ in places), *min(places))
-
-
 #: The ways of voting, by the key that they sort nodes by: adding a place to a node never makes its key greater.
 VOTES: Mapping[str, Callable[[Sequence[_Place]], tuple[Any, ...]]] = {
-    "votes": _by_votes,
-    "ordered": _by_order,
-    "reciprocal": _by_reciprocal_rank,
+    "votes": lambda places: (-len(places), *min(places)),
+    "ordered": lambda places: min((number, position) for position, number in places),
+    "reciprocal": lambda places: (-math.fsum(1.0 / (60 + position) for position, _ in places), *min(places)),
 }
 
 

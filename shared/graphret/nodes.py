@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,18 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphret.columns import (
-    Records,
-    SortedIds,
-    Strings,
-    assemble,
-    no_records,
-    no_strings,
-    text_array,
-    to_arrow,
-    to_json,
-    to_numpy,
-)
+from graphret.columns import Records, Strings, gathered, text_array, to_arrow, to_json, to_numpy
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts, coded
 from graphret.types import Node, Trace, require_id
@@ -36,6 +26,8 @@ T = TypeVar("T")
 _CONDITIONS_KEPT = 16
 _BLOCK = 1 << 14
 _READ_SHARE = 20
+_ASKED_SHARE = 16
+_COLUMNS = ("ids", "names", "texts", "properties")
 _OWN_FIELDS = ("id", "name", "text")
 
 
@@ -74,7 +66,8 @@ class NodeTable(Sequence[Node]):
         self.labels = labels
         self.label_sets = list(label_sets)
         self.properties = properties
-        self._sorted = SortedIds(ids)
+        self._position: dict[str, int] = {}
+        self._asked = 0
         self._masks: dict[Where, NDArray[np.bool_]] = {}
         self._restricted: dict[Where, tuple[NodeTable, NDArray[np.int64]]] = {}
 
@@ -122,11 +115,9 @@ class NodeTable(Sequence[Node]):
             raise InvalidInput(f"labels: a position in label_sets is expected for each of {n:,} nodes")
         if wrong := [own for own in label_sets if isinstance(own, str)]:
             raise InvalidInput(f"label_sets: {wrong[0]!r} is not a tuple of labels")
-        called, said = (
-            no_strings(n) if column is None else Strings.of(column, what)
-            for what, column in (("names", names), ("texts", texts))
-        )
-        known = no_records(n) if properties is None else Records.of(properties, "properties")
+        called = Strings.repeat("", n) if names is None else Strings.of(names, "names")
+        said = Strings.repeat("", n) if texts is None else Strings.of(texts, "texts")
+        known = Records.repeat({}, n) if properties is None else Records.of(properties, "properties")
         for what, size in (("names", len(called)), ("texts", len(said)), ("properties", len(known))):
             if size != n:
                 raise InvalidInput(f"{what}: {n:,} rows are expected, not {size:,}")
@@ -159,8 +150,26 @@ class NodeTable(Sequence[Node]):
         return isinstance(node_id, str) and bool(self.find([node_id])[0] >= 0)
 
     def find(self, ids: Iterable[str]) -> NDArray[np.int64]:
-        """Return the positions of ids, -1 for those that are not here."""
-        return self._sorted.find(ids if isinstance(ids, Sequence) else list(ids))
+        """Return the positions of ids, -1 for those that are not here.
+
+        They are searched where they lie, on disk or in memory; once many were asked for beside the length of the table,
+        they are looked up in a dictionary instead.
+        """
+        wanted = ids if isinstance(ids, Sequence) else list(ids)
+        self._asked += len(wanted)
+        if not self._position and self._asked * _ASKED_SHARE >= len(self):
+            self._position = dict(zip(self.ids, range(len(self)), strict=True))
+        if known := self._position:
+            return np.fromiter((known.get(one, -1) for one in wanted), np.int64, len(wanted))
+        places = self._places(wanted)
+        there = (place < len(self) and self.ids[place] == one for place, one in zip(places, wanted, strict=True))
+        return np.where(np.fromiter(there, bool, len(wanted)), places, -1)
+
+    def _places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
+        """Where each id is or would have to be put in, ``(w,)``."""
+        array, every = self.ids.array, range(len(self))
+        found = (bisect_left(every, one, key=lambda place: array[place].as_py()) for one in wanted)
+        return np.fromiter(found, np.int64, len(wanted))
 
     def positions(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids; an `InvalidInput` names one that is not here."""
@@ -182,10 +191,12 @@ class NodeTable(Sequence[Node]):
         renumbered = (np.asarray([code[own] for own in t.label_sets], dtype=np.int32)[t.labels] for t in tables)
         labels = np.concatenate([np.empty(0, np.int32), *renumbered])[order]
         used = np.bincount(labels, minlength=len(sets)) > 0
-        ids, names, texts = (assemble([getattr(t, name) for t in tables], order) for name in ("ids", "names", "texts"))
-        codes = (np.cumsum(used, dtype=np.int32) - 1)[labels] if len(sets) else labels
+        codes = (np.cumsum(used, dtype=np.int32) - 1)[labels]
+        ids, names, texts, properties = (
+            gathered([getattr(table, name).array for table in tables], order) for name in _COLUMNS
+        )
         kept = [own for own, there in zip(sets, used.tolist(), strict=True) if there]
-        return NodeTable(ids, names, texts, codes, kept, assemble([table.properties for table in tables], order))
+        return NodeTable(Strings(ids), Strings(names), Strings(texts), codes, kept, Records(properties))
 
     def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
         """Return a table with nodes added or replaced, and others taken away; unknown ids in `deletes` are ignored."""
@@ -205,7 +216,7 @@ class NodeTable(Sequence[Node]):
         keep[gone[gone >= 0]] = False
         keep[replaced[replaced >= 0]] = False
         kept = np.flatnonzero(keep)
-        at = np.searchsorted(kept, self._sorted.places(fresh.ids))
+        at = np.searchsorted(kept, self._places(fresh.ids))
         order = np.insert(kept, at, n + np.arange(len(fresh)))
         moved = np.full(n, -1, dtype=np.int64)
         old = order < n
@@ -270,7 +281,7 @@ class NodeTable(Sequence[Node]):
         if where.operator in ("$and", "$or"):
             conjunction = where.operator == "$and"
             mask = np.full(len(at), conjunction)
-            for child in sorted(where.children, key=_cost):
+            for child in sorted(where.children, key=lambda child: child.field != "label"):
                 open_ = np.flatnonzero(mask if conjunction else ~mask)
                 mask[open_] = self._evaluate(child, at[open_])
             return mask
@@ -286,10 +297,8 @@ class NodeTable(Sequence[Node]):
     def _compare_strings(self, where: Where, at: NDArray[Any], column: Strings) -> NDArray[np.bool_]:
         values = column.array if len(at) == len(column) else column.array.take(to_arrow(at))
         if where.operator in ("$eq", "$in"):
-            wanted = [
-                one for one in (where.value if where.operator == "$in" else [where.value]) if isinstance(one, str)
-            ]
-            return to_numpy(pc.is_in(values, value_set=pa.array(wanted, pa.large_string())))
+            wanted = where.value if where.operator == "$in" else [where.value]
+            return to_numpy(pc.is_in(values, value_set=text_array(one for one in wanted if isinstance(one, str))))
         return np.fromiter((where.compares(True, one) for one in Strings(values)), bool, len(at))
 
     def _compare_properties(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
@@ -377,10 +386,3 @@ def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where |
     if isinstance(labels, str):
         raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
     return Where("$in", "label", tuple(labels)) & where
-
-
-def _cost(where: Where) -> int:
-    """How much has to be read for a condition: nothing for one on labels, least of all for one on ids."""
-    if where.children:
-        return max(map(_cost, where.children))
-    return {"label": 0, "id": 1, "name": 2}.get(where.field, 3)

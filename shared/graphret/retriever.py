@@ -8,12 +8,12 @@ import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from graphret import fusion
 from graphret.contracts import require_direct, require_same_view
-from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
+from graphret.fusion import reciprocal_rank
 from graphret.search.arrays import ArrayIndex
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
@@ -68,17 +68,6 @@ class Compute:
 
 #: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
 Steps: TypeAlias = Generator[Any, Any, Retrieval]
-
-
-@runtime_checkable
-class Reranker(Protocol):
-    """Scores hits against a query."""
-
-    name: str
-
-    def scores(self, query: str, hits: Sequence[Hit]) -> Sequence[float]:
-        """Return a score for each hit, higher for better."""
-        ...
 
 
 #: No word of a text, which a model or a database may refuse or take minutes for.
@@ -299,7 +288,9 @@ class Fuse(Retriever):
         if not retrievers:
             raise InvalidInput("retrievers: there are none to fuse")
         self.retrievers = list(retrievers)
-        self.weights = fusion.require_weights(weights, len(self.retrievers))
+        self.weights = [1.0] * len(self.retrievers) if weights is None else list(weights)
+        if len(self.weights) != len(self.retrievers) or not all(0 <= weight < math.inf for weight in self.weights):
+            raise InvalidInput(f"weights: {len(self.retrievers)} numbers of at least 0 are expected, not {weights}")
         self.rrf_k = rrf_k
         self.depth = depth
         self.on_failure = require_on_failure(on_failure)
@@ -320,66 +311,9 @@ class Fuse(Retriever):
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
         with trace.stage("fuse"):
-            names = [str(r) for r in self.retrievers]
-            hits = fusion.reciprocal_rank(lists, weights=self.weights, rrf_k=self.rrf_k, names=names)
+            hits = reciprocal_rank(lists, [str(r) for r in self.retrievers], self.weights, self.rrf_k)
         signals.candidates = len(hits)
         return Retrieval(query, k, hits[:k], signals, trace)
-
-
-class Rerank(Retriever):
-    """Let a reranker order what another retriever found.
-
-    Parameters
-    ----------
-    inner, reranker
-        Who finds, and who orders.
-    depth
-        How many hits are scored, at least; never fewer than `k`.
-    on_failure
-        ``"fallback"`` keeps the order of `inner` when the reranker fails, ``"raise"`` does not.
-    """
-
-    name = "rerank"
-
-    def __init__(self, inner: Retriever, reranker: Reranker, *, depth: int = 50, on_failure: str = "fallback") -> None:
-        self.inner = inner
-        self.reranker = reranker
-        self.depth = depth
-        self.on_failure = require_on_failure(on_failure)
-
-    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        result = yield Ask(self.inner, query, max(k, self.depth), where)
-        if isinstance(result, Exception):
-            raise result
-        trace = Trace()
-        trace.extend(result.trace, f"{self.inner}/")
-        hits = result.hits
-        try:
-            with trace.stage("rerank", reranker=self.reranker.name, scored=len(hits)):
-                hits = yield Compute(lambda: rerank(self.reranker, query, hits))
-        except Exception as error:
-            if self.on_failure == "raise" or isinstance(error, InvalidInput):
-                raise RetrievalFailed(f"{self.reranker.name} failed: {error}") from error
-            trace.note("fallback", failed=self.reranker.name, error=f"{type(error).__name__}: {error}")
-        return Retrieval(query, k, hits[:k], result.signals, trace)
-
-
-def rerank(reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Return hits in the order of a reranker's scores, ties by id, with their earlier rank as evidence."""
-    if not hits:
-        return []
-    scores = [float(score) for score in reranker.scores(query, hits)]
-    if len(scores) != len(hits):
-        raise GraphretError(f"{reranker.name}: {len(scores)} scores for {len(hits)} hits")
-    if any(score != score for score in scores):
-        raise GraphretError(f"{reranker.name}: a score is not a number")
-    log_odds = not all(0 <= score <= 1 for score in scores)  # which some cross-encoders give, others a share
-    relevances = [0.5 + 0.5 * math.tanh(score / 2) if log_odds else score for score in scores]
-    ranked = [
-        Hit(hit.node, score, (*hit.evidence, Evidence("rank", rank=rank, retriever="before reranking")), relevance)
-        for rank, (hit, score, relevance) in enumerate(zip(hits, scores, relevances, strict=True), start=1)
-    ]
-    return sorted(ranked, key=lambda hit: (-hit.score, hit.id))
 
 
 class Fallback(Retriever):

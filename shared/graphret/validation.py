@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from graphret.columns import Records, no_records, to_json
+from graphret.columns import Records, to_json
 from graphret.errors import InvalidInput
 from graphret.types import Edge, Node, require_id
 
@@ -91,7 +91,7 @@ def require_part(value: Any, what: str) -> int:
 def property_column(items: Sequence[Node | Edge], properties: Sequence[Mapping[str, Any]]) -> Records:
     """Return the properties of nodes or edges as a column; an `InvalidInput` names the item and the property."""
     if not any(properties):
-        return no_records(len(properties))
+        return Records.repeat({}, len(properties))
     try:
         return Records.of(map(dict, properties))
     except InvalidInput:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphret.columns import Strings, no_records, no_strings
+from graphret.columns import Records, Strings
 from graphret.corpus import Document, Item, Table
 from graphret.edges import NO_PART, EdgeTable
 from graphret.nodes import NodeTable
@@ -90,11 +90,11 @@ def arrays(n_nodes: int, degree: int, *, seed: int = 0, terms: int = 20) -> tupl
     rng = np.random.default_rng(seed)
     table = NodeTable(
         _numbered(n_nodes),
-        no_strings(n_nodes),
-        no_strings(n_nodes),
+        Strings.repeat("", n_nodes),
+        Strings.repeat("", n_nodes),
         np.zeros(n_nodes, dtype=np.int32),
         [("Document",)],
-        no_records(n_nodes),
+        Records.repeat({}, n_nodes),
     )
     m = n_nodes * degree
     whole = np.full(m, NO_PART, dtype=np.int32)
@@ -109,7 +109,7 @@ def arrays(n_nodes: int, degree: int, *, seed: int = 0, terms: int = 20) -> tupl
         rng.uniform(0.5, 1.0, m).astype(np.float32),
         whole,
         whole,
-        no_records(m),
+        Records.repeat({}, m),
     )
     ranks = np.minimum((_WORDS ** rng.random((n_nodes, terms), dtype=np.float32)).astype(np.int32), _WORDS - 1)
     indptr = np.arange(n_nodes + 1, dtype=np.int64) * terms

@@ -1,5 +1,6 @@
-"""Rerankers: models that score what others found."""
+"""Rerankers: models that score what others found, and the retriever that lets one order it."""
 
 from graphret.rerank.cross_encoder import CrossEncoderReranker
+from graphret.rerank.rerank import Rerank, Reranker
 
-__all__ = ["CrossEncoderReranker"]
+__all__ = ["CrossEncoderReranker", "Rerank", "Reranker"]

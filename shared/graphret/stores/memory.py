@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphret import storage
-from graphret.columns import Records, Strings, no_records
+from graphret.columns import Records, Strings
 from graphret.contracts import Lock
 from graphret.edges import NO_PART, EdgeTable
 from graphret.errors import InvalidInput
@@ -113,7 +113,7 @@ class MemoryStore(AttachedIndexes):
             "relation": _positions("relation", np.zeros(m, int) if relation is None else relation, len(relations)),
             "weight": _numbers("weight", np.ones(m) if weight is None else weight),
         }
-        known = no_records(m) if edge_properties is None else edge_properties
+        known = Records.repeat({}, m) if edge_properties is None else edge_properties
         for name, size in [*((name, len(column)) for name, column in columns.items()), ("edge_properties", len(known))]:
             if size != m:
                 raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {size:,}")
