@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import re
 import shutil
+import signal
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -74,15 +77,20 @@ ARRAYS = {
     "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
     "strided": np.arange(20, dtype="f4")[::3],
     "no rows": np.empty((0, 5), "f2"),
-    "../../odd: näme/\\\n*": np.ones(1, bool),
-    "x" * 500: np.ones(2),
+    "../../odd: näme/\\\n*" + "x" * 500: np.ones(1, bool),
 }
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_arrays_come_back_mapped_and_read_only(folder: Path, check: bool) -> None:
-    save(folder, Parts(ARRAYS), kind="test", version=1)
+def test_arrays_and_tables_come_back_mapped_and_others_can_open_them(folder: Path, check: bool) -> None:
+    table = pa.table(
+        {"id": ["a", "b"], "n": pa.array([1, 2], pa.int32()), "k": pa.array(["x"] * 2).dictionary_encode()}
+    )
+    meta = {"ü": [1, None, {"x": 0.1}]}
+    save(folder, Parts(dict(ARRAYS), {"graph/nodes": table, "none": table[:0]}, meta), kind="test", version=1)
+    before = pa.total_allocated_bytes()
     bundle = get(folder, verify=check)
+    assert bundle.meta == meta
     assert bundle.arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         loaded = bundle.arrays[name]
@@ -90,27 +98,15 @@ def test_arrays_come_back_mapped_and_read_only(folder: Path, check: bool) -> Non
         assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
         assert not loaded.flags.writeable
         assert not loaded.flags.owndata
-    assert bundle.arrays["fortran"].flags.f_contiguous
-    for path in files(folder)[1:]:  # by names that any file system takes
-        assert re.fullmatch(r"[0-9]{3}-[A-Za-z0-9._-]+\.npy", path.name)
-        if path.suffix == ".npy":
-            np.load(path, mmap_mode="r", allow_pickle=False)
-
-
-def test_tables_are_mapped_and_others_can_open_them(folder: Path) -> None:
-    table = pa.table(
-        {"id": ["a", "b"], "n": pa.array([1, 2], pa.int32()), "k": pa.array(["x", "x"]).dictionary_encode()}
-    )
-    meta = {"ü": [1, None, {"x": 0.1}]}
-    save(folder, Parts(tables={"graph/nodes": table, "none": table[:0]}, meta=meta), kind="test", version=1)
-    before = pa.total_allocated_bytes()
-    bundle = get(folder)
     assert bundle.tables["graph/nodes"] == table
     assert bundle.columns("none")["n"].to_numpy().dtype == np.int32
     assert pa.total_allocated_bytes() == before  # nothing is read into memory
-    assert bundle.meta == meta
     (file,) = generations(folder)[0].glob("*graph-nodes.arrow")
     assert pa.ipc.open_file(pa.memory_map(str(file))).read_all() == table
+    for path in files(folder)[1:]:  # by names that any file system takes
+        assert re.fullmatch(r"[0-9]{3}-[A-Za-z0-9._-]+", path.name)
+        if path.suffix == ".npy":
+            np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def test_nested_parts(folder: Path) -> None:
@@ -194,7 +190,7 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
         put(tmp_path, 1)
 
 
-def test_files_beside_an_index_stay(folder: Path) -> None:
+def test_files_beside_an_index_stay_and_are_not_counted(folder: Path) -> None:
     put(folder, 1)
     (folder / "notes.txt").write_text("mine")
     (folder / "gen-mine").mkdir()
@@ -202,13 +198,9 @@ def test_files_beside_an_index_stay(folder: Path) -> None:
     assert number(folder) == 2
     assert (folder / "notes.txt").read_text() == "mine"
     assert (folder / "gen-mine").is_dir()
-
-
-def test_verify_summarises(folder: Path) -> None:
-    put(folder, 1)
-    found = verify(folder)
-    size = sum(p.stat().st_size for p in generations(folder)[0].glob("*-*"))
-    assert (found["kind"], found["files"], found["bytes"]) == ("test", 3, size)
+    found, written = verify(folder), files(folder)[1:]
+    size = sum(path.stat().st_size for path in written)
+    assert (found["kind"], found["files"], found["bytes"]) == ("test", len(written), size) == ("test", 3, size)
 
 
 # Damage
@@ -290,6 +282,26 @@ def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypat
     put(folder, 3)
     assert number(folder) == 3
     assert_clean(folder)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")
+def test_a_writer_that_is_killed_leaves_the_last_index_that_it_saved(folder: Path) -> None:
+    rng, last = random.Random(0), 0
+    put(folder, last, size=100_000)
+    for _ in range(12):
+        child = os.fork()
+        while not child:  # in the child: save one after the other, to the end
+            last += 1
+            put(folder, last, size=100_000)
+        time.sleep(rng.uniform(0.0, 0.1))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        found = number(folder)
+        assert found >= last
+        last = found
+        put(folder, last, size=100_000)  # which finds no lock
+        assert_clean(folder)
+    assert last
 
 
 # Writers and readers at once

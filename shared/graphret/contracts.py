@@ -39,14 +39,9 @@ def fulfils(value: Any, contract: type) -> bool:
     return all(hasattr(value, name) for name in get_protocol_members(contract) - OPTIONAL)
 
 
-def is_awaited(store: Any) -> bool:
-    """Whether a store's calls have to be awaited: one that nobody awaits does nothing at all."""
-    return iscoroutinefunction(getattr(store, "get", None))
-
-
 def require_direct(store: Any, what: str = "store") -> None:
-    """Raise an `InvalidInput` where a store's calls would have to be awaited."""
-    if is_awaited(store):
+    """Raise an `InvalidInput` where a store's calls would have to be awaited, which nobody does."""
+    if iscoroutinefunction(getattr(store, "get", None)):
         raise InvalidInput(f"{what}: {type(store).__name__} is awaited; a store is needed here whose calls are not")
 
 
@@ -62,18 +57,13 @@ def require_same_view(store: object, index: object) -> None:
     if _parts(seen) == _parts(found):
         return
     of_store, of_index = ("no view" if one is None else f"a view of {one.to_dict()}" for one in (seen, found))
-    either = [f"the store is {of_store}", f"the index is {of_index}"]
     other = "store" if seen is None else "index"
     raise InvalidInput(
-        f"{other}: {' and '.join(either if seen else either[::-1])}, so that one would show what the other hides; "
+        f"{other}: the store is {of_store} and the index is {of_index}, so that one would show what the other hides; "
         f"give {other}.view(where) of the same condition"
     )
 
 
-def _parts(where: Where | None) -> frozenset[Where]:
-    """The conditions that must all hold, so that neither their order nor a view of a view makes a difference."""
-    if where is None:
-        return frozenset()
-    if where.operator == "$and":
-        return frozenset[Where]().union(*map(_parts, where.children))
-    return frozenset((where,))
+def _parts(where: Where | None) -> set[Where]:
+    """The conditions that must all hold, in whatever order they were joined."""
+    return set() if where is None else set(where.children) if where.operator == "$and" else {where}

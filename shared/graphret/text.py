@@ -78,14 +78,6 @@ def _fold_decomposed(character: str) -> str:
     return " "
 
 
-def _is_unspaced(character: str) -> bool:
-    return (
-        "\u3041" <= character <= "\u30ff"
-        or "\u3400" <= character <= "\u9fff"
-        or "\U00020000" <= character <= "\U0003ffff"
-    )
-
-
 class _Folds(dict[int, str]):
     def __missing__(self, code: int) -> str:
         return self.setdefault(code, _fold(chr(code)))
@@ -101,7 +93,7 @@ class _Shapes(dict[int, str]):
         elif folded.isspace():
             shape = " "
         else:
-            shape = "c" if _is_unspaced(chr(code)) else "x"
+            shape = "c" if _UNSPACED.match(chr(code)) else "x"
         return self.setdefault(code, shape)
 
 

@@ -206,7 +206,6 @@ class Signals:
     confidence: float | None = None
     walked_edges: bool | None = None
     answer_labels: tuple[str, ...] | None = None
-    risk: str | None = None
     plan_valid: bool | None = None
 
 

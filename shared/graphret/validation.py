@@ -15,7 +15,6 @@ from graphret.types import Edge, Node, require_id
 
 #: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
 PART_KEYS = ("source_row", "target_row")
-_SIMPLE = {str, int, bool, type(None)}
 _FRACTION = re.compile(r"\.\d+")
 
 
@@ -28,13 +27,14 @@ def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
     """Go through nodes; their properties are left to `property_column` or `require_properties`."""
     for node in nodes:
         what = f"node {require_id(node.id, 'node')!r}"
-        for field, value in (("id", node.id), ("name", node.name), ("text", node.text)):
-            if not isinstance(value, str):
-                raise InvalidInput(f"{what}: the {field} must be a string, not {type(value).__name__}")
+        for field in ("id", "name", "text"):
+            value = getattr(node, field)
             try:
+                if not isinstance(value, str):
+                    raise TypeError(f"a string is expected, not {type(value).__name__}")
                 value.isascii() or value.encode()
-            except UnicodeEncodeError as error:
-                raise InvalidInput(f"{what}: the {field} is not text: {error}") from error
+            except (TypeError, ValueError) as error:
+                raise InvalidInput(f"{what}: {field}: {error}") from error
         if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
             raise InvalidInput(f"{what}: the labels must be a tuple of strings")
         if not isinstance(node.properties, Mapping):
@@ -62,23 +62,20 @@ def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
 
 def require_edge(edge: Edge) -> str:
     """Return the words for an edge, all of it checked."""
-    for one in checked_edges([edge]):
-        require_properties(one.properties, edge_words(one))
-    return edge_words(edge)
+    what = edge_words(next(checked_edges([edge])))
+    require_properties(edge.properties, what)
+    return what
 
 
-def require_properties(properties: Any, what: str) -> None:
+def require_properties(properties: Mapping[str, Any], what: str) -> None:
     """Raise an `InvalidInput` that names the property which is no JSON value, for any store."""
-    if not isinstance(properties, Mapping):
-        raise InvalidInput(f"{what}: the properties must be a mapping")
     for name, value in properties.items():
         if not isinstance(name, str):
             raise InvalidInput(f"{what}: the name of a property must be a string, not {name!r}")
-        if type(value) not in _SIMPLE:
-            try:
-                to_json(value).encode()
-            except (TypeError, ValueError, RecursionError) as error:
-                raise InvalidInput(f"{what}: the property {name!r} is not a JSON value: {error}") from error
+        try:
+            to_json(value).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(f"{what}: the property {name!r} is not a JSON value: {error}") from error
 
 
 def require_part(value: Any, what: str) -> int:

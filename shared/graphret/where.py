@@ -24,8 +24,8 @@ _NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
-#: Most alternatives of one condition, and levels of conditions in one another.
-_ALTERNATIVES, _LEVELS = 200, 50
+#: Most conditions that one joins.
+_ALTERNATIVES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +63,9 @@ class Where:
             raise InvalidInput(f"where: a mapping of conditions is expected, not {type(condition).__name__}")
         try:
             parts = [part for key, value in condition.items() for part in _parse_item(key, value)]
-            where = None if not parts else parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
-            deep = where is not None and where._levels > _LEVELS
         except RecursionError:
-            deep = True
-        if deep:
-            raise InvalidInput(f"where: conditions are nested in more than {_LEVELS} levels")
-        return where
+            raise InvalidInput("where: the conditions are nested too deeply") from None
+        return None if not parts else parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Where) and self._key() == other._key()
@@ -85,10 +81,6 @@ class Where:
             return self
         joined = (one.children if one.operator == "$and" else (one,) for one in (self, other))
         return Where("$and", children=tuple(chain.from_iterable(joined)))
-
-    @property
-    def _levels(self) -> int:
-        return 1 + max((child._levels for child in self.children), default=0)
 
     def matches(self, node: Node) -> bool:
         """Whether the node satisfies the condition."""
@@ -114,8 +106,7 @@ class Where:
             return {self.operator: [child.to_dict() for child in self.children]}
         if self.operator == "$not":
             return {"$not": self.children[0].to_dict()}
-        value = list(self.value) if self.operator in ("$in", "$nin") else _thaw(self.value)
-        return {self.field: {self.operator: value}}
+        return {self.field: {self.operator: _lists(self.value)}}
 
 
 def both(left: Where | None, right: Where | None) -> Where | None:
@@ -132,7 +123,9 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         children = tuple(child for child in map(Where.parse, value) if child is not None)
         if len(children) != len(value):
             raise InvalidInput(f"where: {key} holds an empty condition")
-        return [_either(children) if key == "$or" else Where(key, children=children)]
+        if len(children) > _ALTERNATIVES:
+            raise InvalidInput(f"where: {key} takes at most {_ALTERNATIVES} conditions; values of one field are $in")
+        return [Where(key, children=children)]
     if key == "$not":
         child = Where.parse(value)
         if child is None:
@@ -147,21 +140,6 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
     return [_leaf(key, "$eq", value)]
 
 
-def _either(conditions: tuple[Where, ...]) -> Where:
-    """Join alternatives: those that ask for values of one field are one condition."""
-    values: dict[str, list[Any]] = {}
-    joined = []
-    for one in conditions:
-        if one.operator == "$eq" and one.value is not None:  # null is what a node lacks too
-            values.setdefault(one.field, []).append(one.value)
-        else:
-            joined.append(one)
-    joined += [Where("$in", f, tuple(some)) if some[1:] else Where("$eq", f, some[0]) for f, some in values.items()]
-    if len(joined) > _ALTERNATIVES:
-        raise InvalidInput(f"where: $or has {len(joined)} alternatives, and at most {_ALTERNATIVES} are taken")
-    return joined[0] if len(joined) == 1 else Where("$or", children=tuple(joined))
-
-
 def _leaf(field: str, op: Any, operand: Any) -> Where:
     if op not in _OPERATORS:
         raise InvalidInput(f"where: unknown operator {op!r} on {field!r}; known are {', '.join(_OPERATORS)}")
@@ -174,6 +152,10 @@ def _leaf(field: str, op: Any, operand: Any) -> Where:
     return Where(op, field, _freeze(field, operand))
 
 
+def _lists(value: Any) -> Any:
+    return list(map(_lists, value)) if isinstance(value, tuple) else value
+
+
 def _freeze(field: str, value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return tuple(_freeze(field, v) for v in value)
@@ -184,10 +166,6 @@ def _freeze(field: str, value: Any) -> Any:
 
 def _tuples(value: Any) -> Any:
     return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
-
-
-def _thaw(value: Any) -> Any:
-    return [_thaw(v) for v in value] if isinstance(value, tuple) else value
 
 
 def lookup(properties: Mapping[str, Any], field: str) -> tuple[bool, Any]:

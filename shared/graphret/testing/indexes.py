@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -61,9 +62,8 @@ class TextIndexSuite:
     An index of changed nodes is like one built of what is left, and a view like an index of its nodes alone. With
     `exact_statistics` this means that both find the same with the same scores. An index whose scores come of counts
     that are kept otherwise (Lucene counts deleted nodes until it merges its files) declares that they are not exact,
-    and then finds the same nodes, has a score above zero for the same ones, scores nodes of the same text alike, and
-    ranks nodes whose scores are `far` apart in the same order, in a view `far_in_view`. Either way nothing outside of a
-    view shows in it.
+    and then finds the same nodes, has a score above zero for the same ones, and ranks nodes whose scores are `far`
+    apart in the same order, in a view `far_in_view`. Either way nothing outside of a view shows in it.
     """
 
     #: How far scores that should be the same may differ, relative and absolute.
@@ -89,9 +89,9 @@ class TextIndexSuite:
         """Two searches found the same, but for the order of what scores alike."""
         rtol, atol = self.tolerance
         np.testing.assert_allclose(one.scores, other.scores, rtol=rtol, atol=atol)
-        scores = dict(zip(other.ids, other.scores.tolist(), strict=True))
+        scores = _scores_of(other)
         floor = min(scores.values(), default=0.0)
-        for node_id, score in zip(one.ids, one.scores.tolist(), strict=True):
+        for node_id, score in _scores_of(one).items():
             assert scores.get(node_id, floor) == pytest.approx(score, rel=rtol, abs=atol)
 
     def assert_alike(self, one: TextIndex, other: TextIndex, query: str, *, far: float, **filters: Any) -> None:
@@ -100,42 +100,39 @@ class TextIndexSuite:
         assert set(found.ids) == set(expected.ids)
         if self.exact_statistics:
             self.assert_same(found, expected)
-            for k in (5, 12):
-                self.assert_same(one.search(query, k, **filters), other.search(query, k, **filters))
-        else:
-            there, scores = _scores_of(found), _scores_of(expected)
-            assert {i for i, score in there.items() if score > 0} == {i for i, score in scores.items() if score > 0}
-            gap = far * max(scores.values(), default=0.0)
-            for better, worse in itertools.permutations(scores, 2):
-                if scores[better] - scores[worse] > gap:
-                    assert there[better] > there[worse], (query, better, worse)
+            self.assert_same(one.search(query, 5, **filters), other.search(query, 5, **filters))
+            return
+        there, scores = _scores_of(found), _scores_of(expected)
+        assert {i for i, score in there.items() if score > 0} == {i for i, score in scores.items() if score > 0}
+        gap = far * max(scores.values(), default=0.0)
+        for better, worse in itertools.permutations(scores, 2):
+            if scores[better] - scores[worse] > gap:
+                assert there[better] > there[worse], (query, better, worse)
 
-    # -- searching
-
-    def test_a_node_is_found_by_its_words_and_the_best_come_first(self, index: TextIndex) -> None:
+    def test_a_node_is_found_by_its_words_and_ties_go_by_id(self, make: MakeIndex, index: TextIndex) -> None:
         assert isinstance(index, TextIndex)
         assert index.search("quince jelly", 1).ids == ["n5"]
         assert index.search("apple pie", 1).ids == ["n1"]
         for query in QUERIES:
             assert (np.diff(index.search(query, len(NODES)).scores) <= 0).all()
-
-    def test_ties_go_by_id(self, make: MakeIndex) -> None:
         alike = [Node(node_id, name="apple pie", text="apple") for node_id in ("b", "d", "a", "c")]
         assert make(alike).search("apple", 3).ids == ["a", "b", "c"]
         assert make([*alike, Node("0", name="pear")]).search("apple", 5).ids == ["a", "b", "c", "d", "0"]
+        nodes = random_nodes(5)
+        one, other = make(nodes), make(nodes[::-1])
+        assert [found.ids for found in one.search(QUERIES, 10)] == [found.ids for found in other.search(QUERIES, 10)]
 
-    def test_k_come_back_where_there_are_k(self, make: MakeIndex, index: TextIndex) -> None:
-        assert len(index.search("apple", 4)) == 4
-        assert sorted(index.search("apple", 100).ids) == [node.id for node in NODES]
-        assert len(index.search("words that occur nowhere", 3)) == 3
-        assert len(index.search("", 3)) == 3
-        assert len(make([]).search("apple", 3)) == 0
+    @pytest.mark.parametrize(
+        ("query", "k", "n"), [("apple", 4, 4), ("apple", 100, 6), ("words that occur nowhere", 3, 3), ("", 3, 3)]
+    )
+    def test_k_come_back_where_there_are_k(self, make: MakeIndex, query: str, k: int, n: int) -> None:
+        assert len(set(make(NODES).search(query, k).ids)) == n
+        assert len(make([]).search(query, k)) == 0
 
     def test_k_come_back_where_k_qualify(self, make: MakeIndex) -> None:
         nodes = random_nodes(1, 300)
         index = make(nodes)
         rare = [node.id for node in nodes if node.properties["rank"] == 7 and "Dish" in node.labels]
-        assert 5 < len(rare) < 40
         for query in QUERIES:
             found = index.search(query, 5, labels=["Dish"], where={"rank": 7})
             assert len(found) == 5
@@ -158,42 +155,25 @@ class TextIndexSuite:
         ids=str,
     )
     def test_filters_limit_what_is_found(self, index: TextIndex, filters: dict[str, Any], ids: list[str]) -> None:
-        assert sorted(index.search("apple", 9, **filters).ids) == ids
+        found = index.search("apple", 9, **filters)
+        assert sorted(found.ids) == ids
+        np.testing.assert_allclose(found.scores, index.score("apple", found.ids), rtol=1e-4, atol=1e-6)
 
-    def test_a_filter_does_not_change_scores(self, index: TextIndex) -> None:
-        found = index.search("cherry lime", 3, where={"tenant": "b"})
-        np.testing.assert_allclose(found.scores, index.score("cherry lime", found.ids), rtol=1e-4, atol=1e-6)
-
-    # -- scoring, batches
-
-    def test_given_nodes_are_scored_in_their_order(self, index: TextIndex) -> None:
-        for query in QUERIES:
-            found = index.search(query, len(NODES))
-            backwards = found.ids[::-1]
-            np.testing.assert_allclose(index.score(query, backwards), found.scores[::-1], rtol=1e-4, atol=1e-6)
-        assert index.score("apple", ["n1", "n1"])[0] == index.score("apple", ["n1"])[0]
-        assert len(index.score("apple", [])) == 0
-
-    def test_a_batch_is_its_queries_one_by_one(self, index: TextIndex) -> None:
-        for one, query in zip(index.search(QUERIES, 4), QUERIES, strict=True):
-            alone = index.search(query, 4)
+    def test_given_nodes_are_scored_in_their_order_and_a_batch_as_its_queries(self, index: TextIndex) -> None:
+        ids = [node.id for node in NODES]
+        rows = index.score(QUERIES, ids)
+        for one, row, query in zip(index.search(QUERIES, 4), rows, QUERIES, strict=True):
+            alone, found = index.search(query, 4), index.search(query, len(NODES))
             assert one.ids == alone.ids
             np.testing.assert_array_equal(one.scores, alone.scores)
-        ids = [node.id for node in NODES]
-        for row, query in zip(index.score(QUERIES, ids), QUERIES, strict=True):
             np.testing.assert_array_equal(row, index.score(query, ids))
+            np.testing.assert_allclose(index.score(query, found.ids[::-1]), found.scores[::-1], rtol=1e-4, atol=1e-6)
+        assert index.score("apple", ["n1", "n1"])[0] == index.score("apple", ["n1"])[0]
+        assert len(index.score("apple", [])) == 0
         assert index.search([], 3) == []
         assert index.score([], ids) == []
 
-    def test_the_same_question_has_the_same_answer(self, make: MakeIndex) -> None:
-        nodes = random_nodes(5)
-        one, other = make(nodes), make(nodes[::-1])
-        for query in QUERIES:
-            assert one.search(query, 10).ids == other.search(query, 10).ids == one.search(query, 10).ids
-
-    # -- changes
-
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(2))
     def test_a_changed_index_is_one_built_of_what_is_left(self, make: MakeIndex, seed: int) -> None:
         rng = random.Random(seed)
         nodes = {node.id: node for node in random_nodes(seed)}
@@ -201,8 +181,9 @@ class TextIndexSuite:
         for step in range(4):
             gone = rng.sample(sorted(nodes), 5)
             index.delete([*gone, "nobody"])
-            fresh = [Node(f"s{step}{i}", node.labels, *_said(node)) for i, node in enumerate(random_nodes(step, 6))]
-            fresh += [Node(node_id, ("Dish",), *_said(random_nodes(step + 9, 1)[0])) for node_id in sorted(nodes)[:3]]
+            fresh = [replace(node, id=f"s{step}{i}") for i, node in enumerate(random_nodes(step, 6))]
+            [other] = random_nodes(step + 9, 1)
+            fresh += [replace(other, id=node_id) for node_id in sorted(nodes)[:3]]
             index.upsert(fresh)
             for node_id in gone:
                 nodes.pop(node_id)
@@ -212,20 +193,18 @@ class TextIndexSuite:
             self.assert_alike(index, built, query, far=self.far)
             self.assert_alike(index, built, query, far=self.far, labels=["Dish"])
 
-    def test_an_empty_index_can_be_filled(self, make: MakeIndex) -> None:
+    def test_an_empty_index_is_filled_and_what_is_there_replaced(self, make: MakeIndex) -> None:
         index = make([])
         index.delete(["nobody"])
         index.upsert([])
         index.upsert(NODES)
         self.assert_same(index.search("cherry lime", 4), make(NODES).search("cherry lime", 4))
-        index.delete([node.id for node in NODES])
-        assert index.search("cherry lime", 4).ids == []
-
-    def test_what_is_upserted_again_is_replaced(self, index: TextIndex) -> None:
         index.upsert([Node("n1", ("Drink",), "kiwi water", "kiwi", {"tenant": "b"})])
         assert index.search("kiwi water", 1).ids == ["n1"]
         assert "n1" in index.search("apple", 9, labels=["Drink"], where={"tenant": "b"}).ids
         assert len(index.search("apple", 99)) == len(NODES)
+        index.delete([node.id for node in NODES])
+        assert index.search("cherry lime", 4).ids == []
 
     def test_ids_of_every_kind(self, make: MakeIndex) -> None:
         index = make([Node(name, name=f"apple {i}") for i, name in enumerate(HOSTILE)])
@@ -233,39 +212,26 @@ class TextIndexSuite:
         index.delete(HOSTILE[1:])
         assert index.search("apple", 99).ids == HOSTILE[:1]
 
-    # -- views
-
     @pytest.mark.parametrize("where", [{"tenant": "a"}, {"$not": {"label": "Dish"}}])
-    def test_a_view_is_an_index_of_its_nodes_alone(self, make: MakeIndex, where: dict[str, object]) -> None:
+    def test_a_view_is_an_index_of_its_nodes_alone(self, make: MakeIndex, where: dict[str, Any]) -> None:
         nodes = random_nodes(3, 60)
         index = make(nodes)
         index.search(QUERIES, 3)  # what is remembered must not show either
         view = index.view(where)
-        seen = set(index.search("apple", 99, where=where).ids)
+        seen = sorted(index.search("apple", 99, where=where).ids)
         alone = make([node for node in nodes if node.id in seen])
-        assert 0 < len(seen) < len(nodes)
         for query in QUERIES:
             self.assert_alike(view, alone, query, far=self.far_in_view)
-            ids = sorted(seen)
-            found = view.search(query, 99)
-            np.testing.assert_allclose(view.score(query, found.ids), found.scores, rtol=1e-4, atol=1e-5)
             if self.exact_statistics:
-                np.testing.assert_allclose(view.score(query, ids), alone.score(query, ids), rtol=1e-4, atol=1e-5)
-
-    def test_what_is_outside_of_a_view_does_not_change_its_ranking(self, make: MakeIndex) -> None:
-        where, nodes = {"tenant": "a"}, random_nodes(3, 60)
-        index = make(nodes)
-        seen = sorted(index.search("apple", 99, where=where).ids)
-        view = index.view(where)
-        asked = QUERIES[:3]
-        before = view.search(asked, 99), view.score(asked, seen)
+                np.testing.assert_allclose(view.score(query, seen), alone.score(query, seen), rtol=1e-4, atol=1e-5)
+        before = view.search(QUERIES, 99), view.score(QUERIES, seen)
         index.delete([node.id for node in nodes if node.id not in seen][::2])
         index.upsert([Node("hidden", ("Dish",), "apple apple cherry", "quince " * 50, {"tenant": "b", "rank": 0})])
         for later in (view, index.view(where)):
-            for one, other in zip(later.search(asked, 99), before[0], strict=True):
+            for one, other in zip(later.search(QUERIES, 99), before[0], strict=True):
                 assert sorted(one.ids) == seen
                 self.assert_same(one, other)
-            np.testing.assert_allclose(later.score(asked, seen), before[1], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(later.score(QUERIES, seen), before[1], rtol=1e-4, atol=1e-5)
 
     def test_a_view_knows_nothing_of_the_others(self, index: TextIndex) -> None:
         view = index.view({"tenant": "a"})
@@ -275,36 +241,27 @@ class TextIndexSuite:
         assert sorted(view.view({"rank": {"$lt": 4}}).search("pear", 99).ids) == ["n1", "n3"]
         assert sorted(view.search("pear", 9, where={"$or": [{"tenant": "b"}, {"rank": 1}]}).ids) == ["n1"]
 
-    # -- errors
-
-    def test_what_is_malformed_is_refused_by_name(self, index: TextIndex) -> None:
-        for k in (0, True, 1.5):
-            with pytest.raises(InvalidInput, match="k:"):
-                index.search("apple", k)  # type: ignore[arg-type]
-        with pytest.raises(InvalidInput, match="query"):
-            index.search([7], 3)  # type: ignore[list-item]
-        with pytest.raises(InvalidInput, match="'nobody'"):
-            index.score("apple", ["n1", "nobody"])
-        wrong: list[Any] = [{"rank": {"$above": 3}}, {"$and": []}, ["rank"]]
-        for where in wrong:
-            with pytest.raises(InvalidInput, match="where"):
-                index.search("apple", 3, where=where)
-            with pytest.raises(InvalidInput, match="where"):
-                index.view(where)
-        with pytest.raises(InvalidInput, match="labels"):
-            index.search("apple", 3, labels="Dish")
-
-    def test_a_refused_change_changes_nothing(self, index: TextIndex) -> None:
+    @pytest.mark.parametrize(
+        ("act", "named"),
+        [
+            (lambda index: index.search("apple", 0), "k:"),
+            (lambda index: index.search("apple", 1.5), "k:"),
+            (lambda index: index.search([7], 3), "query"),
+            (lambda index: index.score("apple", ["n1", "nobody"]), "'nobody'"),
+            (lambda index: index.search("apple", 3, where={"rank": {"$above": 3}}), "where"),
+            (lambda index: index.view(["rank"]), "where"),
+            (lambda index: index.search("apple", 3, labels="Dish"), "labels"),
+            (lambda index: index.upsert([Node("n9", name="apple apple"), Node("n10", name=7)]), "'n10'"),  # type: ignore[arg-type]
+        ],
+    )
+    def test_what_is_malformed_is_refused_by_name_and_changes_nothing(
+        self, index: TextIndex, act: Callable[[Any], object], named: str
+    ) -> None:
         before = index.search(QUERIES, 6)
-        with pytest.raises(InvalidInput):
-            index.upsert([Node("n9", name="apple apple"), Node("n10", name=7)])  # type: ignore[arg-type]
-        for one, other in zip(before, index.search(QUERIES, 6), strict=True):
-            assert one.ids == other.ids
+        with pytest.raises(InvalidInput, match=named):
+            act(index)
+        assert [found.ids for found in index.search(QUERIES, 6)] == [found.ids for found in before]
 
 
 def _scores_of(found: Matches) -> dict[str, float]:
     return dict(zip(found.ids, found.scores.tolist(), strict=True))
-
-
-def _said(node: Node) -> tuple[str, str, dict[str, object]]:
-    return node.name, node.text, dict(node.properties)

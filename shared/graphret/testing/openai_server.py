@@ -31,21 +31,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How one request is answered; `text`, `tool_call` and the other functions here make the common ones.
-
-    Parameters
-    ----------
-    content, calls, finish_reason
-        The text of the reply; its tool calls, names and raw arguments; why it ends.
-    code, headers, param
-        The HTTP status and more headers; one other than 200 sends an error that complains of the field `param`.
-    body, content_type
-        What is sent instead of all that, as it is.
-    delay
-        Seconds to wait before answering.
-    cut
-        Whether the connection is lost half-way through the reply.
-    """
+    """How one request is answered, as the functions below make it: a reply, an error of HTTP, or a `body` as it is."""
 
     content: str | None = None
     calls: tuple[tuple[str, str], ...] = ()
@@ -100,18 +86,18 @@ def tool_call(name: str, arguments: Mapping[str, Any] | str = "{}") -> Behaviour
 def tool_calls(*calls: tuple[str, Mapping[str, Any] | str]) -> Behaviour:
     """A reply with several tool calls."""
     raw = tuple((name, given if isinstance(given, str) else json.dumps(dict(given))) for name, given in calls)
-    return Behaviour(calls=raw)
+    return Behaviour(calls=raw, finish_reason="tool_calls")
 
 
 def status(code: int, message: str = "", *, retry_after: float | None = None, param: str | None = None) -> Behaviour:
-    """An error: 429 with ``Retry-After`` in seconds, 500, 401."""
+    """An error, such as 429 with ``Retry-After`` in seconds, that complains of the field `param`."""
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
     return Behaviour(message or f"scripted error {code}", code=code, headers=headers, param=param)
 
 
 def cut(content: str = "this reply is never finished") -> Behaviour:
     """A reply whose connection is lost half-way."""
-    return Behaviour(content, cut=True)
+    return replace(text(content), cut=True)
 
 
 def slow(seconds: float, then: Behaviour | str = "late") -> Behaviour:
@@ -121,12 +107,12 @@ def slow(seconds: float, then: Behaviour | str = "late") -> Behaviour:
 
 def empty() -> Behaviour:
     """A reply that says nothing."""
-    return Behaviour("")
+    return text("")
 
 
-def body(content: bytes | str, content_type: str = "application/json") -> Behaviour:
+def body(content: str, content_type: str = "application/json") -> Behaviour:
     """A response that is no chat completion: half a JSON object, an HTML page."""
-    return Behaviour(body=content.encode() if isinstance(content, str) else content, content_type=content_type)
+    return Behaviour(body=content.encode(), content_type=content_type)
 
 
 class OpenAIServer(ThreadingHTTPServer):
@@ -163,10 +149,10 @@ class OpenAIServer(ThreadingHTTPServer):
         self.requests: list[Request] = []
         self.in_flight = self.most_in_flight = 0
         self.closing = threading.Event()
+        self.lock = threading.Lock()
         self._script = script if callable(script) else iter(script)
         self._default = status(400, "the script is used up") if default is None else default
         self._refuses = frozenset(refuses)
-        self._lock = threading.Lock()
 
     def __enter__(self) -> OpenAIServer:
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -181,23 +167,15 @@ class OpenAIServer(ThreadingHTTPServer):
         """Clients that hang up are part of the game."""
 
     def answer(self, request: Request) -> Behaviour:
-        """Record a request and say how it is answered."""
-        with self._lock:
-            self.requests.append(request)
+        """Say how a request is answered."""
         if problem := _problem(request.body):
             return status(400, problem, param="messages")
         for name in sorted(self._refuses & request.body.keys()):
             return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
         if callable(self._script):
             return _behaviour(self._script(request))
-        with self._lock:
+        with self.lock:
             return _behaviour(next(self._script, self._default))
-
-    def enter(self, step: int) -> None:
-        """Count requests that are being answered."""
-        with self._lock:
-            self.in_flight += step
-            self.most_in_flight = max(self.most_in_flight, self.in_flight)
 
 
 def _behaviour(given: Behaviour | str) -> Behaviour:
@@ -208,25 +186,23 @@ def _problem(request: Mapping[str, Any]) -> str | None:
     """What the real API would refuse in a request."""
     if not request.get("model") or not request.get("messages"):
         return "'model' and a non-empty 'messages' are required"
-    open_calls: set[str] = set()
-    for position, message in enumerate(request["messages"]):
-        where, role, calls = f"messages[{position}]", message.get("role"), message.get("tool_calls") or ()
+    unanswered: set[str] = set()
+    for message in request["messages"]:
+        role, calls = message.get("role"), message.get("tool_calls") or ()
         if role == "tool":
-            if message.get("tool_call_id") not in open_calls:
-                return f"{where}: a tool message must answer a preceding tool call"
-            open_calls.remove(message["tool_call_id"])
-            continue
-        if open_calls:
+            if message.get("tool_call_id") not in unanswered:
+                return "a tool message must answer a preceding tool call"
+            unanswered.remove(message["tool_call_id"])
+        elif unanswered:
             break
-        if role not in ("system", "developer", "user", "assistant"):
-            return f"{where}: unknown role {role!r}"
-        if message.get("content") is None and not calls:
-            return f"{where}: 'content' is required"
-        for call in calls:
-            open_calls.add(call["id"])
-            if not _NAME.fullmatch(call["function"]["name"]):
-                return f"{where}.tool_calls: {call['function']['name']!r} does not match '^[a-zA-Z0-9_-]+$'"
-    return f"the tool calls {sorted(open_calls)} have no answer" if open_calls else None
+        elif role not in ("system", "developer", "user", "assistant"):
+            return f"unknown role {role!r}"
+        elif message.get("content") is None and not calls:
+            return "'content' is required"
+        unanswered |= {call["id"] for call in calls}
+        if wrong := [call for call in calls if not _NAME.fullmatch(call["function"]["name"])]:
+            return f"tool_calls: {wrong[0]['function']['name']!r} does not match '^[a-zA-Z0-9_-]+$'"
+    return f"the tool calls {sorted(unanswered)} have no answer" if unanswered else None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -239,75 +215,70 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
     def do_POST(self) -> None:
-        sent = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)))
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.enter(+1)
+        server, sent = self.server, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        request = Request({name.lower(): value for name, value in self.headers.items()}, sent, time.monotonic())
+        with server.lock:
+            server.requests.append(request)
+            server.in_flight += 1
+            server.most_in_flight = max(server.most_in_flight, server.in_flight)
         try:
-            behaviour = self.server.answer(Request(headers, sent, time.monotonic()))
-            if behaviour.delay and self.server.closing.wait(behaviour.delay):
-                self.close_connection = True
-            else:
+            behaviour = server.answer(request)
+            if not (behaviour.delay and server.closing.wait(behaviour.delay)):
                 self._send(behaviour, sent)
         finally:
-            self.server.enter(-1)
+            with server.lock:
+                server.in_flight -= 1
+            self.close_connection = self.close_connection or server.closing.is_set()
 
     def _send(self, behaviour: Behaviour, sent: Mapping[str, Any]) -> None:
-        content_type = behaviour.content_type
-        if behaviour.body is not None:
-            data = behaviour.body
-        elif behaviour.code != 200:
-            error = {"message": behaviour.content, "type": "scripted", "param": behaviour.param, "code": None}
-            data = json.dumps({"error": error}).encode()
-        elif sent.get("stream"):
-            content_type = "text/event-stream"
-            events = [json.dumps(event) for event in _events(_completion(behaviour, sent), sent)]
-            data = "".join(f"data: {event}\n\n" for event in [*events, "[DONE]"]).encode()
-        else:
-            data = json.dumps(_completion(behaviour, sent)).encode()
+        content_type, data = behaviour.content_type, behaviour.body
+        if data is None and behaviour.code != 200:
+            data = json.dumps({"error": {"message": behaviour.content, "param": behaviour.param}}).encode()
+        elif data is None and sent.get("stream"):
+            content_type, events = "text/event-stream", [*map(json.dumps, _events(behaviour, sent)), "[DONE]"]
+            data = "".join(f"data: {event}\n\n" for event in events).encode()
+        elif data is None:
+            message = {"role": "assistant", "content": behaviour.content, "refusal": None}
+            message |= {"tool_calls": _calls(behaviour)} if behaviour.calls else {}
+            choice = {"index": 0, "message": message, "finish_reason": behaviour.finish_reason}
+            about = {**_ABOUT, "object": "chat.completion", "choices": [choice], "usage": _usage(behaviour, sent)}
+            data = json.dumps(about).encode()
         self.send_response(behaviour.code)
-        about = {"Content-Type": content_type, "Content-Length": str(len(data))}
-        for name, value in {**behaviour.headers, **about}.items():
-            self.send_header(name, value)
+        for name, value in {**behaviour.headers, "Content-Type": content_type, "Content-Length": len(data)}.items():
+            self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
         self.close_connection = behaviour.cut or self.close_connection
 
 
-def _completion(behaviour: Behaviour, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """A behaviour as a chat completion; its token counts are counts of words."""
-    message: dict[str, Any] = {"role": "assistant", "content": behaviour.content, "refusal": None}
-    if behaviour.calls:
-        message["tool_calls"] = [
-            {"id": f"call_{position}", "type": "function", "function": {"name": name, "arguments": arguments}}
-            for position, (name, arguments) in enumerate(behaviour.calls)
-        ]
-    reason = behaviour.finish_reason or ("tool_calls" if behaviour.calls else "stop")
+_ABOUT = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
+
+
+def _calls(behaviour: Behaviour) -> list[dict[str, Any]]:
+    return [
+        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        for place, (name, arguments) in enumerate(behaviour.calls)
+    ]
+
+
+def _usage(behaviour: Behaviour, sent: Mapping[str, Any]) -> dict[str, int]:
+    """Counts of words, in the place of tokens."""
     read = sum(len(str(each.get("content") or "").split()) for each in sent["messages"])
     written = len((behaviour.content or "").split()) + sum(len(raw.split()) for _, raw in behaviour.calls)
-    return {
-        "id": "chatcmpl-scripted",
-        "object": "chat.completion",
-        "created": 0,
-        "model": "scripted",
-        "choices": [{"index": 0, "message": message, "finish_reason": reason}],
-        "usage": {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written},
-    }
+    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _events(completion: Mapping[str, Any], sent: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A completion as chunks of a stream: the role, the text word by word, the calls in two pieces, the end."""
-    [choice] = completion["choices"]
-    message = choice["message"]
+def _events(behaviour: Behaviour, sent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A reply as chunks of a stream: the role, the text word by word, the calls in two pieces, the end."""
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": piece} for piece in re.findall(r"\S+\s*", message["content"] or "")]
-    for position, call in enumerate(message.get("tool_calls", ())):
-        raw, half = call["function"]["arguments"], len(call["function"]["arguments"]) // 2
-        opening = {**call, "index": position, "function": {"name": call["function"]["name"], "arguments": raw[:half]}}
-        rest = {"index": position, "function": {"arguments": raw[half:]}}
-        deltas += [{"tool_calls": [opening]}, {"tool_calls": [rest]}]
-    base = {key: completion[key] for key in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    ends = [*((delta, None) for delta in deltas), ({}, choice["finish_reason"])]
+    deltas += [{"content": piece} for piece in re.findall(r"\S+\s*", behaviour.content or "")]
+    for place, call in enumerate(_calls(behaviour)):
+        raw = call["function"].pop("arguments")
+        deltas += [{"tool_calls": [call | {"index": place}]}]
+        deltas += [{"tool_calls": [{"index": place, "function": {"arguments": raw}}]}]
+    ends = [*((delta, None) for delta in deltas), ({}, behaviour.finish_reason)]
+    base = {**_ABOUT, "object": "chat.completion.chunk"}
     events = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in ends]
     if (sent.get("stream_options") or {}).get("include_usage"):
-        events.append({**base, "choices": [], "usage": completion["usage"]})
+        events.append({**base, "choices": [], "usage": _usage(behaviour, sent)})
     return events
