@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.columns import Records, SortedIds, Strings, assemble
+from graphret.columns import Records, Strings, gathered
 from graphret.errors import CorruptIndex, InvalidInput
+from graphret.nodes import NodeTable
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -22,6 +22,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=30)
 @given(st.lists(st.text()), st.lists(JSON), st.data())
 def test_columns_are_the_lists_they_were_made_of(texts: list[str], values: list[Any], data: st.DataObject) -> None:
     for made, column in ((texts, Strings.of(iter(texts))), (values, Records.of(values))):
@@ -32,22 +33,17 @@ def test_columns_are_the_lists_they_were_made_of(texts: list[str], values: list[
         assert column.take(np.asarray(at, dtype=np.int64)) == [made[i] for i in at]
         assert [column[i] for i in at] == [made[i] for i in at]
         assert pickle.loads(pickle.dumps(column)).equals(column)
-        assert (
-            assemble([column[:2], column], np.arange(len(made))[::-1]).tolist()
-            == [*made[:2], *made][len(made) - 1 :: -1]
-        )
+        both = gathered([column[:2].array, column.array], np.arange(len(made))[::-1])
+        assert type(column)(both).tolist() == [*made[:2], *made][: len(made)][::-1]
+    assert Records.repeat({"a": 1}, 3).tolist() == [{"a": 1}] * 3
 
 
-@pytest.mark.parametrize("bad", [None, 3, b"bytes", "\ud800"])
-def test_what_is_no_string_is_refused_by_position(bad: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "bad"), [(Strings, 3), (Strings, "\ud800"), (Records, {"a": {1}}), (Records, [1e999])]
+)
+def test_what_cannot_be_in_a_column_is_refused_by_its_row(kind: Any, bad: Any) -> None:
     with pytest.raises(InvalidInput, match="names, row 20"):
-        Strings.of(["fine"] * 20 + [bad, "fine"], "names")
-
-
-@pytest.mark.parametrize("bad", [float("nan"), {"a": {1, 2}}, object(), "\udc00"])
-def test_what_is_no_json_is_refused_by_position(bad: Any) -> None:
-    with pytest.raises(InvalidInput, match="values, row 2"):
-        Records.of([{}, "fine", {"x": bad}])
+        kind.of(["fine"] * 20 + [bad, "fine"], "names")
 
 
 def test_what_does_not_decode_is_a_damaged_index() -> None:
@@ -59,13 +55,10 @@ def test_what_does_not_decode_is_a_damaged_index() -> None:
             broken.take([0, 1])
 
 
-@given(st.sets(st.text(max_size=3)), st.lists(st.text(max_size=3)), st.booleans())
+@settings(max_examples=30)
+@given(st.sets(st.text(min_size=1, max_size=3)), st.lists(st.text(max_size=3)), st.booleans())
 def test_ids_are_found_where_they_are(ids: set[str], others: list[str], much: bool) -> None:
-    ordered = sorted(ids)
-    place = {one: i for i, one in enumerate(ordered)}
-    lookup = SortedIds(Strings.of(ordered))
-    wanted: Sequence[str] = [*others, *ordered]
-    if much:
-        lookup.find(ordered)
-    assert lookup.find(wanted).tolist() == [place.get(one, -1) for one in wanted]
-    assert lookup.places(wanted).tolist() == [sum(own < one for own in ordered) for one in wanted]
+    table = NodeTable.build(list(ids))[0]
+    place = {one: i for i, one in enumerate(sorted(ids))}
+    for wanted in ([*others, *ids] if much else [one] for one in [*others, *ids]):
+        assert table.find(wanted).tolist() == [place.get(one, -1) for one in wanted]

@@ -269,7 +269,7 @@ class EdgeTable:
     def _assembled(tables: Sequence[EdgeTable], order: NDArray[np.int64]) -> EdgeTable:
         """The edges at positions in tables laid end to end, in their order; relations that none has are left out."""
         relations = sorted({name for table in tables for name in table.relations})
-        column = {
+        column: dict[str, Any] = {
             name: to_numpy(gathered([to_arrow(_column(table, name, relations)) for table in tables], order))
             for name in _TYPES
         }

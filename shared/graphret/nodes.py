@@ -7,6 +7,7 @@ import warnings
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ T = TypeVar("T")
 _CONDITIONS_KEPT = 16
 _BLOCK = 1 << 14
 _READ_SHARE = 20
-_ASKED_SHARE = 16
+_STRIDE = 16
 _COLUMNS = ("ids", "names", "texts", "properties")
 _OWN_FIELDS = ("id", "name", "text")
 
@@ -152,12 +153,12 @@ class NodeTable(Sequence[Node]):
     def find(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids, -1 for those that are not here.
 
-        They are searched where they lie, on disk or in memory; once many were asked for beside the length of the table,
-        they are looked up in a dictionary instead.
+        They are searched where they lie, on disk or in memory, after a look at every 16th; once many were asked for
+        beside the length of the table, they are looked up in a dictionary instead.
         """
         wanted = ids if isinstance(ids, Sequence) else list(ids)
         self._asked += len(wanted)
-        if not self._position and self._asked * _ASKED_SHARE >= len(self):
+        if not self._position and self._asked * _STRIDE >= len(self):
             self._position = dict(zip(self.ids, range(len(self)), strict=True))
         if known := self._position:
             return np.fromiter((known.get(one, -1) for one in wanted), np.int64, len(wanted))
@@ -167,9 +168,14 @@ class NodeTable(Sequence[Node]):
 
     def _places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Where each id is or would have to be put in, ``(w,)``."""
-        array, every = self.ids.array, range(len(self))
-        found = (bisect_left(every, one, key=lambda place: array[place].as_py()) for one in wanted)
+        ends = [bisect_left(self._sample, one) * _STRIDE for one in wanted]
+        near = ((max(0, end - _STRIDE), end, one) for end, one in zip(ends, wanted, strict=True))
+        found = (start + bisect_left(self.ids[start:end].tolist(), one) for start, end, one in near)
         return np.fromiter(found, np.int64, len(wanted))
+
+    @cached_property
+    def _sample(self) -> list[str]:
+        return self.ids[::_STRIDE].tolist()
 
     def positions(self, ids: Iterable[str]) -> NDArray[np.int64]:
         """Return the positions of ids; an `InvalidInput` names one that is not here."""
@@ -212,10 +218,7 @@ class NodeTable(Sequence[Node]):
         """
         n = len(self)
         replaced, gone = self.find(fresh.ids), self.find(list(deletes))
-        keep = np.ones(n, dtype=bool)
-        keep[gone[gone >= 0]] = False
-        keep[replaced[replaced >= 0]] = False
-        kept = np.flatnonzero(keep)
+        kept = np.delete(np.arange(n), np.concatenate([replaced[replaced >= 0], gone[gone >= 0]]))
         at = np.searchsorted(kept, self._places(fresh.ids))
         order = np.insert(kept, at, n + np.arange(len(fresh)))
         moved = np.full(n, -1, dtype=np.int64)

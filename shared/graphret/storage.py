@@ -123,8 +123,7 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str
             raise NotAnIndex(f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does not replace")
         if replaces is not None and held and held["generation"] != replaces:
             raise IndexChanged(
-                f"{folder}: it was saved by another since this was loaded, whose changes would be lost; load it again, "
-                "or hold `graphret.storage.writing(folder)` from loading to saving"
+                f"{folder}: another has saved it since; load it again, or hold `storage.writing(folder)` meanwhile"
             )
         generation = folder / f"gen-{secrets.token_hex(8)}"
         try:
@@ -238,6 +237,8 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
         yield
     except Timeout:  # of a lock, an OSError too
         raise
+    except FileNotFoundError as error:
+        raise CorruptIndex(f"{path}: missing") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be {what}: {error.strerror or error}") from error
 
@@ -270,8 +271,9 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bun
     if current["kind"] != kind:
         raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
     if current["version"] != version:
-        theirs = f"{folder}: this {kind!r} index has version {current['version']}, not {version}"
-        raise (NewerVersion if current["version"] > version else NotAnIndex)(f"{theirs}; build it again")
+        raise (NewerVersion if current["version"] > version else NotAnIndex)(
+            f"{folder}: this {kind!r} index has version {current['version']}, not {version}; build it again"
+        )
     return _open(folder, current, verify)[0]
 
 
@@ -292,6 +294,9 @@ def verify(folder: Folder) -> dict[str, Any]:
 def read_current(folder: Path) -> dict[str, Any]:
     """Return what CURRENT says, after a look at its checksum and at the version of the layout."""
     path = folder / CURRENT
+    if not path.is_file():
+        holds = f"holds no graphret index (no file {CURRENT})" if folder.is_dir() else "a file, not a folder"
+        raise NotAnIndex(f"{folder}: {holds if folder.exists() else 'no such folder'}")
     try:
         with storing(path, "read"):
             line, check, rest = path.read_bytes().decode().split("\n")
@@ -302,11 +307,6 @@ def read_current(folder: Path) -> dict[str, Any]:
         ours = theirs == FORMAT_VERSION
         if ours and not all(map(_PLACE.fullmatch, [current["generation"], *(e["file"] for e in current["files"])])):
             raise ValueError("it names files elsewhere")
-    except StorageError as error:
-        if not isinstance(error.__cause__, FileNotFoundError | NotADirectoryError):
-            raise
-        holds = f"holds no graphret index (no file {CURRENT})" if folder.is_dir() else "a file, not a folder"
-        raise NotAnIndex(f"{folder}: {holds if folder.exists() else 'no such folder'}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise CorruptIndex(f"{path}: altered, or not written by graphret: {error}") from error
     if not ours:
@@ -343,19 +343,15 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> tuple[Bundle, 
 
 def _mapped(path: Path, entry: dict[str, Any], *, check: bool) -> NDArray[Any] | pa.Table:
     """Map a file, read-only; the map outlives the file's name."""
+    with storing(path, "read"), open(path, "rb") as file:
+        there = os.fstat(file.fileno()).st_size
+        if there != entry["size"]:
+            raise CorruptIndex(f"{path}: truncated or altered: {there} bytes in place of {entry['size']}")
+        if check and hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
+            raise CorruptIndex(f"{path}: altered (its sha256 is not the one in CURRENT)")
     try:
-        with storing(path, "read"), open(path, "rb") as file:
-            there = os.fstat(file.fileno()).st_size
-            if there != entry["size"]:
-                raise CorruptIndex(f"{path}: truncated or altered: {there} bytes in place of {entry['size']}")
-            if check and hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
-                raise CorruptIndex(f"{path}: altered (its sha256 is not the one in CURRENT)")
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
         return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    except StorageError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            raise CorruptIndex(f"{path}: missing") from error
-        raise
     except (ValueError, TypeError, OSError) as error:  # Arrow's errors are such
-        raise CorruptIndex(f"{path}: altered: {error}") from error
+        raise CorruptIndex(f"{path}: altered, or removed meanwhile: {error}") from error

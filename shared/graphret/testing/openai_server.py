@@ -238,7 +238,7 @@ class _Handler(BaseHTTPRequestHandler):
             content_type, events = "text/event-stream", [*map(json.dumps, _events(behaviour, sent)), "[DONE]"]
             data = "".join(f"data: {event}\n\n" for event in events).encode()
         elif data is None:
-            message = {"role": "assistant", "content": behaviour.content, "refusal": None}
+            message: dict[str, Any] = {"role": "assistant", "content": behaviour.content, "refusal": None}
             message |= {"tool_calls": _calls(behaviour)} if behaviour.calls else {}
             choice = {"index": 0, "message": message, "finish_reason": behaviour.finish_reason}
             about = {**_ABOUT, "object": "chat.completion", "choices": [choice], "usage": _usage(behaviour, sent)}
