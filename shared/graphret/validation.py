@@ -34,7 +34,7 @@ def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
                     raise TypeError(f"a string is expected, not {type(value).__name__}")
                 value.isascii() or value.encode()
             except (TypeError, ValueError) as error:
-                raise InvalidInput(f"{what}: {field}: {error}") from error
+                raise InvalidInput(f"{what}: the {field}: {error}") from error
         if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
             raise InvalidInput(f"{what}: the labels must be a tuple of strings")
         if not isinstance(node.properties, Mapping):
