@@ -1,19 +1,30 @@
-"""Planning without a model: what a question says around the names in it, and the paths of relations that fit its words.
+"""Plans over a graph, and planning without a model: relation paths that fit the words around the names in a question.
 
-`question` reads the words, `words` knows which mean the same, and `paths` aligns them with the relations of a graph.
+`graph_plan` is what a planner makes, `matches` what it finds in a graph. `question` reads the words of a question,
+`words` knows which mean the same, and `paths` aligns them with the relations of a graph.
 """
 
+from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
+from graphret.planning.matches import Bindings, Match, match_in_memory
 from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans
 from graphret.planning.question import Cue, Reading, readings, spans, unread
 
 __all__ = [
+    "Anchor",
+    "Bindings",
     "Cue",
     "Explored",
+    "GraphPlan",
     "Hop",
     "Known",
+    "Match",
     "Neighbor",
+    "Order",
     "Plan",
+    "PlanHop",
     "Reading",
+    "Target",
+    "match_in_memory",
     "plans",
     "readings",
     "spans",

@@ -1,0 +1,224 @@
+"""`GraphPlan`: what a question asks of a graph: anchors, hops between them, and a target (GRASP, section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from graphret.cypher.suggestions import nearest
+from graphret.errors import InvalidInput
+from graphret.schema import GraphSchema
+from graphret.where import Where
+
+RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
+RetrievalMode: TypeAlias = Literal["doc_search", "graph_filter_doc", "graph_expand", "graph_strict"]
+
+#: Most hops of a plan: longer ones are a model's babble, and reach everything.
+MOST_HOPS = 8
+
+
+def _listed(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, populate_by_name=True)
+
+
+class Anchor(_Part):
+    """Something that the question mentions, found in the graph by its text.
+
+    Parameters
+    ----------
+    var
+        The variable that stands for it.
+    text
+        What the question calls it.
+    label
+        The label of the nodes among which it is looked for; `None` for all.
+    match_mode
+        ``name`` for short names, ``doc`` for descriptions, which are compared with whole texts.
+    """
+
+    var: str = Field(min_length=1)
+    text: str = Field(min_length=1)
+    label: str | None = None
+    match_mode: Literal["name", "doc"] = "name"
+
+
+class PlanHop(_Part):
+    """A relation between two variables.
+
+    Parameters
+    ----------
+    source, to_var
+        The variables; ``from`` in JSON.
+    rel
+        The relation, or several of which any will do.
+    to_label
+        The label of the nodes that `to_var` stands for.
+    direction
+        ``any``, as the paper has it, or ``out`` or ``in``, seen from `source`.
+    negated
+        Whether there must be no such relation, as in "not expressed in".
+    """
+
+    source: str = Field(alias="from", min_length=1)
+    rel: Annotated[list[str], BeforeValidator(_listed), Field(min_length=1)]
+    to_var: str = Field(min_length=1)
+    to_label: str | None = None
+    direction: Literal["any", "out", "in"] = "any"
+    negated: bool = False
+
+    def __str__(self) -> str:
+        arrow = {"any": ("–", "–"), "out": ("–", "→"), "in": ("←", "–")}[self.direction]
+        return f"{'no ' if self.negated else ''}{self.source} {arrow[0]}{'|'.join(self.rel)}{arrow[1]} {self.to_var}"
+
+
+class Target(_Part):
+    """What is asked for.
+
+    Parameters
+    ----------
+    var
+        The variable that stands for it.
+    labels
+        The labels that it may bear; none for all.
+    relevance_text
+        What its text should say besides, which hops cannot express.
+    """
+
+    var: str = Field(default="T", min_length=1)
+    labels: Annotated[list[str], BeforeValidator(_listed)] = []
+    relevance_text: str = ""
+
+
+class Order(_Part):
+    """By which property of the target results are ordered, as in "most cited", and how many are wanted."""
+
+    by: str = Field(min_length=1)
+    descending: bool = True
+    limit: int | None = Field(default=None, ge=1)
+
+
+class GraphPlan(_Part):
+    """Anchors, hops and a target, and how far the plan is to be trusted.
+
+    Beyond the paper there are negated hops, alternatives of relations, directions, conditions on properties and an
+    order. ``GraphPlan.model_validate_json`` reads one, ``model_dump_json(by_alias=True)`` writes it, ``str`` tells it
+    to people in a line.
+
+    Parameters
+    ----------
+    where
+        For variables the condition that their nodes satisfy, as `where` has it everywhere.
+    order
+        In which order results come, in place of their scores.
+    risk_level
+        How far the planner trusts the plan; it weighs the plan in `Fuse` (section 3.2).
+    retrieval_mode
+        How strongly the graph is used, in plans for product search (appendix B).
+    """
+
+    anchors: list[Anchor] = []
+    hops: list[PlanHop] = []
+    target: Target = Target()
+    where: dict[str, dict[str, Any]] = {}
+    order: Order | None = None
+    risk_level: RiskLevel = "normal"
+    retrieval_mode: RetrievalMode | None = None
+
+    def labels_of(self) -> dict[str, list[str]]:
+        """The labels that each variable may bear, none for any."""
+        found: dict[str, list[str]] = {self.target.var: list(self.target.labels)}
+        for anchor in self.anchors:
+            found.setdefault(anchor.var, [anchor.label] if anchor.label else [])
+        for hop in self.hops:
+            found.setdefault(hop.source, [])
+            labels = found.setdefault(hop.to_var, [])
+            if hop.to_label and not labels:
+                labels.append(hop.to_label)
+        return found
+
+    def problems(self, schema: GraphSchema) -> list[str]:
+        """Return what is wrong with the plan on a graph, in words that a model can act on; nothing for a valid plan."""
+        return list(self._problems(schema))
+
+    def checked(self, schema: GraphSchema) -> Self:
+        """Return the plan; an `InvalidInput` says what is wrong with it."""
+        if found := self.problems(schema):
+            raise InvalidInput(f"plan: {'; '.join(found)}")
+        return self
+
+    def _problems(self, schema: GraphSchema) -> Iterator[str]:
+        if len(self.hops) > MOST_HOPS:
+            yield f"there are {len(self.hops)} hops; at most {MOST_HOPS} may be"
+            return
+        if not self.anchors and not self.target.relevance_text and not self.where:
+            yield "there is neither an anchor, a condition nor a relevance_text to begin with"
+        bound = [anchor.var for anchor in self.anchors]
+        yield from (f"the variable {var!r} has two anchors" for var in sorted({v for v in bound if bound.count(v) > 1}))
+        labels = self.labels_of()
+        named = [*self.target.labels, *(a.label for a in self.anchors if a.label)]
+        named += [hop.to_label for hop in self.hops if hop.to_label]
+        for label in dict.fromkeys(named):
+            if label not in schema.labels:
+                yield f"there is no label {label!r}{_close(label, schema.labels)}"
+        for hop in self.hops:
+            yield from self._hop_problems(hop, labels, schema)
+        yield from self._unconnected(labels)
+        for var, condition in self.where.items():
+            if var not in labels:
+                yield f"where: the variable {var!r} is in no anchor, hop or target"
+            try:
+                Where.parse(condition)
+            except InvalidInput as error:
+                yield f"where: {error}"
+
+    def _hop_problems(self, hop: PlanHop, labels: dict[str, list[str]], schema: GraphSchema) -> Iterator[str]:
+        for relation in hop.rel:
+            joins = [(one, other) for one, name, other in schema.relations if name == relation]
+            if not joins:
+                yield f"there is no relation {relation!r}{_close(relation, schema.relation_names)}"
+                continue
+            if relation in schema.sampled_relations or schema.sampled_names:
+                continue
+            here, there = (set(labels[var]) & schema.labels.keys() for var in (hop.source, hop.to_var))
+            ways = [*(joins if hop.direction != "in" else []), *((b, a) for a, b in joins if hop.direction != "out")]
+            if not any((not here or a in here) and (not there or b in there) for a, b in ways):
+                known = ", ".join(f"{a} to {b}" for a, b in joins[:4])
+                yield f"{hop}: {relation!r} leads from {known}, and not between the labels of the two"
+
+    def _unconnected(self, labels: dict[str, list[str]]) -> Iterator[str]:
+        """Tell the variables that hops join neither to the target nor, negated, to what is joined to it."""
+        reached, before = {self.target.var}, 0
+        while len(reached) > before:
+            before = len(reached)
+            for hop in self.hops:
+                if not hop.negated and reached & {hop.source, hop.to_var}:
+                    reached |= {hop.source, hop.to_var}
+        ends = ({hop.source, hop.to_var} for hop in self.hops if hop.negated)
+        joined = reached.union(*(pair for pair in ends if pair & reached))
+        for var in labels:
+            if var not in joined:
+                yield f"the variable {var!r} is not joined to the target {self.target.var!r} by hops"
+
+    def __str__(self) -> str:
+        called = {a.var: f"{a.label or 'node'} “{a.text}”" for a in self.anchors}
+        told = [f"{self.target.var}: {' or '.join(self.target.labels) or 'node'}"]
+        told += [f"{var} = {words}" for var, words in called.items()]
+        told += [str(hop) for hop in self.hops]
+        told += [f"{var} where {condition}" for var, condition in self.where.items()]
+        if self.target.relevance_text:
+            told.append(f"about “{self.target.relevance_text}”")
+        if self.order is not None:
+            most = f", the first {self.order.limit}" if self.order.limit else ""
+            told.append(f"by {'most' if self.order.descending else 'least'} {self.order.by}{most}")
+        return "; ".join(told)
+
+
+def _close(name: str, known: Any) -> str:
+    close = nearest(name, list(known), 3)
+    return f"; there is {', '.join(map(repr, close))}" if close else ""

@@ -1,0 +1,225 @@
+"""The nodes that match a plan, and their scores: set joins over a graph in memory (GRASP, section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.planning.graph_plan import GraphPlan, PlanHop
+from graphret.stores.memory import Graph
+from graphret.where import Where
+
+#: The nodes that an anchor may mean, by its variable, with the cosine of each.
+Bindings: TypeAlias = Mapping[str, Mapping[str, float]]
+
+#: Cosines are summed in another order by each engine.
+DECIMALS = 6
+
+_Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A node that a plan's target may be, and its anchor score: the sum of the cosines of the nodes that the anchors
+    stand for, where several paths lead to it that of the best.
+    """
+
+    id: str
+    score: float
+
+
+def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int = 1000) -> list[Match]:
+    """Return what a plan finds in a graph, by its order or else by score, ties by id.
+
+    Two variables may stand for one node. Variables that nothing more is asked of are forgotten as soon as may be, and
+    of rows that are alike then the best is kept, so that what is held grows with the nodes and not with the paths.
+
+    Parameters
+    ----------
+    bindings
+        Of every anchor the nodes that it may mean; an anchor of none matches nothing.
+    limit
+        Most matches that are returned.
+    """
+    positions, scores = _Join(plan, graph, bindings).run()
+    order = np.lexsort((positions, -scores))
+    positions, scores = positions[order], scores[order]
+    if plan.order is not None:
+        ranked = sorted(range(len(positions)), key=_by_property(plan, graph, positions))
+        positions, scores = positions[ranked], scores[ranked]
+        limit = min(limit, plan.order.limit or limit)
+    ids = graph.nodes.ids.take(positions[:limit])
+    return [Match(node_id, score) for node_id, score in zip(ids, scores[:limit].tolist(), strict=True)]
+
+
+def _by_property(plan: GraphPlan, graph: Graph, positions: NDArray[np.int64]) -> Any:
+    """A key by which the best come first: those with the property, numbers before texts, then as they are."""
+    assert plan.order is not None
+    by, sign = plan.order.by, -1 if plan.order.descending else 1
+    values = [node.properties.get(by) for node in graph.nodes.at(positions)]
+    texts = sorted({value for value in values if isinstance(value, str)}, reverse=sign < 0)
+    rank = {text: place for place, text in enumerate(texts)}
+
+    def key(place: int) -> tuple[int, float, int]:
+        value = values[place]
+        if isinstance(value, (int, float)):
+            return 0, sign * float(value), place
+        return (1, rank[value], place) if isinstance(value, str) else (2, 0, place)
+
+    return key
+
+
+class _Join:
+    """Rows of the variables that are joined so far, with the best score of each row."""
+
+    def __init__(self, plan: GraphPlan, graph: Graph, bindings: Bindings) -> None:
+        self.plan, self.graph = plan, graph
+        self.labels, nodes = plan.labels_of(), graph.nodes
+        self.domain: dict[str, NDArray[np.bool_] | None] = {}
+        self.bound: dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
+        for var, labels in self.labels.items():
+            mask = nodes.mask(Where.parse(plan.where.get(var)), labels or None)
+            self.domain[var] = mask
+        for anchor in plan.anchors:
+            given = bindings.get(anchor.var, {})
+            found = nodes.find(list(given))
+            cosines = np.asarray(list(given.values()), dtype=np.float64)
+            known = found >= 0
+            if (mask := self.domain[anchor.var]) is not None:
+                known[known] = mask[found[known]]
+            self.bound[anchor.var] = found[known], cosines[known]
+        self.columns: dict[str, NDArray[np.int64]] = {}
+        self.scores: NDArray[np.float64] = np.zeros(0)
+
+    def run(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Join all hops; return the positions of the target's nodes, distinct, and their scores."""
+        target, waiting = self.plan.target.var, [hop for hop in self.plan.hops if not hop.negated]
+        absent = [hop for hop in self.plan.hops if hop.negated]
+        joined = {var for hop in waiting for var in (hop.source, hop.to_var)} | {target}
+        self._begin(min((var for var in self.bound if var in joined), key=self._size, default=target))
+        while True:
+            for hop in [hop for hop in waiting if {hop.source, hop.to_var} <= self.columns.keys()]:
+                waiting.remove(hop)
+                self._keep(hop, True)
+            self._forget({target}.union(*({hop.source, hop.to_var} for hop in [*waiting, *absent])))
+            if not waiting:
+                break
+            hop = min((hop for hop in waiting if {hop.source, hop.to_var} & self.columns.keys()), key=self._cost)
+            waiting.remove(hop)
+            self._extend(hop)
+        for hop in absent:
+            if {hop.source, hop.to_var} <= self.columns.keys():
+                self._keep(hop, False)
+            else:
+                self._without(hop)
+        self._forget({target})
+        return self.columns[target], np.round(self.scores, DECIMALS)
+
+    def _size(self, var: str) -> int:
+        return len(self.bound[var][0])
+
+    def _begin(self, var: str) -> None:
+        if var in self.bound:
+            positions, self.scores = self.bound[var]
+            self.columns[var] = positions
+            return
+        mask, n = self.domain[var], len(self.graph.nodes)
+        self.columns[var] = np.arange(n) if mask is None else np.flatnonzero(mask)
+        self.scores = np.zeros(len(self.columns[var]))
+
+    def _cost(self, hop: PlanHop) -> tuple[bool, int]:
+        """What is joined first: hops to an anchor, then those from the fewest nodes."""
+        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        return far not in self.bound, self._size(far) if far in self.bound else len(np.unique(self.columns[near]))
+
+    def _pairs(self, hop: PlanHop, begin: str, positions: NDArray[np.int64]) -> _Pairs:
+        """The pairs that a hop joins, from nodes that `begin` stands for to the other variable's, distinct."""
+        edges = self.graph.edges
+        codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
+        out = [hop.direction != "in", hop.direction != "out"]  # as edges lead from the hop's source
+        leaving, entering = out if begin == hop.source else out[::-1]
+        ends = []
+        for way, (indptr, follow, far) in enumerate(
+            ((edges.out_indptr, edges.leaving, edges.target), (None, edges.entering, edges.source))
+        ):
+            if not (leaving, entering)[way]:
+                continue
+            indptr = edges.by_target[0] if indptr is None else indptr
+            found = follow(positions)
+            own = np.repeat(positions, indptr[positions + 1] - indptr[positions])
+            kept = np.isin(edges.relation[found], codes)
+            ends.append((own[kept], far[found[kept]].astype(np.int64)))
+        n = len(self.graph.nodes)
+        keys = np.unique(np.concatenate([own * n + other for own, other in ends])) if n else np.zeros(0, np.int64)
+        own, other = np.divmod(keys, max(n, 1))
+        end = hop.to_var if begin == hop.source else hop.source
+        mask = self.domain[end]
+        if end in self.bound:
+            inside = np.isin(other, self.bound[end][0])
+        elif mask is not None:
+            inside = mask[other]
+        else:
+            return own, other
+        return own[inside], other[inside]
+
+    def _between(self, hop: PlanHop) -> _Pairs:
+        """The pairs of a hop from a variable that has rows, by whichever of its ends reads fewer edges."""
+        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        here = np.unique(self.columns[near])
+        there = np.unique(self.columns[far]) if far in self.columns else self.bound.get(far, (None,))[0]
+        if there is None:
+            return self._pairs(hop, near, here)
+        there, degrees = np.unique(there), self.graph.edges.degrees()
+        if degrees[here].sum() <= degrees[there].sum():
+            return self._pairs(hop, near, here)
+        other, own = self._pairs(hop, far, there)
+        order = np.lexsort((other, own))
+        return own[order], other[order]
+
+    def _extend(self, hop: PlanHop) -> None:
+        """Join the rows with the variable that a hop leads to."""
+        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        own, other = self._between(hop)
+        rows = self.columns[near]
+        first, last = np.searchsorted(own, rows, "left"), np.searchsorted(own, rows, "right")
+        row = np.repeat(np.arange(len(rows)), last - first)
+        shift = np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
+        reached = other[shift + np.arange(len(row))]
+        self.columns = {var: column[row] for var, column in self.columns.items()}
+        self.columns[far], self.scores = reached, self.scores[row]
+        if far in self.bound:
+            positions, cosines = self.bound[far]
+            order = np.argsort(positions)
+            self.scores = self.scores + cosines[order][np.searchsorted(positions[order], reached)]
+
+    def _keep(self, hop: PlanHop, there: bool) -> None:
+        """Keep the rows whose two nodes a hop joins, or those that it does not."""
+        n, (own, other) = len(self.graph.nodes), self._between(hop)
+        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        self._select(np.isin(self.columns[near] * n + self.columns[far], own * n + other, invert=not there))
+
+    def _without(self, hop: PlanHop) -> None:
+        """Keep the rows from which a hop leads nowhere."""
+        near = hop.source if hop.source in self.columns else hop.to_var
+        self._select(np.isin(self.columns[near], self._between(hop)[0], invert=True))
+
+    def _select(self, kept: NDArray[np.bool_]) -> None:
+        self.columns = {var: column[kept] for var, column in self.columns.items()}
+        self.scores = self.scores[kept]
+
+    def _forget(self, needed: set[str]) -> None:
+        """Leave out the variables that nothing more is asked of; of rows that are alike keep the best."""
+        kept: Sequence[str] = [var for var in self.columns if var in needed]
+        if len(kept) == len(self.columns) and len(kept) > 1:
+            return
+        if not kept:  # rows stand for the anchors alone
+            kept = list(self.columns)[:1]
+        table = np.stack([self.columns[var] for var in kept])
+        order = np.lexsort((-self.scores, *table[::-1]))
+        table, scores = table[:, order], self.scores[order]
+        first = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[: len(scores)]
+        self.columns, self.scores = dict(zip(kept, table[:, first], strict=True)), scores[first]
