@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from llama_support import ids
 from graphret import BM25Index, MemoryStore
 from graphret.ark import Ark, ArkSettings
 from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.llm import Message, Reply
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     ArkRetriever,
@@ -53,32 +51,6 @@ def test_what_agents_select_comes_first_and_k_is_the_total(k: int, awaited: bool
     assert [one.score for one in found] == [hit.relevance for hit in core.hits]
     assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in core.hits]
     assert evidence_of(found[0])[0].properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
-
-
-class Waiting(Policy):
-    """Never answers; counts who asks it and who stops."""
-
-    def __init__(self) -> None:
-        self.asked = self.cancelled = 0
-
-    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        self.asked += 1
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.cancelled += 1
-        raise AssertionError
-
-
-async def test_cancelling_stops_every_agent() -> None:
-    model = Waiting()
-    task = asyncio.create_task(ArkRetriever(model, STORE, INDEX).aretrieve(QUESTION))
-    while model.asked < 3:  # noqa: ASYNC110 - the condition is the model's
-        await asyncio.sleep(0)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert (model.asked, model.cancelled) == (3, 3)
 
 
 def test_the_temperature_is_the_model_s_own_unless_given() -> None:
