@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from canaries import SECRET, Attacked, Canary
 
 from graphret.cypher import run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused
+from graphret.testing.attacks import SECRET, Attacked, Canary
 from graphret.types import Edge, Node
 
 ATTACKS = Path(__file__).parent / "attacks"

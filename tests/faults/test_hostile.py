@@ -1,4 +1,4 @@
-"""What others found: each of these failed once."""
+"""The attack that users can repeat, and what others found: each of these failed once."""
 
 from __future__ import annotations
 
@@ -31,6 +31,13 @@ from graphret.stores import MemoryStore, open_store
 from graphret.types import Edge, Node
 
 TEXTS = [Document("Leeds is a city.", id="leeds"), Document("Malham is near Leeds.", id="malham")]
+
+
+def test_the_attack_that_users_can_repeat_gets_nowhere() -> None:
+    command = [sys.executable, "-m", "graphret.testing.attacks"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.stdout.count(" 0 got through") == 4
 
 
 def test_graphs_and_what_reads_them_go_to_other_processes(tmp_path: Path) -> None:
