@@ -20,8 +20,6 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BETWEEN = "\x1e"
-#: Where data sets are that do not come with the package.
-DATA = Path(os.environ.get("GRAPHRET_DATA") or ROOT.parent / "shared" / "data").absolute()
 
 _BLOCK = re.compile(
     r"(?P<skip><!-- no-run(?P<reason>[^>]*)-->\s*\n)?^(?P<fence>```+)python[^\n]*\n(?P<code>.*?)^(?P=fence)[ ]*\n"
@@ -108,25 +106,6 @@ def test_spark_runs_on_neo4j_as_on_a_file(
     assert neo4j_uri in there
     for (line, _, expected), printed in zip(page.blocks, run_in(tmp_path, there), strict=True):
         assert expected is None or agrees(expected, printed), f"{page.name}:{line} prints\n{printed}"
-
-
-@pytest.mark.timeout(300)
-def test_bring_your_graph_runs_on_the_whole_of_metaqa(tmp_path: Path) -> None:
-    """The page's own code, with ``kb.txt`` in the place of its excerpt; only what is counted and listed differs."""
-    kb = DATA / "metaqa" / "kb.txt"
-    if not kb.exists():
-        pytest.skip(f"no MetaQA: there is no {kb} (GRAPHRET_DATA names the folder of the data sets)")
-    page = Page.read(ROOT / "docs/tutorials/bring_your_graph.md")
-    whole = f"import graphret.graphs.example as example, pathlib; example.KB = pathlib.Path({str(kb)!r})\n"
-    printed = run_in(tmp_path, whole + page.program())
-    triples = {tuple(line.split("|")) for line in kb.read_text(encoding="utf-8").splitlines()}
-    names = {name for source, _, target in triples for name in (source, target)}
-    assert len(triples) > 100_000
-    assert f"{len(names)} nodes, {len(triples)} edges" in printed[1]
-    told = {line: (expected, out) for (line, _, expected), out in zip(page.blocks, printed, strict=True)}
-    same = [line for line, (expected, out) in told.items() if expected is not None and agrees(expected, out)]
-    assert len(same) >= 3  # tables, what is refused of them, and RDF
-    assert printed[-1].splitlines()[-1] == "True"
 
 
 def test_what_is_left_out_has_a_reason() -> None:

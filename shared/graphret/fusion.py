@@ -90,17 +90,7 @@ VOTES: Mapping[str, Callable[[Sequence[_Place]], tuple[Any, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A node in a vote.
-
-    Parameters
-    ----------
-    id
-        The node.
-    voters
-        The numbers of the lists that have it, from 0.
-    position
-        Its earliest position in any list, from 1.
-    """
+    """A node in a vote: the numbers of the lists that have it, from 0, and its earliest position in any, from 1."""
 
     id: str
     voters: tuple[int, ...]
