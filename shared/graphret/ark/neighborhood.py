@@ -139,29 +139,31 @@ def _read(
     """Read what is around a node, and what of it may pass the filters; whether either has more than was read."""
     if isinstance(store, MemoryStore):
         return store.graph, store.graph, False, False
-    edges = store.neighbors([node], limit=cap + 1)
-    whole = _star(store, node, edges[:cap])
+    edges, known = store.neighbors([node], limit=cap + 1), dict[str, Node]()
+    whole = _star(store, node, edges[:cap], known)
     if len(edges) <= cap:
         return whole, whole, False, False
+    passing, partial = edges[:cap], True
     if labels is not None or relations is not None:
-        edges = store.neighbors(
+        passing = store.neighbors(
             [node],
             relations=None if relations is None else list(relations),
             labels=None if labels is None else sorted(labels),
             limit=cap + 1,
         )
-    partial, edges = len(edges) > cap, edges[:cap]
+        partial, passing = len(passing) > cap, passing[:cap]
     if partial and query is not None and (best := matching(index, query, _SEARCHED)):
-        edges += store.neighbors(best, where={"id": node})
-    return whole, _star(store, node, edges), True, partial
+        passing = [*passing, *store.neighbors(best, where={"id": node})]
+    return whole, whole if passing == edges[:cap] else _star(store, node, passing, known), True, partial
 
 
-def _star(store: GraphStore, node: str, edges: Sequence[Edge]) -> Graph:
-    """The edges of a node as a graph of their own, without those whose other end is gone."""
+def _star(store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, Node]) -> Graph:
+    """The edges of a node as a graph of their own, without those whose other end is gone; nodes read become known."""
     ids = dict.fromkeys([node, *(end for edge in edges for end in (edge.source, edge.target))])
-    nodes = {one.id: one for one in store.get(list(ids)) if one is not None}
-    kept = [edge for edge in edges if edge.source in nodes and edge.target in nodes]
-    return MemoryStore.of(nodes.values(), kept).graph
+    if fresh := [one for one in ids if one not in known]:
+        known.update((one.id, one) for one in store.get(fresh) if one is not None)
+    kept = [edge for edge in edges if edge.source in known and edge.target in known]
+    return MemoryStore.of((known[one] for one in ids if one in known), kept).graph
 
 
 class _Incident(NamedTuple):
