@@ -100,8 +100,9 @@ def property_column(items: Sequence[Node | Edge], properties: Sequence[Mapping[s
 def json_value(value: Any) -> Any:
     """Return what a database, a table or a file holds as a JSON value.
 
-    NaN and infinity are null, dates and times ISO's text, decimals numbers, sets sorted lists, and what JSON lacks its
-    text. A temporal value of Neo4j is as Cypher's ``toString`` writes it, without the name of its zone.
+    NaN and infinity are null, and null in a map is left out; dates and times are ISO's text, decimals numbers, sets
+    sorted lists, and what JSON lacks its text. A temporal value of Neo4j is as Cypher's ``toString`` writes it, without
+    the name of its zone.
     """
     if value is None or isinstance(value, str | bool | int):
         return value
@@ -113,7 +114,7 @@ def json_value(value: Any) -> Any:
     if isinstance(value, list | tuple) and not hasattr(value, "srid"):  # as is a point
         return [json_value(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): json_value(item) for key, item in value.items()}
+        return {str(key): own for key, item in value.items() if (own := json_value(item)) is not None}
     if isinstance(value, set | frozenset):
         return sorted(map(json_value, value), key=str)
     if isinstance(value, datetime.date | datetime.time):

@@ -156,5 +156,3 @@ def test_a_neo4j_by_its_address(
         assert isinstance(store, Neo4jStore)
         store.upsert([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
         assert store.get(["a"]) == STORE.get(["a"])
-    with open_store(neo4j_uri, database="neo4j") as again:  # type: ignore[attr-defined]
-        assert again.neighbors(["a"]) == STORE.neighbors(["a"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -70,11 +69,9 @@ def test_nodes_edges_parameters_and_a_row_cap_come_through(store: LadybugStore) 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     others = _processes()
     with LadybugStore(tmp_path / "graph.lbug") as store:
-        for n in range(1, 4):
+        for n in range(1, 3):
             store.upsert([Node(f"n{n}", (f"L{n}",), f"name {n}")])
             assert store.query_apart("MATCH (n) RETURN count(n)", timeout=30.0).rows == [(n,)]
-        store.delete(["n1"])
-        assert store.query_apart("MATCH (n:L1) RETURN n", timeout=30.0).rows == []
         (first,) = {*_processes()} - {*others}
     assert not first.is_running()
     with pytest.raises(StoreUnavailable, match="closed"):
@@ -82,11 +79,10 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 
 def test_many_at_once_take_turns_and_a_write_waits_for_them(store: LadybugStore) -> None:
-    query = "UNWIND range(1, 3000) AS a UNWIND range(1, 1000) AS b RETURN max(a * b)"
-    with ThreadPoolExecutor(7) as pool:
-        asked = [pool.submit(store.query_apart, query, timeout=60.0) for _ in range(6)]
-        time.sleep(0.05)
+    query = "UNWIND range(1, 1000) AS a UNWIND range(1, 1000) AS b RETURN max(a * b)"
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(store.query_apart, query, timeout=60.0) for _ in range(3)]
         store.upsert([Node("cid", ("Person",), "Cid")])
-        assert [one.result().rows for one in asked] == [[(3_000_000,)]] * 6
+        assert [one.result().rows for one in asked] == [[(1_000_000,)]] * 3
     assert len(store.query_apart(NAMES, timeout=30.0)) == 3
     assert len(_processes()) == 1

@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 from urllib.parse import unquote
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs.tables import GraphTables, json_value
+from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import numbered_lines
+from graphret.validation import json_value
 
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 

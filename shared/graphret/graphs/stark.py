@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs.tables import GraphTables, json_value
+from graphret.graphs.tables import GraphTables
+from graphret.validation import json_value
 
 INFO = "node_info.pkl"
 FILES = (INFO, "edge_index.pt", "edge_types.pt", "node_types.pt", "node_type_dict.pkl", "edge_type_dict.pkl")

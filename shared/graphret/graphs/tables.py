@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import math
 from array import array
 from collections.abc import Mapping
@@ -99,25 +97,6 @@ class GraphTables:
             weight=np.asarray(self._weight, dtype=np.float64),
             edge_properties=self._edge_properties if any(self._edge_properties) else None,
         )
-
-
-def json_value(value: Any) -> Any:
-    """Return a value as JSON has it: none for NaN, dates as ISO 8601, decimals as numbers, others as their text."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return None if math.isnan(value) else value if math.isfinite(value) else str(value)
-    if isinstance(value, dict):
-        return {str(key): own for key, item in value.items() if (own := json_value(item)) is not None}
-    if isinstance(value, list | tuple):
-        return [json_value(item) for item in value]
-    if isinstance(value, set | frozenset):
-        return sorted(map(json_value, value), key=str)
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, decimal.Decimal):
-        return json_value(int(value) if value == value.to_integral_value() else float(value))
-    return str(value)
 
 
 def parsed_json(text: str) -> Any:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.columns import Columns
-from graphret.graphs.tables import GraphTables, json_value, parsed_json
+from graphret.graphs.tables import GraphTables, parsed_json
+from graphret.validation import json_value
 
 _BLOCK_ROWS = 1 << 16
 

@@ -12,8 +12,6 @@ from graphret.errors import InvalidInput, StoreError
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
 
-_BLOCK = 2_000
-
 
 @runtime_checkable
 class StagedIndex(Protocol):
@@ -94,7 +92,7 @@ class AttachedIndexes:
         nodes, deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))
         reading = any(isinstance(one, StagedIndex) and one.reads_neighbors for one in followers)
         touched = _touched(self, nodes, edges, deletes) if reading else []
-        adopt: list[Callable[[], None]] = []
+        adopt: list[Callable[[], object]] = []
 
         def stage(after: GraphStore) -> None:
             adopt.clear()  # a database may try again
@@ -117,7 +115,6 @@ def _touched(store: Any, nodes: Sequence[Node], edges: Sequence[Edge], deletes: 
     changed = [node.id for node in nodes if names.get(node.id, node.name) != node.name]
     changed += [node_id for node_id in deletes if node_id in names]
     touched = {end for edge in edges for end in (edge.source, edge.target)}
-    for start in range(0, len(changed), _BLOCK):
-        for edge in store.neighbors(changed[start : start + _BLOCK]):
-            touched |= {edge.source, edge.target}
+    for edge in store.neighbors(changed) if changed else ():
+        touched |= {edge.source, edge.target}
     return sorted(touched.difference(ids))

@@ -205,8 +205,8 @@ class LadybugStore(AttachedIndexes):
 
         An edge counts under the primary labels of its ends. Properties have the names that Cypher knows them by,
         ``id``, ``name`` and ``text`` among them; labels and relations their own, beside which the schema says what
-        Cypher calls them. Labels and triples are counted, properties are read of the first 1,000 nodes of each label,
-        and edges of each pair of labels that a relation joins. A view whose condition Cypher cannot say is read whole.
+        Cypher calls them. Properties are read of the first 1,000 nodes of each label, and edges of each pair of labels
+        that a relation joins.
         """
         with self._reading() as graph:
             if graph.decided:
@@ -246,16 +246,10 @@ class LadybugStore(AttachedIndexes):
     ) -> Rows:
         """Run a query that nobody vouches for in another process, which is killed a second after the time-out.
 
-        In this one nothing stops a query that is still planned or makes a huge value, and some crash it. One runs at a
-        time, and a write waits for it. The first, and the first after a write, waits about a second for the process to
-        start, which does not count.
-
-        Raises
-        ------
-        QueryRefused
-            When the database refuses the query, or breaks down on it.
-        QueryTimeout
-            When it took longer than `timeout` seconds.
+        In this one nothing stops a query that is still planned or makes a huge value, and some crash it: such a query
+        is a `QueryRefused`, one that takes longer than `timeout` seconds a `QueryTimeout`. One runs at a time, and a
+        write waits for it. The first, and the first after a write, waits about a second for the process to start, which
+        does not count.
         """
         self._require_query(max_rows, None)
         require_seconds("timeout", timeout)
@@ -265,11 +259,6 @@ class LadybugStore(AttachedIndexes):
         """Have the database plan a query; it names no kind of query, so the answer is `None`.
 
         Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches for is for `query_apart`.
-
-        Raises
-        ------
-        QueryRefused
-            When it does not parse, or names a table or a property that there is not.
         """
         self._require_query(None, timeout)
         with self._database.session() as session:

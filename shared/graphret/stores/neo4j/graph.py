@@ -11,8 +11,9 @@ from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter, relation_types
 from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quote
-from graphret.stores.neo4j.values import EdgeRows, NodeRows, edge_from, json_value, node_from
+from graphret.stores.neo4j.values import EdgeRows, NodeRows, edge_from, node_from
 from graphret.types import Edge, Node
+from graphret.validation import json_value
 from graphret.where import Where
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from typing import Any
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.neo4j.graph import Graph
 from graphret.stores.neo4j.layout import quote, unescaped
-from graphret.stores.neo4j.values import json_value
 from graphret.types import Edge, Node
+from graphret.validation import json_value
 
 #: Nodes of a label and edges of a relation whose properties are read.
 SAMPLE = 1_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,11 +11,10 @@ from typing import Any
 from graphret.errors import InvalidInput
 from graphret.stores.neo4j.layout import ADDED_EDGE, JSON, LABELS, ROWS, Layout, escaped, quote, unescaped
 from graphret.types import Edge, Node
-from graphret.validation import checked_nodes, require_edge, require_properties
+from graphret.validation import checked_nodes, json_value, require_edge, require_properties
 
 NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
-_FRACTION = re.compile(r"\.\d+")
 
 #: What is written, grouped by what a query has to name: rows of id and properties by labels, and by relation rows of
 #: source, target, two rows of tables and properties.
@@ -141,22 +139,3 @@ def _loaded(values: Mapping[str, Any], taken: Sequence[str]) -> dict[str, Any]:
     for name in values.get(JSON) or ():
         found[name] = json.loads(found[name])
     return found
-
-
-def json_value(value: Any) -> Any:
-    """Return a value of the driver as a JSON value: what JSON has not as its text, NaN and infinity as null.
-
-    A date or a time is as Cypher's ``toString`` writes it, without the name of its zone.
-    """
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return [json_value(item) for item in value]
-    if isinstance(value, Mapping):
-        return {str(key): json_value(item) for key, item in value.items()}
-    if hasattr(value, "iso_format"):
-        text = _FRACTION.sub(lambda digits: digits[0].rstrip("0").rstrip("."), value.iso_format())
-        return text.replace("+00:00", "Z")
-    return str(value)
