@@ -192,7 +192,8 @@ class Writer:
                 if end not in table_of:
                     raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
             plan = self._plan(edge)
-            plan.observe(edge)
+            if edge.properties:
+                plan.observe(edge)
             plan.pairs[table_of[edge.source], table_of[edge.target]] = None
 
     def _plan(self, item: Node | Edge) -> TablePlan:
