@@ -30,7 +30,9 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
-settings.register_profile("graphret", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
+settings.register_profile(
+    "graphret", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
 settings.load_profile("graphret")
 
 
