@@ -31,7 +31,7 @@ def side(positions: Any, rows: Any = None) -> Side:
 def assert_exact(found: Neighbors, vectors: Floats, rows: Side, targets: Side, m: int) -> None:
     """Every seventh node has the best targets, ties by position."""
     for own, row in list(zip(rows.positions.tolist(), rows.rows.tolist(), strict=True))[::7]:
-        values = pair_similarities(vectors, np.full(len(targets), row), targets.rows).tolist()
+        values = pair_similarities(vectors, np.full(len(targets.rows), row), targets.rows).tolist()
         pairs = [(-x, p) for x, p in zip(values, targets.positions.tolist(), strict=True) if x > 0 and p != own]
         at = found.own == own
         got = zip((-found.similarity[at]).tolist(), found.other[at].tolist(), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -114,7 +115,8 @@ class SageGraph:
         if isinstance(chunker, str):
             chunker = named_chunker(chunker, encoder)
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
-        (progress or _quiet)("chunk", 0, len(corpus.items))
+        if progress is not None:
+            progress("chunk", 0, len(corpus.items))
         nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment, metadata=None)
         return cls.from_nodes(
             nodes,
@@ -147,7 +149,7 @@ class SageGraph:
             Embeddings of the nodes, in their order, ``(n, d)``, where they are known.
         """
         settings, encoder = settings or SageSettings(), as_encoder(encoder)
-        report = progress or _quiet
+        report = progress or (lambda stage, done, of: None)
         listed = list(nodes)
         if not listed:
             raise InvalidInput(_EMPTY)
@@ -303,7 +305,7 @@ class SageGraph:
         """Fit the thresholds of similarity edges to the nodes that there are now."""
         with self._writing:
             state = self.state
-            refitted = state.changeable.refit()
+            refitted = replace(state.changeable, given={})
             self.state = SageState.connected(state.index, refitted, state.explicit, self.settings.links)
 
     def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()) -> None:
@@ -359,7 +361,3 @@ class SageGraph:
         graph = cls(state, settings, chunker=cut, metadata=metadata)
         graph._saved = Path(folder).resolve(), generation
         return graph
-
-
-def _quiet(stage: str, done: int, total: int) -> None:
-    """Report nothing."""

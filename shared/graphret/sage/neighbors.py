@@ -33,9 +33,6 @@ class Side:
     positions: NDArray[np.int64]
     rows: NDArray[np.int64]
 
-    def __len__(self) -> int:
-        return len(self.positions)
-
     def at(self, chosen: NDArray[np.bool_]) -> Side:
         """Return a part of the side."""
         return Side(self.positions[chosen], self.rows[chosen])
@@ -112,7 +109,7 @@ def nearest(vectors: Floats, rows: Side, targets: Side, m: int) -> Neighbors:
 
     Every distinct text is compared once, however many nodes bear it.
     """
-    if not len(rows) or not len(targets):
+    if not len(rows.rows) or not len(targets.rows):
         return Neighbors.joined([])
     asked, of_row = np.unique(rows.rows, return_inverse=True)
     order = np.argsort(targets.rows, kind="stable")

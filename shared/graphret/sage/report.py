@@ -51,10 +51,8 @@ class GraphReport:
         Connected components, nodes of the largest, and nodes with no edge.
     thresholds
         The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
-    named
-        Share of the nodes that have a name.
-    names
-        The ten commonest names, with how many nodes bear each.
+    named, names
+        Share of the nodes that have a name; the ten commonest names, with how many nodes bear each.
     """
 
     nodes: int
@@ -76,7 +74,10 @@ class GraphReport:
     def of(cls, nodes: NodeTable, edges: EdgeTable, thresholds: Thresholds | None = None) -> GraphReport:
         """Count a graph."""
         n = len(nodes)
-        neighbours = _adjacency(n, edges)
+        apart = edges.source != edges.target
+        ends = edges.source[apart], edges.target[apart]
+        joined = sp.csr_array((np.ones(len(ends[0]), bool), ends), shape=(n, n))
+        neighbours = joined + joined.T  # each pair once, no node beside itself
         degree = np.diff(neighbours.indptr)
         count, of_node = sp.csgraph.connected_components(neighbours, directed=False) if n else (0, np.zeros(0, int))
         codes = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
@@ -183,11 +184,3 @@ def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
         "see graph.report() and docs/concepts/expansion.md, “Links”",
         stacklevel=3,
     )
-
-
-def _adjacency(n: int, edges: EdgeTable) -> sp.csr_array:
-    """Return who is joined to whom, symmetric, each pair once, no node to itself."""
-    other = edges.source != edges.target
-    ends = edges.source[other], edges.target[other]
-    joined = sp.csr_array((np.ones(len(ends[0]), bool), ends), shape=(n, n))
-    return joined + joined.T

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from graphret.search.fields import NodeText
 from graphret.types import Node
@@ -22,8 +22,6 @@ PAIR_KINDS: Mapping[str, tuple[int, int]] = {
     "record-record": (RECORD, RECORD),
 }
 
-Measure: TypeAlias = Literal["cosine", "jaccard", "count"]
-
 #: The field that is all that a node says; its embeddings are those of the search.
 CONTENT = "content"
 #: Fields that hold sets of names.
@@ -40,7 +38,7 @@ class Signal:
     kind: str
     left: str
     right: str
-    measure: Measure = "cosine"
+    measure: Literal["cosine", "jaccard", "count"] = "cosine"
 
     @property
     def roles(self) -> tuple[int, int]:

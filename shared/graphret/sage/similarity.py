@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from typing import TypeAlias
@@ -165,10 +165,6 @@ class SimilarityIndex:
         if dense is not None:
             embeddings = self.embeddings.changed(nodes, nodes.places_in(self.nodes, fresh), dense, self.settings)
         return SimilarityIndex(nodes, self.settings, embeddings, given)
-
-    def refit(self) -> SimilarityIndex:
-        """Return the same index with thresholds fitted to the nodes it has now."""
-        return replace(self, given={})
 
     # -- what makes edges
 
