@@ -101,13 +101,12 @@ def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: s
 def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_path: Path) -> None:
     neo4j = pytest.importorskip("neo4j")
     from graphret.search import Neo4jTextIndex
-    from graphret.stores import AsyncNeo4jStore, Neo4jStore
+    from graphret.stores import Neo4jStore
 
     condition = Where.parse(PUBLIC)
     with LadybugStore(tmp_path / "db.lbug") as embedded, neo4j.GraphDatabase.driver("bolt://127.0.0.1:1") as driver:
         server = Neo4jStore.from_driver(driver)
-        asynchronous = AsyncNeo4jStore("the database", driver=driver)
-        for one in (store, embedded, server, asynchronous, Neo4jTextIndex(server)):
+        for one in (store, embedded, server, Neo4jTextIndex(server)):
             assert restriction_of(one) is None
             assert restriction_of(one.view(PUBLIC)) == condition
             assert restriction_of(one.view({"team": "open"}).view({"team": "open"})) is not None

@@ -19,7 +19,7 @@ _HOMES = {
     "graphret.sage": ("SageGraph", "SageRetriever", "SageSettings"),
     "graphret.schema": ("GraphSchema",),
     "graphret.search": ("BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"),
-    "graphret.stores": ("AsyncNeo4jStore", "LadybugStore", "MemoryStore", "Neo4jStore", "open_store"),
+    "graphret.stores": ("LadybugStore", "MemoryStore", "Neo4jStore", "open_store"),
     "graphret.types": ("Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"),
     "graphret.where": ("Where",),
 }
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from graphret.sage import SageGraph, SageRetriever, SageSettings
     from graphret.schema import GraphSchema
     from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, Neo4jTextIndex, NodeText
-    from graphret.stores import AsyncNeo4jStore, LadybugStore, MemoryStore, Neo4jStore, open_store
+    from graphret.stores import LadybugStore, MemoryStore, Neo4jStore, open_store
     from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
     from graphret.where import Where
 
@@ -50,7 +50,7 @@ __all__ += ["Fallback", "Fuse", "IndexRetriever", "Retriever"]
 __all__ += ["SageGraph", "SageRetriever", "SageSettings"]
 __all__ += ["GraphSchema"]
 __all__ += ["BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"]
-__all__ += ["AsyncNeo4jStore", "LadybugStore", "MemoryStore", "Neo4jStore", "open_store"]
+__all__ += ["LadybugStore", "MemoryStore", "Neo4jStore", "open_store"]
 __all__ += ["Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"]
 __all__ += ["Where"]
 

@@ -1,9 +1,8 @@
-"""Whether what is given together fits together: protocols, stores that are not awaited, views of one condition."""
+"""Whether what is given together fits together: protocols, views of one condition."""
 
 from __future__ import annotations
 
 import threading
-from inspect import iscoroutinefunction
 from typing import Any
 
 from typing_extensions import get_protocol_members
@@ -37,12 +36,6 @@ def fulfils(value: Any, contract: type) -> bool:
     ``isinstance`` says so too, but from Python 3.12 on not of a wrapper that hands them on by ``__getattr__``.
     """
     return all(hasattr(value, name) for name in get_protocol_members(contract) - OPTIONAL)
-
-
-def require_direct(store: Any, what: str = "store") -> None:
-    """Raise an `InvalidInput` where a store's calls would have to be awaited, which nobody does."""
-    if iscoroutinefunction(getattr(store, "get", None)):
-        raise InvalidInput(f"{what}: {type(store).__name__} is awaited; a store is needed here whose calls are not")
 
 
 def restriction_of(one: object) -> Where | None:

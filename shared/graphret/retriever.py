@@ -10,7 +10,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from graphret.contracts import require_direct, require_same_view
+from graphret.contracts import require_same_view
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
 from graphret.fusion import reciprocal_rank
@@ -226,7 +226,6 @@ class IndexRetriever(Retriever):
         if store is None and not isinstance(index, ArrayIndex):
             raise InvalidInput(f"store: a {type(index).__name__} holds no nodes, say where they are")
         if store is not None:
-            require_direct(store)
             require_same_view(store, index)
         self.index = index
         self.store = store

@@ -17,7 +17,7 @@ from graphret.corpus import Document
 from graphret.demo import load_corpus
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.search import BM25Index, DenseIndex, Neo4jTextIndex, NodeText, TextIndex, neo4j_index
-from graphret.stores import AsyncNeo4jStore, Neo4jStore
+from graphret.stores import MemoryStore, Neo4jStore
 from graphret.stores.neo4j.layout import OWN
 from graphret.testing.indexes import MakeIndex, TextIndexSuite, random_nodes
 from graphret.types import Edge, Node
@@ -203,8 +203,8 @@ def test_what_does_not_fit_is_refused_by_name(store: Neo4jStore) -> None:
             attempt(store, encoder=Narrow())
         with pytest.raises(InvalidInput, match="view"):
             attempt(store.view({"label": "Movie"}))
-        with pytest.raises(InvalidInput, match="AsyncNeo4jStore"):
-            attempt(AsyncNeo4jStore("bolt://127.0.0.1:1"))  # type: ignore[arg-type]
+        with pytest.raises(InvalidInput, match="MemoryStore"):
+            attempt(MemoryStore())  # type: ignore[arg-type]
     movies = Neo4jStore.from_driver(store.driver, id_property="id", label="Movie")
     with pytest.raises(StoreMismatch, match=r"\['__Graphret__'\].*\['__GraphretText__'\] is expected"):
         Neo4jTextIndex.open(movies)

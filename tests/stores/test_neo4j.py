@@ -1,17 +1,15 @@
-"""`Neo4jStore`, on a real server, keeps the contract of stores, and so do the calls of its asynchronous twin."""
+"""`Neo4jStore`, on a real server, keeps the contract of stores."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
 import neo4j
 import pytest
 
-from graphret.errors import InvalidInput, QueryRefused
-from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
-from graphret.testing.graphs import EDGES, NODES
+from graphret.errors import InvalidInput
+from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
 
@@ -23,25 +21,6 @@ class TestNeo4jStore(CypherStoreSuite):
     def store(self, neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> Iterator[Neo4jStore]:
         with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
             yield store
-
-
-async def test_every_call_can_be_awaited(neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: Auth) -> None:
-    async with AsyncNeo4jStore(neo4j_uri, auth=neo4j_auth) as store:
-        await store.upsert(NODES, edges=EDGES)
-        assert await store.get(["ada", "nobody"]) == [NODES[0], None]
-        assert await store.neighbors(["engine"], limit=1) == [EDGES[1]]
-        assert set((await store.schema()).labels) == {"Person", "Author", "Machine", "Text"}
-        assert (await store.query("RETURN $n AS n", {"n": 1}, max_rows=1)).to_dicts() == [{"n": 1}]
-        assert await store.explain("MATCH (n) RETURN n") == "r"
-        view = store.view({"label": "Person"})
-        assert await view.count() == (2, 1)
-        with pytest.raises(QueryRefused):
-            await view.query("RETURN 1")
-        found = await asyncio.gather(*(store.get([node.id]) for node in NODES * 10))  # many wait at once
-        assert [one for (one,) in found] == NODES * 10
-        await store.delete_edges(EDGES[:1])
-        await store.delete(["engine"])
-        assert await store.count() == (3, 1)
 
 
 def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:

@@ -23,7 +23,7 @@ from graphret.ark.neighborhood import Neighborhood, explore, matching
 from graphret.ark.observation import ADDED, Entry, Observation, failure, fitting, quoted, shortened
 from graphret.ark.prompt import EXPLORE, SEARCH, make_tools
 from graphret.ark.settings import MAX_K, ArkSettings
-from graphret.contracts import fulfils, require_direct, require_same_view
+from graphret.contracts import fulfils, require_same_view
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
@@ -69,8 +69,8 @@ class Toolbox:
     Raises
     ------
     InvalidInput
-        When `store`, `index` or `settings` is something else, the store is one that is awaited, or one of store and
-        index is a view and the other is none of the same condition.
+        When `store`, `index` or `settings` is something else, or one of store and index is a view and the
+        other is none of the same condition.
     """
 
     def __init__(
@@ -81,7 +81,6 @@ class Toolbox:
         *,
         text: NodeText | None = None,
     ) -> None:
-        require_direct(store)
         for what, given, contract in (("store", store, GraphStore), ("index", index, TextIndex)):
             if not fulfils(given, contract):
                 raise InvalidInput(f"{what}: a {contract.__name__} is expected, not {type(given).__name__}")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Mapping
-from inspect import iscoroutinefunction
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from typing_extensions import TypedDict, Unpack
 
@@ -28,24 +28,6 @@ class Allowed(TypedDict, total=False):
     procedures: Collection[str]
     most_iterations: int
     unbounded_paths: bool
-
-
-class AsyncCypherStore(Protocol):
-    """What `arun_checked` needs of a store: a `CypherStore` whose calls are awaited."""
-
-    dialect: str
-
-    async def query(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,  # noqa: ASYNC109
-        max_rows: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Rows: ...
-
-    async def explain(self, cypher: str, *, timeout: float | None = None) -> str | None: ...  # noqa: ASYNC109
 
 
 def run_checked(
@@ -87,8 +69,6 @@ def run_checked(
     InvalidInput
         When the store answers no Cypher, or an option is out of its range.
     """
-    if _is_awaited(store):
-        raise InvalidInput(f"store: {type(store).__name__} is awaited; a store is needed here whose calls are not")
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, allowed)
     # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
@@ -101,32 +81,14 @@ def run_checked(
 
 
 async def arun_checked(
-    store: AsyncCypherStore,
-    query: str,
-    parameters: Mapping[str, Any] | None = None,
-    *,
-    schema: GraphSchema | None = None,
-    timeout: float = TIMEOUT,  # noqa: ASYNC109
-    max_rows: int = MAX_ROWS,
-    max_bytes: int = MAX_BYTES,
-    **allowed: Unpack[Allowed],
+    store: CypherStore, query: str, parameters: Mapping[str, Any] | None = None, **options: Any
 ) -> Rows:
-    """Do what `run_checked` does with a store whose calls are awaited."""
-    if isinstance(store, CypherStore) and not _is_awaited(store):
-        raise InvalidInput(f"store: {type(store).__name__} is not awaited; run_checked asks it")
-    started = monotonic()
-    report = _check(store, query, schema, timeout, max_rows, allowed)
-    kind = await store.explain(query, timeout=_left(timeout, started))
-    _require_reading(kind, report)
-    return await store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
-
-
-def _is_awaited(store: Any) -> bool:
-    return iscoroutinefunction(getattr(store, "get", None))
+    """Do what `run_checked` does, with the same options, in a thread, so that the event loop goes on."""
+    return await asyncio.to_thread(run_checked, store, query, parameters, **options)
 
 
 def _check(
-    store: CypherStore | AsyncCypherStore,
+    store: CypherStore,
     query: str,
     schema: GraphSchema | None,
     timeout: float,

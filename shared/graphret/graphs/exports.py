@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from graphret.columns import to_json
-from graphret.contracts import require_direct
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs.transfer import Progress, no_progress
 from graphret.stores.base import GraphStore
@@ -59,7 +58,6 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     writers = {"parquet": _write_parquet, "graphml": _write_graphml}
     if format not in writers:
         raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(writers)}")
-    require_direct(store)
     return writers[format](store, Path(out), progress)
 
 

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphret import storage
-from graphret.contracts import require_direct
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
@@ -199,8 +198,6 @@ def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_prog
 
     They are written in blocks; where the target refuses one, those before it stay.
     """
-    require_direct(source, "source")
-    require_direct(target, "target")
     from graphret.stores.ladybug import LadybugStore
 
     total = source.count()

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.contracts import Lock, require_direct, restriction_of
+from graphret.contracts import Lock, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.fields import NodeText
@@ -248,7 +248,6 @@ class CombinedTable(TableIndex):
 
 def table_of(store: GraphStore, labels: Collection[str] | None = None) -> NodeTable:
     """Return the table of a store's nodes, or of those that bear one of `labels`."""
-    require_direct(store)
     table = NodeTable.of(node for block in store.nodes(labels) for node in block)
     table.restriction = restriction_of(store)
     return table

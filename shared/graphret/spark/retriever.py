@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from graphret.contracts import fulfils, require_direct, restriction_of
+from graphret.contracts import fulfils, restriction_of
 from graphret.cypher import edits, run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message, Reply, Usage
@@ -143,7 +143,6 @@ class Spark(Retriever):
         fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
-        require_direct(store)
         if getattr(store, "dialect", None) is None:
             raise InvalidInput(f"store: {type(store).__name__} answers no Cypher; LadybugStore and Neo4jStore do")
         if restriction_of(store) is not None or restriction_of(index) is not None:

@@ -11,10 +11,9 @@ from graphret.stores.memory import Graph, MemoryStore
 
 if TYPE_CHECKING:
     from graphret.stores.ladybug import LadybugStore
-    from graphret.stores.neo4j import AsyncNeo4jStore, Neo4jStore
+    from graphret.stores.neo4j import Neo4jStore
 
 __all__ = [
-    "AsyncNeo4jStore",
     "CypherStore",
     "Graph",
     "GraphStore",
@@ -24,7 +23,7 @@ __all__ = [
     "Rows",
     "open_store",
 ]
-_LATER = {"AsyncNeo4jStore": "neo4j", "LadybugStore": "ladybug", "Neo4jStore": "neo4j"}
+_LATER = {"LadybugStore": "ladybug", "Neo4jStore": "neo4j"}
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,10 @@
-"""A graph in Neo4j: `Neo4jStore`, its asynchronous twin, and how graphs of others are read.
+"""A graph in Neo4j: `Neo4jStore`, and how graphs of others are read.
 
 `layout` says where ids, names and texts are, `values` what becomes of a property, `filters` how conditions become
 Cypher, `graph` what is asked and written, `schema` how the schema is sampled, `connection` how statements are run.
 """
 
 from graphret.stores.neo4j.layout import quote
-from graphret.stores.neo4j.store import AsyncNeo4jStore, Neo4jStore
+from graphret.stores.neo4j.store import Neo4jStore
 
-__all__ = ["AsyncNeo4jStore", "Neo4jStore", "quote"]
+__all__ = ["Neo4jStore", "quote"]

@@ -1,15 +1,12 @@
-"""`Neo4jStore` and `AsyncNeo4jStore`: a graph in Neo4j, through the official driver."""
+"""`Neo4jStore`: a graph in Neo4j, through the official driver."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from copy import copy
 from dataclasses import replace
-from functools import wraps
-from typing import Any, Concatenate, NoReturn, ParamSpec, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
@@ -25,7 +22,6 @@ from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike, both
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 #: Nodes or edges in one block of `nodes` and `edges`.
 BLOCK = 5_000
@@ -303,52 +299,3 @@ class Neo4jStore(AttachedIndexes):
         require_seconds("timeout", timeout, zero=True)
         if self._is_view:
             raise QueryRefused("a view answers no free Cypher: nothing would keep it to the nodes of the view")
-
-
-def _awaited(
-    method: Callable[Concatenate[Neo4jStore, P], T],
-) -> Callable[Concatenate[AsyncNeo4jStore, P], Coroutine[Any, Any, T]]:
-    @wraps(method)
-    async def call(self: AsyncNeo4jStore, /, *arguments: P.args, **options: P.kwargs) -> T:
-        return await asyncio.to_thread(method, self._store, *arguments, **options)
-
-    return call
-
-
-class AsyncNeo4jStore:
-    """A `Neo4jStore` whose calls are awaited: each runs in a thread of the event loop; no index follows it.
-
-    It takes what `Neo4jStore` does, and each call does what the one of the same name does there. A call that is
-    cancelled goes on in the server until its time-out.
-    """
-
-    dialect = "neo4j"
-
-    def __init__(self, uri: str, **options: Any) -> None:
-        self._store = Neo4jStore(uri, **options)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    @property
-    def restriction(self) -> Where | None:
-        return self._store.restriction
-
-    def view(self, where: WhereLike) -> Self:
-        view = copy(self)
-        view._store = self._store.view(where)
-        return view
-
-    close = _awaited(Neo4jStore.close)
-    schema = _awaited(Neo4jStore.schema)
-    get = _awaited(Neo4jStore.get)
-    neighbors = _awaited(Neo4jStore.neighbors)
-    count = _awaited(Neo4jStore.count)
-    upsert = _awaited(Neo4jStore.upsert)
-    delete = _awaited(Neo4jStore.delete)
-    delete_edges = _awaited(Neo4jStore.delete_edges)
-    query = _awaited(Neo4jStore.query)
-    explain = _awaited(Neo4jStore.explain)
