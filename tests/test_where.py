@@ -91,14 +91,26 @@ def test_conditions(condition: dict[str, Any], expected: bool) -> None:
         ({"year": {"$exists": 1}}, "true or false"),
         ({"year": object()}, "not a JSON value"),
         ({1: 2}, "name of a field"),
-        ({"$or": [{"p": {"$gt": i}} for i in range(201)]}, "at most 200 conditions"),
-        (reduce(lambda inner, _: {"$not": inner}, range(100_000), {"p": 1}), "too deeply"),
+        ({"$or": [{"p": {"$gt": i}} for i in range(201)]}, "201 alternatives"),
+        (reduce(lambda inner, _: {"$not": inner}, range(60), {"p": 1}), "50 levels"),
+        (reduce(lambda inner, _: {"$and": [inner]}, range(100_000), {"p": 1}), "50 levels"),
+        ({"p": reduce(lambda inner, _: [inner], range(300), 1)}, "50 levels"),
         ([("year", 1)], "a mapping"),
     ],
 )
 def test_malformed_conditions_are_named(condition: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Where.parse(condition)
+
+
+def test_alternatives_of_one_field_are_one_condition() -> None:
+    table = NodeTable.of([NODE, Node("other", properties={"year": 0})])
+    for condition in ({"$or": [{"year": year} for year in range(5_000)]}, {"$or": [{"q": None}, {"q": 1}, {"q": 2}]}):
+        assert table.mask(Where.parse(condition)).tolist() == [True, True]  # type: ignore[union-attr]
+    joined = reduce(lambda one, _: one & Where("$exists", "year", True), range(1_000), Where("$eq", "year", 1972))
+    assert (hash(joined) == hash(joined), table.mask(joined).tolist()) == (True, [True, False])  # type: ignore[union-attr]
+    with pytest.raises(InvalidInput, match="50 levels"):
+        reduce(lambda inner, _: Where("$not", children=(inner,)), range(60), joined)
 
 
 FIELDS = st.sampled_from(["a", "b", "label", "id"])

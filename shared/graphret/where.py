@@ -24,8 +24,9 @@ _NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
-#: Most conditions that one joins.
-_ALTERNATIVES = 200
+#: Most alternatives of one condition, and levels of conditions (or of lists in a value) in one another.
+_ALTERNATIVES, _LEVELS = 200, 50
+_TOO_DEEP = f"where: conditions are nested in more than {_LEVELS} levels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,22 @@ class Where:
     Raises
     ------
     InvalidInput
-        On an unknown operator, an empty junction or a value that is not JSON.
+        On an unknown operator, an empty junction, a value that is not JSON, more than 200 alternatives (values of one
+        field, however many, are one) or more than 50 levels.
     """
 
     operator: str
     field: str = ""
     value: Any = None
     children: tuple[Where, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self._levels > _LEVELS:
+            raise InvalidInput(_TOO_DEEP)
+
+    @property
+    def _levels(self) -> int:
+        return 1 + max((child._levels for child in self.children), default=0)
 
     @classmethod
     def parse(cls, condition: WhereLike) -> Where | None:
@@ -64,7 +74,7 @@ class Where:
         try:
             parts = [part for key, value in condition.items() for part in _parse_item(key, value)]
         except RecursionError:
-            raise InvalidInput("where: the conditions are nested too deeply") from None
+            raise InvalidInput(_TOO_DEEP) from None
         return None if not parts else parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
 
     def __eq__(self, other: object) -> bool:
@@ -123,9 +133,7 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         children = tuple(child for child in map(Where.parse, value) if child is not None)
         if len(children) != len(value):
             raise InvalidInput(f"where: {key} holds an empty condition")
-        if len(children) > _ALTERNATIVES:
-            raise InvalidInput(f"where: {key} takes at most {_ALTERNATIVES} conditions; values of one field are $in")
-        return [Where(key, children=children)]
+        return [_either(children) if key == "$or" else Where(key, children=children)]
     if key == "$not":
         child = Where.parse(value)
         if child is None:
@@ -138,6 +146,21 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
             raise InvalidInput(f"where: the condition on {key!r} is empty")
         return [_leaf(key, op, operand) for op, operand in value.items()]
     return [_leaf(key, "$eq", value)]
+
+
+def _either(conditions: tuple[Where, ...]) -> Where:
+    """Join alternatives; values of one field are one, but for null, which is what a node lacks too."""
+    groups: dict[str | Where, list[Where]] = {}
+    for one in conditions:
+        of_value = one.operator == "$eq" and one.value is not None
+        groups.setdefault(one.field if of_value else one, []).append(one)
+    joined = tuple(
+        Where("$in", key, tuple(one.value for one in some)) if isinstance(key, str) and len(some) > 1 else some[0]
+        for key, some in groups.items()
+    )
+    if len(joined) > _ALTERNATIVES:
+        raise InvalidInput(f"where: $or has {len(joined)} alternatives, and at most {_ALTERNATIVES} are taken")
+    return joined[0] if len(joined) == 1 else Where("$or", children=joined)
 
 
 def _leaf(field: str, op: Any, operand: Any) -> Where:
@@ -156,9 +179,11 @@ def _lists(value: Any) -> Any:
     return list(map(_lists, value)) if isinstance(value, tuple) else value
 
 
-def _freeze(field: str, value: Any) -> Any:
+def _freeze(field: str, value: Any, levels: int = _LEVELS) -> Any:
+    if not levels:
+        raise InvalidInput(_TOO_DEEP)
     if isinstance(value, (list, tuple)):
-        return tuple(_freeze(field, v) for v in value)
+        return tuple(_freeze(field, v, levels - 1) for v in value)
     if value is None or isinstance(value, (str, int, float, bool)):
         return value
     raise InvalidInput(f"where: {value!r} on {field!r} is not a JSON value")
