@@ -69,7 +69,7 @@ def test_words_are_found_in_whatever_property_holds_text(tmp_path: Path) -> None
 
 def test_hits_come_with_votes_and_how_they_were_reached_and_verbose_with_the_steps(movies: Path) -> None:
     ran = graphret("query", QUESTION, "--graph", movies, *ARK, "-k", 2)
-    assert "selected by 3 of 3 agents (1, 2, 3), at place 1 at best" in " ".join(ran.out.split())
+    assert "3 of 3 votes, place 1" in " ".join(ran.out.split())
     assert "↳ starred_actors ← " in ran.out
     assert "global_search" not in ran.out
     ran = graphret("query", QUESTION, "--graph", movies, *ARK, "-v", "--agents", 2)

@@ -101,7 +101,7 @@ def query(
                     write_timeline(explain, retrieval, lookup=lookup)
                 else:
                     flat = IndexRetriever(index, store).retrieve(text, k, told.where)
-                    write_html(explain, Panel(retrieval, flat), lookup=lookup, limit=k)
+                    write_html(explain, Panel(retrieval, flat), lookup=lookup)
         _print(retrieval, lookup, told)
     _require_answers(retrieval, told)
 
@@ -129,7 +129,7 @@ def _print(retrieval: Retrieval, lookup: Lookup, told: Any) -> None:
     if told.verbose:
         console.print(render_timeline(retrieval, lookup))
         console.print()
-    console.print(render(retrieval, lookup) if retrieval.hits else "nothing qualifies")
+    console.print(render(retrieval) if retrieval.hits else "nothing qualifies")
     for what, path in (("drawn", told.explain), ("recorded", told.record)):
         if path is not None:
             console.print(f"{what} in {path}", markup=False, soft_wrap=True)

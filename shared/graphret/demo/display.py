@@ -14,7 +14,7 @@ from rich.text import Text
 
 from graphret.ark.prompt import EXPLORE
 from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
-from graphret.demo.exploration import FOUND, QUESTION, Explored
+from graphret.demo.exploration import QUESTION, Explored
 from graphret.demo.exploration import about as about_explored
 from graphret.explain import Figures, Panel, clean, name_of, render, render_timeline, store_lookup, timeline, write_html
 from graphret.types import Hit, Retrieval
@@ -51,7 +51,7 @@ def draw_explored(explored: Explored) -> RenderableType:
         Text(about_explored(explored)),
         Text(f"\n{QUESTION}\n", style="bold"),
         Text("\n".join(ways) + "\n"),
-        render_timeline(explored.retrieval, store_lookup(explored.store), steps=False, votes=FOUND),
+        render_timeline(explored.retrieval, store_lookup(explored.store), steps=False),
     )
 
 
@@ -116,7 +116,7 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
         Text(_verdict(one) + (", by these links:" if better else "."), style="green" if better else "dim"),
     ]
     if better:
-        drawn = render(added, store_lookup(result.graph.store), gold=one.holding, answer=one.question.answer)
+        drawn = render(added, gold=one.holding, answer=one.question.answer)
         parts.append(Padding(drawn, (0, 0, 0, 2)))
     return Group(*parts)
 

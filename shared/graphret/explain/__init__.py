@@ -3,7 +3,7 @@
 from graphret.explain.pages import Figures, Panel, html_page, timeline_page, write_html, write_timeline
 from graphret.explain.runs import Lane, Timeline, fallback_text, timeline
 from graphret.explain.terminal import clean, render, render_timeline
-from graphret.explain.words import Lookup, Marker, Reason, name_of, reasons, store_lookup
+from graphret.explain.words import Lookup, Marker, name_of, reasons, store_lookup
 
 __all__ = [
     "Figures",
@@ -11,7 +11,6 @@ __all__ = [
     "Lookup",
     "Marker",
     "Panel",
-    "Reason",
     "Timeline",
     "clean",
     "fallback_text",

@@ -55,7 +55,6 @@ def html_page(
     lead: str = "",
     figures: Figures | None = None,
     lookup: Lookup | None = None,
-    limit: int = 12,
 ) -> str:
     """Return a page that draws one or several retrievals; the same input makes the same page.
 
@@ -67,11 +66,9 @@ def html_page(
         A table of measures to begin with.
     lookup
         Finds the nodes that edges come from where they are not among the hits.
-    limit
-        The most hits of a retrieval to draw and to list.
     """
     given = [panels] if isinstance(panels, Panel) else panels
-    shown = [_panel(panel, lookup, limit) for panel in given]
+    shown = [_panel(panel, lookup) for panel in given]
     return _rendered("retrieval.html", title=title, lead=lead, figures=figures, panels=shown)
 
 
@@ -123,14 +120,8 @@ def _written(path: str | os.PathLike[str], page: str) -> Path:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
 
 
 def _rendered(template: str, **given: Any) -> str:
@@ -154,21 +145,20 @@ def _rendered(template: str, **given: Any) -> str:
 
 
 def _record(node: Node) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": node.id, "name": name_of(node), "label": node.label}
-    given, rows = node.properties, node.properties.get("table_rows")
-    if not isinstance(rows, list):
+    """Return what can be read of a node: its text, or the rows of a segment of a table."""
+    record, given = {"id": node.id, "name": name_of(node), "label": node.label}, node.properties
+    if not isinstance(rows := given.get("table_rows"), list):
         return {**record, "text": text_of(node)[:_MAX_TEXT]}
-    about = (given.get("introduction"), given.get("section_text"))
-    record["about"] = "\n\n".join(part for part in about if isinstance(part, str) and part)[:_MAX_TEXT]
-    cells = [list(map(str, row)) for row in (given.get("table_header") or (), *rows)]
-    return {**record, "header": cells[0], "rows": cells[1:]}
+    about = "\n\n".join(str(given[name]) for name in ("introduction", "section_text") if given.get(name))[:_MAX_TEXT]
+    header, *rows = [list(map(str, row)) for row in (given.get("table_header") or (), *rows)]
+    return {**record, "about": about, "header": header, "rows": rows}
 
 
-def _panel(panel: Panel, lookup: Lookup | None, limit: int) -> dict[str, Any]:
+def _panel(panel: Panel, lookup: Lookup | None) -> dict[str, Any]:
     """Return what the template shows of a retrieval."""
-    hits, flat = panel.retrieval.hits[:limit], panel.flat.hits[:limit] if panel.flat else None
-    known = known_nodes([*hits, *(panel.flat.hits if panel.flat else ())], lookup)
-    found = set(panel.flat.ids[: len(hits)]) if panel.flat else found_by_question(hits)
+    hits, flat = panel.retrieval.hits, panel.flat.hits if panel.flat else None
+    known = known_nodes([*hits, *(flat or ())], lookup)
+    found = {hit.id for hit in flat[: len(hits)]} if flat is not None else found_by_question(hits)
     marker = Marker(panel.retrieval.query, panel.answer)
     return {
         "panel": panel,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from graphret.explain.runs import Timeline
 from graphret.explain.words import edge_text
@@ -17,9 +16,7 @@ MOST_NODES, MOST_EDGES, MOST_COLUMNS = 60, 150, 6
 """The limits of the picture of a run."""
 
 _HEAD, _CARD, _GAP = 28, 54, 14  # pixels: what is above the cards, the height of one, and what is between two
-_PITCH, _WIDTH, _MARGIN = 330, 240, 26  # pixels, in a run: from column to column, of a card, and beside all
 _EDGES = ("neighbor", "path")
-_Edge: TypeAlias = "tuple[str, str, str]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,34 +50,33 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Cards and lines; `lefts` has where each column begins, and `others` counts the nodes that are not drawn."""
+    """Cards and lines. Across, in percent: `lefts` has where each column begins, `width` how wide it is.
+
+    `others` counts the nodes that are not drawn.
+    """
 
     cards: Sequence[Card]
     lines: Sequence[Line]
     lefts: Sequence[float]
-    others: int = 0
+    width: float
+    others: int
 
     @property
     def height(self) -> int:
         """In pixels."""
         return max((card.top + _CARD + _GAP for card in self.cards), default=_HEAD)
 
-    @property
-    def width(self) -> float:
-        """Of a run, in pixels."""
-        return max(self.lefts, default=0) + _WIDTH + _MARGIN
-
     def ways(self, at: int) -> list[str]:
         """Return the edges by which a card was reached from its own column or one further left."""
         column = self.cards[at].column
-        said = [(line, "→", line.source) for line in self.lines if line.target == at]
-        said += [(line, "←", line.target) for line in self.lines if line.source == at]
-        ways = [f"{arrow} {line.text}" for line, arrow, other in said if self.cards[other].column <= column]
+        ends = [(line, "→", line.source) for line in self.lines if line.target == at]
+        ends += [(line, "←", line.target) for line in self.lines if line.source == at]
+        ways = [f"{arrow} {line.text}" for line, arrow, other in ends if self.cards[other].column <= column]
         return list(dict.fromkeys(ways))
 
 
 def retrieval_picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Collection[str]) -> Picture:
-    """Lay out hits, by rank, and the edges of their evidence, across in percent.
+    """Lay out hits, by rank, and the edges of their evidence.
 
     Parameters
     ----------
@@ -91,17 +87,15 @@ def retrieval_picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Col
         no hits, but brought one.
     """
     ranks = {hit.id: rank for rank, hit in enumerate(hits, start=1)}
-    ordered = sorted(hits, key=lambda hit: hit.id in found)  # edges that brought something first
-    edges: dict[tuple[frozenset[str], str], _Edge] = {}
-    for hit in ordered:
-        for e in hit.evidence:
-            if e.kind in _EDGES and e.source is not None and e.source != hit.id:
-                text = edge_text(e.relation, e.properties)
-                edges.setdefault((frozenset((hit.id, e.source)), text), (e.source, text, hit.id))
-    passed = dict.fromkeys(e.source for hit in hits for e in hit.evidence if e.kind in _EDGES and e.source)
-    left = [*(id_ for id_ in ranks if id_ in found), *(id_ for id_ in passed if id_ not in ranks)]
-    columns = [left, [id_ for id_ in ranks if id_ not in found]]
-    return _laid_out(columns, edges.values(), known, ranks, [(4, 35), (65, 96)], (3, 0.4, 7.5))
+    edges = [
+        (e.source, edge_text(e.relation, e.properties), hit.id)
+        for hit in sorted(hits, key=lambda hit: hit.id in found)  # edges that brought something first
+        for e in hit.evidence
+        if e.kind in _EDGES and e.source
+    ]
+    passed = dict.fromkeys(source for source, _, _ in edges if source not in ranks)
+    columns = [[id_ for id_ in ranks if id_ in found] + list(passed), [id_ for id_ in ranks if id_ not in found]]
+    return _laid_out(columns, edges, known, ranks)
 
 
 def found_by_question(hits: Sequence[Hit]) -> set[str]:
@@ -126,52 +120,47 @@ def run_picture(run: Timeline, known: Mapping[str, Node]) -> Picture:
     columns: dict[int, list[str]] = {}
     for id_ in sorted(drawn, key=lambda id_: ranks.get(id_, len(ranks) + 1)):
         columns.setdefault(min(found[id_].depth, MOST_COLUMNS - 1), []).append(id_)
-    spans = [(at, at + _WIDTH) for at in range(_MARGIN, _MARGIN + _PITCH * len(columns), _PITCH)]
-    edges = [edge for edge in run.edges if edge[0] != edge[2]]
-    ordered = [ids for _, ids in sorted(columns.items())]
-    return _laid_out(ordered, edges, known, ranks, spans, (8, 3, _MARGIN - 4), len(found) - len(drawn))
+    return _laid_out([ids for _, ids in sorted(columns.items())], run.edges, known, ranks, len(found) - len(drawn))
 
 
 def _laid_out(
     columns: Sequence[Sequence[str]],
-    edges: Iterable[_Edge],
+    edges: Iterable[tuple[str, str, str]],
     known: Mapping[str, Node],
     ranks: Mapping[str, int],
-    spans: Sequence[tuple[float, float]],
-    bends: tuple[float, float, float],
     others: int = 0,
 ) -> Picture:
-    """Place nodes in columns from top to bottom; `spans` has where each begins and ends across.
-
-    `bends` says how far a curve within a column swings out: at least, more for each card it passes, and at most.
-    """
+    """Place nodes in columns from top to bottom, and draw each edge between two of them once."""
     cards = [
         Card(known.get(id_) or Node(id_, ()), ranks.get(id_), column, slot)
         for column, ids in enumerate(columns)
         for slot, id_ in enumerate(ids)
     ]
     place = {card.node.id: number for number, card in enumerate(cards)}
+    n = max(1, len(columns))
+    margin, width = 8 / n, 62 / n
+    lefts = [margin + i * (100 - 2 * margin - width) / max(1, n - 1) for i in range(n)]
 
     def path(a: Card, b: Card) -> str:
         """Return the curve from one card to another, out of the sides that face each other."""
+        beside = 0 < a.column == n - 1 if a.column == b.column else a.column < b.column  # leaves the first on the right
+        x, z = lefts[a.column] + width * beside, lefts[b.column] + width * (a.column > b.column)
         if a.column == b.column:
-            outer = a.column > 0 and a.column == len(columns) - 1  # the last column's curves are right of it
-            x = w = spans[a.column][outer]
-            least, more, most = bends
-            swing = min(most, least + more * abs(a.slot - b.slot)) * (1 if outer else -1)
-            bend = back = swing
+            swing = min(15.0, 6 + 0.8 * abs(a.slot - b.slot)) / n
+            z, out = x, swing if beside else -swing
+            back = out
         else:
-            x, w = spans[a.column][a.column < b.column], spans[b.column][a.column > b.column]
-            bend, back = 0.45 * (w - x), 0.45 * (x - w)
-        y, z = a.top + _CARD / 2, b.top + _CARD / 2
-        return f"M {x} {y} C {x + bend:.2f} {y}, {w + back:.2f} {z}, {w} {z}"
+            out, back = 0.45 * (z - x), 0.45 * (x - z)
+        y, w = a.top + _CARD / 2, b.top + _CARD / 2
+        return f"M {x:.2f} {y} C {x + out:.2f} {y}, {z + back:.2f} {w}, {z:.2f} {w}"
 
-    lines: list[Line] = []
-    led: set[int] = set()
+    lines: dict[tuple[frozenset[str], str], Line] = {}
+    led: set[str] = set()
     for source, text, target in edges:
-        if source in place and target in place and len(lines) < MOST_EDGES:
-            a, b = place[source], place[target]
-            leads = b not in led and cards[a].column < cards[b].column
-            led.add(b)
-            lines.append(Line(a, b, text, path(cards[a], cards[b]), leads))
-    return Picture(cards, lines, [left for left, _ in spans], others)
+        edge = frozenset((source, target)), text
+        if source != target and {source, target} <= place.keys() and edge not in lines and len(lines) < MOST_EDGES:
+            a, b = cards[place[source]], cards[place[target]]
+            leads = target not in led and a.column < b.column
+            led.add(target)
+            lines[edge] = Line(place[source], place[target], text, path(a, b), leads)
+    return Picture(cards, list(lines.values()), lefts, width, others)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from graphret.ark.prompt import FINISH, SELECT
 from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
-from graphret.ark.session import ArkSession
 from graphret.explain.words import Lookup
 from graphret.fusion import Vote
 from graphret.types import Node, Retrieval, Stage, Trace
@@ -27,7 +27,7 @@ _STOPS = {
     "settled": "stopped, the vote was settled",
     "silent": "given up, it called no tools",
 }
-_AGENT = re.compile(r"(?P<before>.*?)explore/agent (?P<agent>\d+)(?:/step (?P<step>\d+))?")
+_AGENT = re.compile(r"(?P<prefix>.*?)explore/agent (?P<agent>\d+)(?:/step (?P<step>\d+))?")
 
 
 @dataclass(slots=True)
@@ -41,15 +41,25 @@ class Lane:
     stop: str = ""
     error: str = ""
 
+    def add(self, step: str | None, details: Mapping[str, Any]) -> None:
+        """Take what a stage has of a step, by its number, or of the agent as a whole."""
+        if step is None:
+            self.model, self.stop, self.error = (str(details.get(name) or "") for name in ("model", "stop", "error"))
+            self.selection = details.get("selected") or self.selection
+            return
+        known = {name: details[name] for name in StepRecord.__dataclass_fields__ if name in details}
+        self.steps.append(StepRecord.from_dict(known | {"number": int(step), "seconds": details["model_seconds"]}))
+        self.selection += details.get("selected", ())
+
     @property
     def calls(self) -> list[CallRecord]:
         """The calls of all steps."""
         return [call for step in self.steps for call in step.calls]
 
     @property
-    def explored(self) -> list[CallRecord]:
+    def looks(self) -> list[CallRecord]:
         """The calls that showed nodes of the graph."""
-        return [call for call in self.calls if call.tool != SELECT]
+        return [call for call in self.calls if call.tool != SELECT and not call.failed]
 
     @property
     def stopped(self) -> str:
@@ -61,8 +71,7 @@ class Lane:
     def spent(self) -> str:
         """What it spent, in words; the seconds of calls that ran at once are added up."""
         model, tools = sum(step.seconds for step in self.steps), sum(call.seconds for call in self.calls)
-        said = [counted(len(self.steps), "step"), counted(len(self.calls), "call"), tokens_text(self.steps)]
-        return ", ".join([*said, f"model {duration(model)}", f"tools {duration(tools)}"])
+        return f"{spent_text(self.steps)}, model {duration(model)}, tools {duration(tools)}"
 
     @property
     def spans(self) -> list[tuple[StepRecord, float, float, float]]:
@@ -71,11 +80,11 @@ class Lane:
         Calls that ran at once are drawn one after the other, within the step.
         """
         ends = [*(step.started for step in self.steps[1:]), float("inf")]
-        replied = [step.started + step.seconds for step in self.steps]
-        return [
-            (step, step.started, at, max(at, min(step.ended, end)))
-            for step, at, end in zip(self.steps, replied, ends, strict=True)
-        ]
+        spans = []
+        for step, end in zip(self.steps, ends, strict=True):
+            replied = step.started + step.seconds
+            spans.append((step, step.started, replied, max(replied, min(step.ended, end))))
+        return spans
 
 
 @dataclass(slots=True)
@@ -114,48 +123,40 @@ class Timeline:
     def summary(self) -> str:
         """What was spent, in words."""
         steps = [step for lane in self.lanes for step in lane.steps]
-        calls = counted(sum(len(step.calls) for step in steps), "call")
-        said = [counted(len(self.lanes), "agent"), counted(len(steps), "step"), calls]
-        return " · ".join([*said, tokens_text(steps), duration(self.end)])
+        return f"{counted(len(self.lanes), 'agent')}, {spent_text(steps)}, {duration(self.end)}"
 
     @property
     def edges(self) -> list[tuple[str, str, str]]:
         """The edges that tools showed, each once."""
-        shown = (edge for lane in self.lanes for call in lane.explored for edge in call.edges)
+        shown = (edge for lane in self.lanes for call in lane.looks for edge in call.edges)
         return list(dict.fromkeys((source, relation, target) for source, relation, target in shown))
 
     def reached(self) -> dict[str, Reached]:
         """Return the nodes that tools showed or agents selected, by id."""
-        found: dict[str, Reached] = {}
+        found: defaultdict[str, Reached] = defaultdict(Reached)
+        ways: defaultdict[str, list[str]] = defaultdict(list)
+        starts: list[str] = []
         for lane in self.lanes:
-            for call in lane.explored:
+            for call in lane.looks:
                 for id_ in call.nodes:
-                    found.setdefault(id_, Reached()).agents.add(lane.agent)
-                if call.explored is not None and not call.failed:
-                    found.setdefault(call.explored, Reached()).explored.add(lane.agent)
+                    found[id_].agents.add(lane.agent)
+                if call.explored is None:
+                    starts += call.nodes
+                else:
+                    found[call.explored].explored.add(lane.agent)
+                    ways[call.explored] += call.nodes
             for id_ in lane.selection:
-                found.setdefault(id_, Reached()).selected.add(lane.agent)
-        depths = self._depths()
-        for id_, node in found.items():
-            node.depth = depths.get(id_, 0)
-        return found
-
-    def _depths(self) -> dict[str, int]:
-        """How many edges were walked from what a search found to each node, at least."""
-        calls = [call for lane in self.lanes for call in lane.explored]
-        ways: dict[str, list[str]] = {}
-        for call in calls:
-            if call.explored is not None:
-                ways.setdefault(call.explored, []).extend(call.nodes)
+                found[id_].selected.add(lane.agent)
         led = {id_ for start, nodes in ways.items() for id_ in nodes if id_ != start}
-        depths = {id_: 0 for call in calls if call.explored is None for id_ in call.nodes}
-        depths |= {start: 0 for start in ways if start not in led}
+        depths = dict.fromkeys([*starts, *(start for start in ways if start not in led)], 0)
         frontier = list(depths)
         for start in frontier:  # which grows
-            new = dict.fromkeys(id_ for id_ in ways.get(start, ()) if id_ not in depths)
+            new = [id_ for id_ in dict.fromkeys(ways.get(start, ())) if id_ not in depths]
             depths |= dict.fromkeys(new, depths[start] + 1)
             frontier += new
-        return depths
+        for id_, depth in depths.items():
+            found[id_].depth = depth
+        return dict(found)
 
     def known(self, lookup: Lookup | None = None) -> dict[str, Node]:
         """Return every node that the timeline is about: as `lookup` or its source has it, or its id alone."""
@@ -166,56 +167,45 @@ class Timeline:
 
 def timeline(source: Source) -> Timeline:
     """Read a timeline from a trace, a retrieval or a recorded run; that of the first run, where a trace has several."""
+    trace, question, nodes = source if isinstance(source, Trace) else source.trace, "", dict[str, Node]()
     if isinstance(source, Run):
-        return _read(source.trace, source.question, shown_nodes(source.sessions))
-    if isinstance(source, Retrieval):
-        return _read(source.trace, source.query, {hit.id: hit.node for hit in source.hits})
-    return _read(source, "", {})
-
-
-def shown_nodes(sessions: Iterable[ArkSession]) -> dict[str, Node]:
-    """Return the nodes of agents as their tools showed them (a JSON object a line), by id."""
-    nodes: dict[str, Node] = {}
-    said = (message.content for session in sessions for message in session.messages if message.role == "tool")
-    for line in (line for text in said for line in text.split("\n") if line.startswith('{"id"')):
-        try:
-            given = json.loads(line)
-        except ValueError:  # a text that was cut
-            continue
-        kind = given.get("type", [])
-        labels = tuple(kind) if isinstance(kind, list) else (kind,)
-        nodes.setdefault(given["id"], Node(given["id"], labels, given.get("name", ""), given.get("text", "")))
-    return nodes
-
-
-def _read(trace: Trace, question: str, nodes: Mapping[str, Node]) -> Timeline:
-    before: str | None = None
+        question, nodes = source.question, _shown_nodes(source)
+    elif isinstance(source, Retrieval):
+        question, nodes = source.query, {hit.id: hit.node for hit in source.hits}
+    found = [(stage, match) for stage in trace.stages if (match := _AGENT.fullmatch(stage.name))]
+    prefix = found[0][1]["prefix"] if found else ""
     lanes: dict[int, Lane] = {}
-    for stage in trace.stages:
-        match = _AGENT.fullmatch(stage.name)
-        if match is None or match["before"] != (before := match["before"] if before is None else before):
-            continue
-        lane = lanes.setdefault(int(match["agent"]), Lane(int(match["agent"])))
-        given = stage.details
-        if match["step"] is not None:
-            known = {name: given[name] for name in StepRecord.__dataclass_fields__ if name in given}
-            about = {"number": int(match["step"]), "seconds": given.get("model_seconds", 0.0)}
-            lane.steps.append(StepRecord.from_dict(known | about))
-            lane.selection += given.get("selected", ())
-        else:
-            lane.model, lane.stop, lane.error = (str(given.get(name) or "") for name in ("model", "stop", "error"))
-            lane.selection = given.get("selected") or lane.selection
-    named = {stage.name: stage for stage in reversed(trace.stages)}
-    vote = named.get(f"{before or ''}vote", Stage("vote")).details
+    for stage, match in found:
+        if match["prefix"] == prefix:
+            agent = int(match["agent"])
+            lanes.setdefault(agent, Lane(agent)).add(match["step"], stage.details)
+    named = {stage.name.removeprefix(prefix): stage for stage in reversed(trace.stages)}
+    vote = named.get("vote", Stage("vote")).details
     return Timeline(
         question,
         [lane for _, lane in sorted(lanes.items())],
         [Vote(one["id"], tuple(one["voters"]), one["position"]) for one in vote.get("ranking", ())],
         str(vote.get("how", "")),
-        named.get(f"{before or ''}explore", Stage("explore")).seconds,
+        named.get("explore", Stage("explore")).seconds,
         [fallback_text(stage) for stage in trace.fallbacks],
         nodes,
     )
+
+
+def _shown_nodes(run: Run) -> dict[str, Node]:
+    """Return the nodes of a run as its tools showed them (a JSON object a line), by id."""
+    nodes: dict[str, Node] = {}
+    answers = [message.content for one in run.sessions for message in one.messages if message.role == "tool"]
+    for line in "\n".join(answers).split("\n"):
+        try:
+            given = json.loads(line) if line.startswith('{"id"') else {}
+        except ValueError:  # a text that was cut
+            continue
+        if given:
+            kind = given.get("type", [])
+            labels = tuple(kind) if isinstance(kind, list) else (kind,)
+            nodes.setdefault(given["id"], Node(given["id"], labels, given.get("name", ""), given.get("text", "")))
+    return nodes
 
 
 # -- in words
@@ -266,6 +256,12 @@ def tokens_text(steps: Sequence[StepRecord]) -> str:
     """Return the tokens that models read and wrote, marked where they are estimates."""
     about = "~" if any(step.tokens_estimated for step in steps) else ""
     return about + counted(sum(step.tokens for step in steps), "token")
+
+
+def spent_text(steps: Sequence[StepRecord]) -> str:
+    """Return how many steps and calls there were, and the tokens."""
+    calls = sum(len(step.calls) for step in steps)
+    return f"{counted(len(steps), 'step')}, {counted(calls, 'call')}, {tokens_text(steps)}"
 
 
 def counted(number: int, what: str) -> str:

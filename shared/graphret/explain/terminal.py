@@ -21,10 +21,10 @@ from graphret.explain.runs import (
     times_text,
     trouble_text,
 )
-from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons
+from graphret.explain.words import Lookup, Marker, evidence_row, name_of, reasons
 from graphret.types import Retrieval, Trace
 
-_NAMES = 4  # that are shown of what a call brought
+_NAMES, _VOTES = 4, 10  # that are shown: of what a call brought, and of the vote
 _STOPS = {"finished": "green", "settled": "green", "failed": "red", "cancelled": "red"}
 _MARKS = {"seed": "•", "neighbor": "↳", "fill": "·"}
 _CONTROLS: dict[int, str | None] = {
@@ -33,39 +33,26 @@ _CONTROLS: dict[int, str | None] = {
 }
 
 
-def render(
-    retrieval: Retrieval,
-    lookup: Lookup | None = None,
-    *,
-    gold: Collection[str] = (),
-    answer: str = "",
-) -> RenderableType:
+def render(retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = "") -> RenderableType:
     """Return a retrieval as something that rich prints: rank, kind, name, score, why, and a marked snippet.
 
     Parameters
     ----------
-    lookup
-        Finds the nodes that edges come from where they are not among the hits; `store_lookup` makes one of a store.
     gold
         Ids of right answers, which get a star.
     answer
-        The answer, which is marked where texts hold it.
+        Is marked where it stands in a text word for word.
     """
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", style="dim", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
     table.add_column(justify="right", style="dim", no_wrap=True)
-    known = known_nodes(retrieval.hits, lookup)
     marker = Marker(retrieval.query, answer)
     for rank, hit in enumerate(retrieval.hits, start=1):
         body = Text.assemble((clean(name_of(hit.node)), "bold"), (f"  {clean(hit.node.label)}", "cyan"))
-        for reason in reasons(hit):
-            style = "green" if reason.kind == "neighbor" else "dim"
-            body.append(f"\n{_MARKS.get(reason.kind, '·')} {clean(reason.text)}", style)
-            if reason.source is not None:
-                source = known.get(reason.source)
-                body.append(f" {reason.arrow} {clean(name_of(source) if source else reason.source)}", "magenta")
+        for kind, why in reasons(hit):
+            body.append(f"\n{_MARKS.get(kind, '·')} {clean(why)}", "green" if kind == "neighbor" else "dim")
         body.append("\n")
         for text, marked in marker.snippet(hit.node, row=evidence_row(hit)):
             body.append(clean(text), "bold yellow" if marked and text[0] == "«" else "underline" if marked else "")
@@ -79,9 +66,7 @@ def clean(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
-def render_timeline(
-    source: Source, lookup: Lookup | None = None, *, steps: bool = True, votes: int = 10
-) -> RenderableType:
+def render_timeline(source: Source, lookup: Lookup | None = None, *, steps: bool = True) -> RenderableType:
     """Return what exploring agents did as something that rich prints: each agent, its steps, and the vote.
 
     Of a trace in which no agent explored it returns the stages and their times.
@@ -94,8 +79,6 @@ def render_timeline(
         Finds the nodes that were reached, for their names; without it they are called what the source calls them.
     steps
         Whether each step is shown with its calls and what came back.
-    votes
-        The most nodes of the vote to show; 0 shows no vote.
     """
     run = timeline(source)
     if not run.lanes:
@@ -109,10 +92,8 @@ def render_timeline(
         stopped = Text(clean(lane.stopped), _STOPS.get(lane.stop, "yellow"))
         agent = Text(f"agent {lane.agent}", "bold cyan")
         lanes.add_row(agent, Text(clean(lane.model)), stopped, Text(lane.spent, "dim"))
-    parts: list[RenderableType] = [lanes, *(_steps(lane, names) for lane in run.lanes if steps)]
-    if run.ranking and votes:
-        parts.append(_votes(run, names, votes))
-    return Group(*parts)
+    parts = [_steps(lane, names) for lane in run.lanes if steps]
+    return Group(lanes, *parts, *([_votes(run, names)] if run.ranking else []))
 
 
 def _steps(lane: Lane, names: Mapping[str, str]) -> RenderableType:
@@ -131,14 +112,14 @@ def _steps(lane: Lane, names: Mapping[str, str]) -> RenderableType:
     return out
 
 
-def _votes(run: Timeline, names: Mapping[str, str], most: int) -> RenderableType:
+def _votes(run: Timeline, names: Mapping[str, str]) -> RenderableType:
     table = Table(title="\nVote", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     for column in ("", "node", "votes", "place", "by"):
         table.add_column(column, justify="left" if column in ("node", "by") else "right", overflow="fold")
-    for rank, vote in enumerate(run.ranking[:most], start=1):
+    for rank, vote in enumerate(run.ranking[:_VOTES], start=1):
         by = " ".join(str(voter + 1) for voter in vote.voters)
         voted = f"{vote.votes} of {len(run.lanes)}"
         table.add_row(f"{rank}", Text(clean(names.get(vote.id, vote.id))), voted, f"{vote.position}", by)
-    if len(run.ranking) > most:
-        table.add_row("", f"and {len(run.ranking) - most} more", "", "", "", style="dim")
+    if len(run.ranking) > _VOTES:
+        table.add_row("", f"and {len(run.ranking) - _VOTES} more", "", "", "", style="dim")
     return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from graphret.search.analysis import Analyzer
@@ -18,7 +18,7 @@ Piece: TypeAlias = tuple[str, bool]
 #: Finds nodes by their ids; ids that it does not know are left out.
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
 
-SNIPPET = 220
+_SNIPPET = 220  # characters
 # Words of questions that say nothing about where the answer stands, beyond the stop words of search.
 _ASKING = """
 who whom whose what which when where why how than more most many much had has have did does do done been were one
@@ -27,19 +27,18 @@ _NAMES_SHOWN = 3
 _ROWS = ("source_row", "target_row")
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One piece of evidence in words; `source` is the node at the other end of an edge, `arrow` where it leads."""
-
-    kind: str
-    text: str
-    source: str | None = None
-    arrow: str = "↔"
+def reasons(hit: Hit) -> list[tuple[str, str]]:
+    """Return the kind of each piece of evidence of a hit, and the evidence in words."""
+    return [(evidence.kind, _reason(evidence)) for evidence in hit.evidence]
 
 
-def reasons(hit: Hit) -> list[Reason]:
-    """Return the evidence of a hit in words."""
-    return [_reason(evidence) for evidence in hit.evidence]
+def _reason(evidence: Evidence) -> str:
+    if evidence.kind == "seed":
+        return "found by the question" + (f", rank {evidence.rank}" if evidence.rank is not None else "")
+    if evidence.kind == "neighbor":
+        arrow = {"in": "→", "out": "←"}.get(evidence.direction or "", "↔")
+        return f"{edge_text(evidence.relation, evidence.properties)} {arrow} {evidence.source_name or evidence.source}"
+    return "fills a free place" if evidence.kind == "fill" else str(evidence)
 
 
 def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
@@ -69,22 +68,6 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
 
 def _quoted(names: Sequence[Any]) -> str:
     return ", ".join(f"“{one}”" for one in names[:_NAMES_SHOWN])
-
-
-def _reason(evidence: Evidence) -> Reason:
-    if evidence.kind == "seed":
-        rank = f", rank {evidence.rank}" if evidence.rank is not None else ""
-        return Reason("seed", f"found by the question{rank}")
-    if evidence.kind == "neighbor":
-        arrow = {"in": "→", "out": "←"}.get(evidence.direction or "", "↔")
-        return Reason("neighbor", edge_text(evidence.relation, evidence.properties), evidence.source, arrow)
-    if evidence.kind == "fill":
-        return Reason("fill", "fills a free place")
-    if evidence.kind == "votes" and "votes" in (given := evidence.properties):
-        by = ", ".join(map(str, given["agents"]))
-        text = f"selected by {given['votes']} of {given['of']} agents ({by}), at place {evidence.rank} at best"
-        return Reason("votes", text)
-    return Reason(evidence.kind, str(evidence), evidence.source)
 
 
 class Marker:
@@ -122,24 +105,18 @@ class Marker:
             done = end
         return [piece for piece in (*out, (text[done:], False)) if piece[0]]
 
-    def snippet(self, node: Node, *, row: int | None = None, width: int = SNIPPET) -> list[Piece]:
-        """Return the part of a node that says most of the question, marked.
+    def snippet(self, node: Node, *, row: int | None = None) -> list[Piece]:
+        """Return the part of a node that says most of the question, marked, of about 220 characters.
 
-        Parameters
-        ----------
-        row
-            The row of a table segment that an edge is about, from 0: shown unless another says more.
-        width
-            About how many characters.
+        `row` is the row of a table segment that an edge is about, from 0: shown unless another says more.
         """
-        rows = node.properties.get("table_rows")
+        text, rows = " ".join(text_of(node).split()), node.properties.get("table_rows")
         if isinstance(rows, list) and rows:
             header = [str(cell) for cell in node.properties.get("table_header") or ()]
             texts = [_row_text(header, cells) for cells in rows]
             best = max(range(len(rows)), key=lambda i: (self._says(texts[i])[0], i == row, self._says(texts[i])))
-            cut = self._window if self._says(texts[best])[0] else _shortened
-            return self.pieces(cut(texts[best], width))
-        return self.pieces(self._window(" ".join(text_of(node).split()), width))
+            text = texts[best]
+        return self.pieces(self._window(text))
 
     def _places(self, text: str) -> list[tuple[int, int]]:
         return [(a, b) for word, a, b in tokenize(text) if any(term in self._terms for term in self._analyzer(word))]
@@ -148,27 +125,25 @@ class Marker:
         """Whether a text says the answer, and how many words of the question."""
         return self._answer.search(text) is not None, len(self._terms.intersection(self._analyzer(text)))
 
-    def _window(self, text: str, width: int) -> str:
-        if len(text) <= width:
-            return text
+    def _window(self, text: str) -> str:
+        width = _SNIPPET
         places = [match.start() for match in self._answer.finditer(text)] + [start for start, _ in self._places(text)]
         starts = [0, *(max(0, min(place - width // 5, len(text) - width)) for place in places)]
         start = max(starts, key=lambda s: (*self._says(text[s : s + width]), -s))
         start = 0 if not start else text.find(" ", start) + 1
-        return ("… " if start else "") + _shortened(text[start:], width)
+        return ("… " if start else "") + _shortened(text[start:])
 
 
 def text_of(node: Node) -> str:
     """Return the text of a node, or that of its properties where it has none: graphs of others keep it there."""
     if node.text:
         return node.text
-    texts = [name for name, value in sorted(node.properties.items()) if _is_text(value)]
-    return NodeText(properties=tuple(texts)).text(replace(node, name=""))
+    texts = [name for name, value in node.properties.items() if isinstance(value, str) or _holds_texts(value)]
+    return NodeText(properties=tuple(sorted(texts))).text(replace(node, name=""))
 
 
-def _is_text(value: object) -> bool:
-    values = list(value.values()) if isinstance(value, Mapping) else value
-    return isinstance(values, str) or (isinstance(values, list) and bool(values) and all(map(_is_text, values)))
+def _holds_texts(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
 
 
 def store_lookup(store: GraphStore) -> Lookup:
@@ -210,8 +185,8 @@ def _row_text(header: Sequence[str], cells: Sequence[Any]) -> str:
     return " · ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
 
 
-def _shortened(text: str, width: int) -> str:
-    if len(text) <= width:
+def _shortened(text: str) -> str:
+    if len(text) <= _SNIPPET:
         return text
-    cut = text.rfind(" ", width // 2, width)
-    return text[: cut if cut > 0 else width].rstrip() + " …"
+    cut = text.rfind(" ", _SNIPPET // 2, _SNIPPET)
+    return text[: cut if cut > 0 else _SNIPPET].rstrip() + " …"
