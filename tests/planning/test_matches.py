@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TypeAlias
 
@@ -10,8 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.planning import GraphPlan, Match, PlanHop, match_in_memory
-from graphret.stores import MemoryStore
+from graphret.cypher import check
+from graphret.planning import GraphPlan, Match, PlanHop, compile_plan, find_matches
+from graphret.stores import CypherStore, MemoryStore
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.neo4j import Neo4jStore
+from graphret.stores.neo4j.layout import MARKER
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -105,12 +109,45 @@ def test_set_joins_find_what_trying_all_finds(
     plan, triples, given_scores = case
     store = MemoryStore.of(NODES, [Edge(*triple) for triple in set(triples)])
     bindings = bound(plan, given_scores)
-    assert match_in_memory(plan, store.graph, bindings) == by_trying(plan, set(triples), bindings)
+    assert find_matches(plan, store, bindings) == by_trying(plan, set(triples), bindings)
 
 
 @pytest.mark.parametrize(("descending", "ids"), [(True, ["n2", "n5", "n1"]), (False, ["n0", "n3", "n1"])])
 def test_an_order_takes_the_place_of_scores(descending: bool, ids: list[str]) -> None:
     order = {"by": "size", "descending": descending, "limit": 3}
     plan = GraphPlan.model_validate({"where": {"T": {"size": {"$exists": True}}}, "order": order})
-    found = match_in_memory(plan, MemoryStore.of([*NODES, Node("z", ("A",))]).graph, {})
+    found = find_matches(plan, MemoryStore.of([*NODES, Node("z", ("A",))]), {})
     assert [match.id for match in found] == ids
+
+
+@pytest.fixture(scope="module", params=["ladybug", "neo4j"])
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CypherStore]:
+    if request.param == "neo4j":
+        yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_module"))
+    else:
+        with LadybugStore(tmp_path_factory.mktemp("plans") / "g.lbug") as store:
+            yield store
+
+
+def test_a_database_finds_the_same(database: CypherStore) -> None:
+    every = [Edge(one, relation, other) for one in IDS for relation in RELATIONS for other in IDS]
+    database.upsert(NODES, every)  # so that all tables are there
+    schema = database.schema()
+
+    @given(CASES)
+    @settings(max_examples=25)
+    def agrees(case: tuple[GraphPlan, list[Triple], list[dict[str, float]]]) -> None:
+        plan, triples, given_scores = case
+        wanted = {Edge(*triple) for triple in triples}
+        held = {edge for block in database.edges() for edge in block}
+        database.delete_edges(held - wanted)
+        database.upsert(edges=wanted - held)
+        bindings = bound(plan, given_scores)
+        assert find_matches(plan, database, bindings) == by_trying(plan, set(triples), bindings)
+        if all(bindings.get(anchor.var) for anchor in plan.anchors):
+            query, _ = compile_plan(plan, database, bindings, schema=schema)
+            known = query.replace(f":`{MARKER}`", "")  # the store finds ids by it, models may not use it
+            report = check(known, schema, dialect=database.dialect)
+            assert report.ok, report.errors
+
+    agrees()

@@ -5,8 +5,9 @@
 """
 
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
-from graphret.planning.matches import Bindings, Match, match_in_memory
+from graphret.planning.matches import Bindings, Match
 from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans
+from graphret.planning.queries import compile_plan, find_matches
 from graphret.planning.question import Cue, Reading, readings, spans, unread
 
 __all__ = [
@@ -24,7 +25,8 @@ __all__ = [
     "PlanHop",
     "Reading",
     "Target",
-    "match_in_memory",
+    "compile_plan",
+    "find_matches",
     "plans",
     "readings",
     "spans",

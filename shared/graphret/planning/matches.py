@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.planning.graph_plan import GraphPlan, PlanHop
+from graphret.planning.graph_plan import GraphPlan, Order, PlanHop
 from graphret.stores.memory import Graph
+from graphret.types import Node
 from graphret.where import Where
 
 #: The nodes that an anchor may mean, by its variable, with the cosine of each.
@@ -48,29 +49,26 @@ def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: in
     positions, scores = _Join(plan, graph, bindings).run()
     order = np.lexsort((positions, -scores))
     positions, scores = positions[order], scores[order]
-    if plan.order is not None:
-        ranked = sorted(range(len(positions)), key=_by_property(plan, graph, positions))
-        positions, scores = positions[ranked], scores[ranked]
-        limit = min(limit, plan.order.limit or limit)
-    ids = graph.nodes.ids.take(positions[:limit])
-    return [Match(node_id, score) for node_id, score in zip(ids, scores[:limit].tolist(), strict=True)]
+    shown = slice(limit if plan.order is None else None)
+    ids = graph.nodes.ids.take(positions[shown])
+    found = [Match(node_id, score) for node_id, score in zip(ids, scores[shown].tolist(), strict=True)]
+    return found if plan.order is None else ordered(plan.order, found, graph.nodes.at(positions))[:limit]
 
 
-def _by_property(plan: GraphPlan, graph: Graph, positions: NDArray[np.int64]) -> Any:
-    """A key by which the best come first: those with the property, numbers before texts, then as they are."""
-    assert plan.order is not None
-    by, sign = plan.order.by, -1 if plan.order.descending else 1
-    values = [node.properties.get(by) for node in graph.nodes.at(positions)]
-    texts = sorted({value for value in values if isinstance(value, str)}, reverse=sign < 0)
+def ordered(order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]) -> list[Match]:
+    """Return matches by a property of their nodes, as many as the order wants: numbers, then texts, then the others."""
+    sign = -1 if order.descending else 1
+    values = [node.properties.get(order.by) if node else None for node in nodes]
+    texts = sorted({value for value in values if isinstance(value, str)})
     rank = {text: place for place, text in enumerate(texts)}
 
-    def key(place: int) -> tuple[int, float, int]:
+    def key(place: int) -> tuple[int, float]:
         value = values[place]
         if isinstance(value, (int, float)):
-            return 0, sign * float(value), place
-        return (1, rank[value], place) if isinstance(value, str) else (2, 0, place)
+            return 0, sign * float(value)
+        return (1, sign * rank[value]) if isinstance(value, str) else (2, 0)
 
-    return key
+    return [matches[place] for place in sorted(range(len(matches)), key=key)][: order.limit]
 
 
 class _Join:

@@ -154,6 +154,24 @@ class CypherStore(GraphStore, Protocol):
         """Return how a query writes the id of the node that a variable stands for, such as ``elementId(n)``."""
         ...
 
+    def node_in_cypher(
+        self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Return how a query matches a node that bears one of the labels and satisfies a condition.
+
+        Returns
+        -------
+        pattern, condition, parameters
+            ``(n:Label)``, an expression that is true of those nodes, and what it needs; their names begin with that of
+            the variable.
+
+        Raises
+        ------
+        InvalidInput
+            When the database cannot decide the condition by itself.
+        """
+        ...
+
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return the kind of query that the database takes it for (``r`` only reads), `None` where it names none.
 

@@ -93,6 +93,15 @@ class Conditions(ABC):
         return f"NOT {written}" if written and negated else written
 
 
+def require_decided(left: Where | None) -> None:
+    """Raise an `InvalidInput` where something of a condition is left that the database does not decide by itself."""
+    if left is not None:
+        raise InvalidInput(
+            f"where: only what the database itself decides can be asked here, which {left.to_dict()} is not: give "
+            "texts, truth values, numbers up to 2^53 or lists of one kind of these, and no path into a map"
+        )
+
+
 def _is_exact(value: Any) -> bool:
     """Whether equality with a value means in Cypher what it means here: JSON's scalars, and lists of one kind."""
     if isinstance(value, tuple):

@@ -22,7 +22,9 @@ from graphret.stores.base import (
     require_names,
     require_seconds,
 )
+from graphret.stores.conditions import require_decided
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
+from graphret.stores.ladybug.filters import Filter
 from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.schema import read_schema
@@ -234,6 +236,15 @@ class LadybugStore(AttachedIndexes):
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
         return f"{variable}.id"
+
+    def node_in_cypher(
+        self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Return how a query matches nodes; see `CypherStore.node_in_cypher`."""
+        with self._reading() as graph:
+            made = Filter(_condition(labels, where), graph.catalog.nodes.values(), variable)
+        require_decided(made.rest)
+        return f"({made.pattern})", made.text, made.parameters
 
     def query_apart(
         self,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.stores.conditions import SIGNS, Conditions
 from graphret.stores.neo4j.layout import Layout, escaped, quote
 from graphret.where import PROPERTIES, Where
@@ -61,16 +60,6 @@ class Filter(Conditions):
         else:
             found = f"{value} {SIGNS.get(op, 'IN' if op == '$in' else '=')} {sent}"
         return f"coalesce({found}, false)"
-
-
-def require_pushed_down(where: Where | None) -> None:
-    """Raise an `InvalidInput` if the database cannot decide all of a condition, as that of a view must be."""
-    _, left = Filter(Layout(), "n").write(where)
-    if left is not None:
-        raise InvalidInput(
-            f"where: a view of a database takes conditions that the database itself decides, which {left.to_dict()} is "
-            "not: give texts, truth values, numbers up to 2^53 or lists of one kind of these, and no path into a map"
-        )
 
 
 def relation_types(relations: list[str] | None) -> str | None:

@@ -12,8 +12,9 @@ from graphret.errors import InvalidInput, QueryRefused, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.conditions import require_decided
 from graphret.stores.neo4j.connection import Connection, driver_of
-from graphret.stores.neo4j.filters import require_pushed_down
+from graphret.stores.neo4j.filters import Filter
 from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected
 from graphret.stores.neo4j.schema import read_schema
@@ -139,7 +140,7 @@ class Neo4jStore(AttachedIndexes):
             When the database cannot decide the condition by itself.
         """
         condition = Where.parse(where)
-        require_pushed_down(condition)
+        require_decided(Filter(Layout(), "n").write(condition)[1])
         scope = both(self._scope, condition)
         return self._copy(_scope=scope, _schema=None, _own_driver=False, _is_view=True, _followers=())
 
@@ -289,6 +290,15 @@ class Neo4jStore(AttachedIndexes):
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
         return self.graph().layout.id_of(variable)
+
+    def node_in_cypher(
+        self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Return how a query matches nodes; see `CypherStore.node_in_cypher`."""
+        graph, names = self.graph(), require_names("labels", labels)
+        clause, parameters, left = graph.conditions(variable, labels=names, where=Where.parse(where))
+        require_decided(left)
+        return graph.layout.node(variable), clause.removeprefix(" WHERE ") or "true", parameters
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""

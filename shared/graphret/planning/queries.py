@@ -1,0 +1,164 @@
+"""A plan as one query of a database, and the matches that it returns (GRASP, section 3.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from graphret.planning.graph_plan import GraphPlan, PlanHop
+from graphret.planning.matches import DECIMALS, Bindings, Match, match_in_memory, ordered
+from graphret.schema import GraphSchema
+from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.memory import MemoryStore
+from graphret.where import Where
+
+#: Rows that are read where the plan has an order of its own, which is made of the nodes.
+_MOST_ORDERED = 10_000
+
+
+def find_matches(
+    plan: GraphPlan, store: GraphStore, bindings: Bindings, *, limit: int = 1000, timeout: float | None = None
+) -> list[Match]:
+    """Return what a plan finds in a graph: in memory by set joins, in a database by one query.
+
+    Parameters
+    ----------
+    plan
+        A plan that is valid on the graph: see `GraphPlan.checked`.
+    store
+        A `MemoryStore`, or a store that answers Cypher.
+    bindings
+        Of every anchor the nodes that it may mean, with the cosine of each; an anchor of none matches nothing.
+    limit
+        Most matches that are returned: the best.
+    timeout
+        Seconds after which a database gives up.
+
+    Raises
+    ------
+    QueryTimeout
+        When it took longer.
+    """
+    if isinstance(store, MemoryStore):
+        return match_in_memory(plan, store.graph, bindings, limit)
+    assert isinstance(store, CypherStore)
+    if any(not bindings.get(anchor.var) for anchor in plan.anchors if anchor.var in _joined(plan)):
+        return []
+    query, parameters = compile_plan(plan, store, bindings, limit=limit if plan.order is None else _MOST_ORDERED)
+    rows = store.query(query, parameters, timeout=timeout)
+    found = [Match(node_id, round(score, DECIMALS)) for node_id, score in rows.rows]
+    found.sort(key=lambda match: (-match.score, match.id))
+    return ordered(plan.order, found, store.get([match.id for match in found]))[:limit] if plan.order else found
+
+
+def compile_plan(
+    plan: GraphPlan,
+    store: CypherStore,
+    bindings: Bindings,
+    *,
+    schema: GraphSchema | None = None,
+    limit: int = 1000,
+) -> tuple[str, dict[str, Any]]:
+    """Return a plan as one query in a store's dialect, and its parameters; nothing of the plan is in its text but names
+    of the schema, quoted.
+
+    Every anchor is unwound over its bindings, every hop is matched in a clause of its own, so that two variables may
+    stand for one node; after each the variables that nothing more is asked of are left out and the best score is kept.
+    """
+    return _Compiler(plan, store, bindings, schema or store.schema()).query(limit)
+
+
+def _joined(plan: GraphPlan) -> set[str]:
+    """The variables that are joined to the target, or are it."""
+    hops = (hop for hop in plan.hops if not hop.negated)
+    return {plan.target.var}.union(*({hop.source, hop.to_var} for hop in hops))
+
+
+class _Compiler:
+    def __init__(self, plan: GraphPlan, store: CypherStore, bindings: Bindings, schema: GraphSchema) -> None:
+        self.plan, self.store, self.bindings, self.schema = plan, store, bindings, schema
+        self.names = {var: f"v{chr(97 + place)}" for place, var in enumerate(plan.labels_of())}
+        self.anchored = {anchor.var for anchor in plan.anchors}
+        self.parameters: dict[str, Any] = {}
+        self.clauses: list[str] = []
+        self.seen: list[str] = []
+
+    def query(self, limit: int) -> tuple[str, dict[str, Any]]:
+        """Write it, the anchor with the fewest bindings first, then what leads to another anchor."""
+        target, joined = self.plan.target.var, _joined(self.plan)
+        waiting = [hop for hop in self.plan.hops if not hop.negated]
+        absent = [hop for hop in self.plan.hops if hop.negated]
+        begin = min(
+            (var for var in self.anchored & joined), key=lambda var: (len(self.bindings[var]), var), default=target
+        )
+        self.clauses.append("WITH 0.0 AS s")
+        self._match(begin, None)
+        while waiting:
+            near = [hop for hop in waiting if {hop.source, hop.to_var} & {*self.seen}]
+            hop = min(near, key=self._rank)
+            waiting.remove(hop)
+            far = hop.to_var if hop.source in self.seen else hop.source
+            self._match(far, hop)
+            self._keep({target}.union(*({hop.source, hop.to_var} for hop in [*waiting, *absent])))
+        for hop in absent:
+            self._without(hop)
+        node_id = self.store.id_in_cypher(self.names[target])
+        self.clauses.append(f"RETURN {node_id} AS id, max(s) AS score ORDER BY score DESC, id LIMIT {limit:d}")
+        return "\n".join(self.clauses), self.parameters
+
+    def _rank(self, hop: PlanHop) -> tuple[bool, bool]:
+        ends = {hop.source, hop.to_var}
+        return not ends <= {*self.seen}, not ends & self.anchored - {*self.seen}
+
+    def _match(self, var: str, hop: PlanHop | None) -> None:
+        """Match a variable, as the end of a hop or by itself; of an anchor its bindings, whose cosines are added."""
+        pattern, conditions = self._node(var)
+        fresh, anchored = var not in self.seen, var in self.anchored
+        if hop is not None:
+            pattern = self._pattern(hop, var, pattern if fresh else f"({self.names[var]})")
+        if fresh and anchored:
+            name = self.names[var]
+            self.parameters[f"{name}_bound"] = [
+                {"id": node_id, "score": float(cosine)} for node_id, cosine in self.bindings[var].items()
+            ]
+            self.clauses.append(f"UNWIND ${name}_bound AS {name}_b")
+            conditions.insert(0, f"{self.store.id_in_cypher(name)} = {name}_b.id")
+        self.clauses.append(f"MATCH {pattern}" + (f" WHERE {' AND '.join(conditions)}" if fresh and conditions else ""))
+        if fresh:
+            self.seen.append(var)
+        if fresh and anchored:
+            kept = ", ".join(self.names[one] for one in self.seen)
+            self.clauses.append(f"WITH {kept}, s + {self.names[var]}_b.score AS s")
+
+    def _keep(self, needed: set[str]) -> None:
+        self.seen = [var for var in self.seen if var in needed]
+        self.clauses.append(f"WITH {', '.join([*(self.names[var] for var in self.seen), 'max(s) AS s'])}")
+
+    def _without(self, hop: PlanHop) -> None:
+        """Keep what the hop leads nowhere from."""
+        far = hop.to_var if hop.source in self.seen else hop.source
+        pattern, conditions = self._node(far) if far not in self.seen else (f"({self.names[far]})", [])
+        if far not in self.seen and far in self.anchored:
+            name = f"{self.names[far]}_ids"
+            self.parameters[name] = list(self.bindings.get(far, {}))
+            conditions.insert(0, f"{self.store.id_in_cypher(self.names[far])} IN ${name}")
+        inside = self._pattern(hop, far, pattern) + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+        kept = ", ".join(self.names[one] for one in self.seen)
+        self.clauses.append(f"WITH {kept}, s WHERE NOT EXISTS {{ MATCH {inside} }}")
+
+    def _pattern(self, hop: PlanHop, far: str, node: str) -> str:
+        """The pattern of a hop from a variable that is matched to the other, whose node is written as given."""
+        near = hop.source if far == hop.to_var else hop.to_var
+        named = self.schema.cypher_relations
+        types = "|".join(f"`{named.get(name, name).replace('`', '``')}`" for name in hop.rel)
+        out, into = (hop.direction == "out", hop.direction == "in")
+        if near != hop.source:
+            out, into = into, out
+        return f"({self.names[near]}){'<' if into else ''}-[:{types}]-{'>' if out else ''}{node}"
+
+    def _node(self, var: str) -> tuple[str, list[str]]:
+        where = Where.parse(self.plan.where.get(var))
+        pattern, condition, parameters = self.store.node_in_cypher(
+            self.names[var], self.plan.labels_of()[var] or None, where
+        )
+        self.parameters |= parameters
+        return pattern, [condition] if condition != "true" else []
