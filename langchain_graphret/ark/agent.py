@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Required, TypeAlias
 
@@ -17,13 +18,9 @@ from langgraph.managed import RemainingSteps
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict, Unpack
 
-from graphret.ark import Ark, ArkSession, Board
-from graphret.ark.agent import answer, ask
-from graphret.ark.prompt import EXPLORE, SEARCH
-from graphret.ark.run import now
-from graphret.ark.tools import as_store_error
+from graphret.ark import Ark, ArkSession, Run
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
-from graphret.llm.chat import ToolCall
+from graphret.llm.chat import Message, ToolCall
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.retriever import AgentOptions, Models, core_ark
@@ -35,7 +32,7 @@ Approve: TypeAlias = bool | Collection[str]
 #: Why an agent that LangGraph leaves no step stopped.
 NO_ROOM = "LangGraph's recursion limit leaves no room for another step"
 
-_RUNS = 1024  # whose boards are kept at most
+_RUNS = 1024  # that are kept at most
 
 
 class AgentInput(TypedDict, total=False):
@@ -98,7 +95,7 @@ class Agent:
     """The nodes of an agent, which those of one run share.
 
     ``begin`` describes the graph to it, ``model`` asks it for its next calls, ``approve`` has a person look at them,
-    and ``tools`` runs them: the two halves of the loop in `graphret.ark.agent`. A checkpoint follows each.
+    and ``tools`` runs them: the two halves of the loop, `Ark.ask` and `Ark.answer`. A checkpoint follows each.
 
     Parameters
     ----------
@@ -110,11 +107,12 @@ class Agent:
 
     def __init__(self, ark: Ark, approve: Approve) -> None:
         self.ark = ark
-        names = {True: (SEARCH, EXPLORE), False: ()}[approve] if isinstance(approve, bool) else approve
-        if isinstance(names, str) or not set(names) <= {SEARCH, EXPLORE}:
-            raise InvalidInput(f"approve: true, or a list of {SEARCH} and {EXPLORE} is expected, not {approve!r}")
+        reading = [tool.name for tool in ark.toolbox.operations]
+        names = {True: reading, False: ()}[approve] if isinstance(approve, bool) else approve
+        if isinstance(names, str) or not set(names) <= set(reading):
+            raise InvalidInput(f"approve: true, or a list of {' and '.join(reading)} is expected, not {approve!r}")
         self.approve = frozenset(names)
-        self.board = lru_cache(_RUNS)(lambda run: Board(ark.settings.n_agents, ark.settings))
+        self.run = lru_cache(_RUNS)(lambda id_, question: ark.begin(question))  # its clock starts
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
         """Return the graph."""
@@ -132,31 +130,29 @@ class Agent:
         return compiled
 
     def _begin(self, state: AgentState) -> Command[str]:
-        number, n, problem, prompt = state.get("agent", 0), self.ark.settings.n_agents, None, ""
+        number, n, problem = state.get("agent", 0), self.ark.settings.n_agents, None
         if number not in range(n):
             raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
-        run = state.get("ark_run") or new_run()
-        self.board(run["id"])  # its clock starts
+        about = state.get("ark_run") or new_run()
+        session = self.run(about["id"], state.get("question")).sessions[number]
         try:
-            prompt = self.ark.prompt()
-        except Exception as error:
-            problem = as_store_error(error)
-        session = self.ark.session(state.get("question"), number, prompt)
-        if problem is not None:
+            session.messages[0] = Message.system(self.ark.prompt())
+        except GraphretError as error:
+            problem = error
             session.end("failed", str(problem))
-        return self._next({"run": run}, session, "model", problem)
+        return self._next({"run": about}, session, "model", problem)
 
-    def _load(self, state: AgentState) -> tuple[ArkSession, Board]:
-        session, board = ArkSession.from_dict(state["agents"][0]), self.board(state["run"]["id"])
-        board.began = min(board.began, time.perf_counter() - session.seconds)  # a run may go on in another process
-        return session, board
+    def _load(self, state: AgentState) -> tuple[ArkSession, Run]:
+        session = ArkSession.from_dict(state["agents"][0])
+        run = self.run(state["run"]["id"], session.question)
+        run.began = min(run.began, time.perf_counter() - session.seconds)  # a run may go on in another process
+        return session, run
 
     def _model(self, state: AgentState) -> NodeSteps:
-        session, board = self._load(state)
+        session, run = self._load(state)
         if state["remaining"] <= (3 if self.approve else 2):
             session.end("steps", NO_ROOM)
-        model, temperature = self.ark.models[session.agent], self.ark.temperatures[session.agent]
-        problem = yield from ask(session, model, temperature, self.ark.toolbox, board)
+        problem = yield from self.ark.ask(session, run)
         if session.unanswered:
             calls = [{"tool": call.name, "arguments": call.parsed} for call in session.messages[-1].tool_calls]
             _tell("reply", session, step=len(session.steps), text=session.steps[-1].text, calls=calls)
@@ -164,8 +160,8 @@ class Agent:
         return self._next({"refused": {}}, session, "approve" if waits else "tools", problem)
 
     def _tools(self, state: AgentState) -> NodeSteps:
-        session, board = self._load(state)
-        problem = yield from answer(session, self.ark.toolbox, board, state.get("refused"))
+        session, run = self._load(state)
+        problem = yield from self.ark.answer(session, run, state.get("refused"))
         step = session.steps[-1].to_dict()
         _tell("step", session, step=step.pop("number"), **step)
         return self._next({}, session, "model", problem)
@@ -175,12 +171,12 @@ class Agent:
 
     def _approve(self, state: AgentState) -> Json:
         """Interrupt the graph until a person has decided; what it is resumed with that is not `True` refuses."""
-        session, board = self._load(state)
+        session, run = self._load(state)
         calls = self._to_approve(session)
         asked = [{"id": call.id, "tool": call.name, "arguments": call.parsed} for call in calls]
         about = {"agent": session.agent + 1, "step": len(session.steps), "question": session.question}
         said = interrupt({**about, "calls": asked})
-        board.began = max(board.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
+        run.began = max(run.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
         words = {call.id: said.get(call.id) if isinstance(said, Mapping) else said for call in calls}
         no = "it was not approved"
         return {
@@ -189,7 +185,7 @@ class Agent:
 
     def _next(self, update: Json, session: ArkSession, after: str, problem: GraphretError | None) -> Command[str]:
         """Save the agent and go to the node after this, or to the end where it has stopped."""
-        if self.ark.on_failure == "raise" and (problem := problem or session.problem) is not None:
+        if self.ark.on_failure == "raise" and problem is not None:
             raise RetrievalFailed(f"ark failed: {problem}") from problem
         update = update | {"agents": [session.to_dict()]}
         if session.stop is None:
@@ -200,7 +196,7 @@ class Agent:
 
 def new_run() -> Json:
     """Return what the agents of a run know it by."""
-    return {"id": uuid.uuid4().hex, "created": now()}
+    return {"id": uuid.uuid4().hex, "created": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _tell(event: str, session: ArkSession, **said: Any) -> None:

@@ -11,8 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 from typing_extensions import TypedDict, Unpack
 
-from graphret.ark import Ark, ArkSession, Run
-from graphret.ark.retriever import Explored
+from graphret.ark import Ark, ArkSession, Explored, Run
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.agent import Agent, Approve, new_run
@@ -162,7 +161,7 @@ class _Nodes:
         """Rank what the agents selected."""
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         asked, seconds = state["ark_run"], max(session.seconds for session in sessions)
-        run = Run(state["question"], sessions, seconds, self.ark.settings.vote, asked["created"])
+        run = Run(state["question"], sessions, seconds, asked["created"])
         self.ark.tell(run)
         ranked = retrieved(Explored(self.ark, run), *asked_of({**state, **asked}, self.k))
         answer, votes = (yield from ranked).to_dict(), [vote.to_dict() for vote in run.votes]

@@ -11,8 +11,7 @@ from langchain_core.runnables import Runnable
 from pydantic import Field
 from typing_extensions import TypedDict, Unpack
 
-from graphret.ark import Ark, ArkSettings
-from graphret.ark.retriever import OnRun
+from graphret.ark import Ark, ArkSettings, OnRun
 from graphret.llm.chat import ChatModel
 from graphret.retriever import Retriever
 from graphret.search.fields import NodeText

@@ -8,8 +8,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field, model_validator
 
-from graphret.ark import ArkSettings, Observation, Toolbox
-from graphret.ark.observation import Entry, fitting
+from graphret.ark import ArkSettings, Entry, Observation, Toolbox, fitting
 from graphret.llm.chat import Tool
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex

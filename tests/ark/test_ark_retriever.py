@@ -196,7 +196,6 @@ def test_an_answer_is_not_lost_because_it_could_not_be_recorded(caplog: pytest.L
 
     found = ark(Follows(selecting("f1")), on_run=full).retrieve("films by Bob Bell", 1)
     assert found.ids == ["f1"]
-    assert found.trace.stages[-1].details == {"error": "OSError: the disk is full"}
     assert "could not be handed on" in caplog.text
     strict = ark(Follows(selecting("f1")), on_run=full, on_failure="raise")
     assert strict.retrieve("films by Bob Bell", 1).ids == ["f1"]

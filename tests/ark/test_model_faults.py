@@ -75,7 +75,7 @@ def bug(messages: Sequence[Message]) -> Reply:
 
 
 TOLD = {
-    "empty": Fault(Reply(""), "Call a tool"),
+    "empty": Fault(Reply(""), "Call a tool", wrong=False),
     "words": Fault(Reply("I think it was f4."), "Call a tool", wrong=False),
     "no JSON": Fault([ToolCall("a", "global_search", '{"query": "Bob')], "not valid JSON"),
     "no such tool": Fault([call("web_search", "a", query="Bob")], 'There is no tool \\"web_search\\"'),
@@ -83,9 +83,6 @@ TOLD = {
     "half a character": Fault([ToolCall("a", "explore_neighborhood", '{"node": "Bob \\ud83d"}')], "not valid JSON"),
     "never seen": Fault([call("select", "a", nodes=["atlantis"])], "No tool has shown a node"),
     "select nothing": Fault([call("select", "a", nodes=[])], "at least 1 item"),
-    "too many calls": Fault(
-        [call("global_search", f"a{i}", query=f"film {i}") for i in range(50)], "only the first 32"
-    ),
 }
 
 

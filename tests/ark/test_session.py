@@ -82,17 +82,6 @@ def test_what_a_session_adds_stays_within_the_budget_of_a_call(k: int) -> None:
     assert max(map(estimate_tokens, answers)) <= 500
 
 
-def test_of_too_many_calls_the_last_are_answered_with_an_instruction() -> None:
-    session = started(max_calls=3)
-    to_run = turn(session, *(call("global_search", str(i), query=str(i)) for i in range(50)))
-    assert [one.id for one in to_run] == ["0", "1", "2"]
-    answers = [message for message in session.messages if message.role == "tool"]
-    assert len(answers) == 50
-    says = "of one reply only the first 3 calls are run. If you still need it, make it again in a later reply"
-    assert all(says in message.content for message in answers[3:])
-    assert len(turn(session, *(call("global_search", str(i), query=str(i)) for i in range(3, 6)))) == 3
-
-
 def test_calls_get_ids_of_their_own_and_arguments_that_are_json() -> None:
     session = started()
     turn(session, *(ToolCall(id, "global_search", f'{{"query": "{i}"}}') for i, id in enumerate(["", "x", "x", ""])))

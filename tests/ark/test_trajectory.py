@@ -82,7 +82,7 @@ def test_a_line_is_one_agent_in_the_chat_format_and_loads_as_a_data_set(path: Pa
         lambda line: line.replace('"role":"system"', '"role":"judge"'),
         lambda line: line.replace('"arguments":"{\\"query\\":', '"arguments":"{\\"query\\"'),
         lambda line: line.replace('"max_steps":20', '"max_steps":0'),
-        lambda line: line.replace('"how":', '"who":'),
+        lambda line: line.replace('"created":', '"made":'),
     ],
 )
 def test_a_damaged_line_is_named(path: Path, change: Any) -> None:

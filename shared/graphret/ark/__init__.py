@@ -1,10 +1,9 @@
 """ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
 
-from graphret.ark.agent import Board
-from graphret.ark.observation import Observation
+from graphret.ark.observation import Entry, Observation, fitting
 from graphret.ark.prompt import TOOLS, make_tools, system_prompt
 from graphret.ark.records import CallRecord, StepRecord
-from graphret.ark.retriever import Ark
+from graphret.ark.retriever import Ark, Explored, OnRun
 from graphret.ark.run import Run
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession
@@ -19,9 +18,11 @@ __all__ = [
     "Ark",
     "ArkSession",
     "ArkSettings",
-    "Board",
     "CallRecord",
+    "Entry",
+    "Explored",
     "Observation",
+    "OnRun",
     "Recorder",
     "Run",
     "ScriptedExplorer",
@@ -29,6 +30,7 @@ __all__ = [
     "ToolCaller",
     "Toolbox",
     "Vote",
+    "fitting",
     "make_tools",
     "read_runs",
     "recorded_runs",

@@ -45,8 +45,6 @@ class Observation:
         How many nodes there are, shown or not.
     failed
         Whether the call could not be run, so that the text says what to do instead.
-    wrong
-        What is wrong with the call as the model made it; empty where nothing is.
     """
 
     text: str
@@ -54,7 +52,6 @@ class Observation:
     edges: tuple[tuple[str, str, str], ...] = ()
     total: int = 0
     failed: bool = False
-    wrong: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +78,9 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def failure(message: str, nodes: Sequence[str] = (), *, blame: bool = True) -> Observation:
-    """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`.
-
-    `blame` says whether it is the model that is at fault.
-    """
-    said = shortened(message, LONGEST_ERROR)
-    return Observation(json_line({"error": said}), tuple(nodes), failed=True, wrong=said if blame else "")
+def failure(message: str, nodes: Sequence[str] = ()) -> Observation:
+    """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`."""
+    return Observation(json_line({"error": shortened(message, LONGEST_ERROR)}), tuple(nodes), failed=True)
 
 
 def quoted(value: str, longest: int = 100) -> str:

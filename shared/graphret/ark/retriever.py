@@ -1,23 +1,23 @@
-"""`Ark`: exploring agents as a retriever."""
+"""`Ark`: exploring agents as a retriever; their loop is written once, for every way to run it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from functools import partial
 from operator import methodcaller
 from typing import Any, TypeAlias
 
-from graphret.ark.agent import Board, answer, ask
-from graphret.ark.observation import encodable
+from graphret.ark.observation import encodable, failure
 from graphret.ark.prompt import system_prompt
 from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
-from graphret.ark.tools import Toolbox, as_store_error
+from graphret.ark.tools import Outcome, Toolbox, as_store_error
 from graphret.contracts import fulfils
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message
 from graphret.llm.event_loop import in_thread, run_sync
 from graphret.retriever import (
@@ -47,6 +47,9 @@ OnStep: TypeAlias = Callable[[ArkSession], None]
 #: Told of every run when it has ended.
 OnRun: TypeAlias = Callable[[Run], None]
 
+#: Half a turn of the loop: it yields what is to be done, is sent what came of it, and returns what went wrong.
+Turn: TypeAlias = Generator[Call[Any], Any, GraphretError | None]
+
 #: Sampling temperature of agents, so that several of one model differ (ARK, section 4.3: 0.7 for trajectories).
 TEMPERATURE = 0.7
 
@@ -75,15 +78,13 @@ class Ark(Retriever):
     fill
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
-        ``"fallback"`` goes on with the agents that are left, answers what a model calls wrongly with an instruction,
-        and says so in the trace; ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an
-        agent, a model's reply is wrong (see `ArkSession.observe`) or an agent does not finish within its steps, which
-        stops the others, or no agent selects a node. An agent that a budget of the run or a settled vote stops need not
-        finish.
+        ``"fallback"`` goes on with the agents that are left, answers a call that cannot be run with an instruction, and
+        says so in the trace; ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an agent
+        or an agent makes such a call, which stops the others, or no agent selects a node.
     on_step, on_run
         Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
         it: also with one that was cancelled or interrupted, with what was done until then. What `on_run` raises is
-        noted in the trace.
+        logged.
 
     Raises
     ------
@@ -133,64 +134,116 @@ class Ark(Retriever):
         return await self._explore(question, methodcaller("awaited"))
 
     def prompt(self) -> str:
-        """Return the system message, which describes the graph; one outside this process is read once."""
+        """Return the system message, which describes the graph; one outside this process is read once.
+
+        Raises
+        ------
+        GraphretError
+            When the graph cannot be read.
+        """
         if self._prompt is None or isinstance(self.store, MemoryStore):
-            self._prompt = system_prompt(self.store.schema(), self.settings, hints=self.hints)
+            try:
+                self._prompt = encodable(system_prompt(self.store.schema(), self.settings, hints=self.hints))
+            except Exception as error:
+                raise as_store_error(error) from error
         return self._prompt
 
-    def session(self, question: str, agent: int, prompt: str) -> ArkSession:
-        """An agent, by its number from 0, that has not begun."""
-        return ArkSession(question, prompt, agent=agent, settings=self.settings, model=self.models[agent].name)
+    def begin(self, question: str) -> Run:
+        """Return a run whose agents have not begun, nor been given their prompt."""
+        models = enumerate(self.models)
+        return Run(
+            question, [ArkSession(question, "", agent=i, settings=self.settings, model=m.name) for i, m in models]
+        )
+
+    def ask(self, session: ArkSession, run: Run) -> Turn:
+        """Ask an agent's model for its next calls, unless the run is to end: then the agent stops."""
+        run.sessions[session.agent] = session
+        if reason := run.reason_to_stop():
+            session.end(reason)
+        if session.stop is not None:
+            return None
+        model, started, remaining = self.models[session.agent], run.elapsed, run.remaining
+        given: Any = {"temperature": self.temperatures[session.agent], "timeout": remaining}
+        given |= {"messages": session.messages, "tools": self.toolbox.tools}
+        try:
+            reply = yield Call(partial(model.chat, **given), lambda: _within(remaining, model.achat(**given)))
+        except Exception as raised:
+            late = run.remaining == 0 and isinstance(raised, (TimeoutError, GraphretError))
+            error = TimeoutError() if late else _as_model_error(raised, model.name)
+            session.fail(error, started=started, seconds=run.elapsed - started)
+            return error if isinstance(error, ModelError) else None
+        session.receive(reply, started=started, seconds=run.elapsed - started)
+        return None
+
+    def answer(self, session: ArkSession, run: Run, refused: Mapping[str, str] | None = None) -> Turn:
+        """Run the calls of an agent's last reply, and tell it what came of them.
+
+        Parameters
+        ----------
+        refused
+            The ids of calls that a person did not approve, and why.
+        """
+        run.sessions[session.agent] = session
+        if not session.unanswered:
+            return None
+        why = refused or {}
+        calls = [call for call in session.pending if call.id not in why]
+        work = partial(self.toolbox.run_calls, calls)
+        try:
+            done: list[Outcome] = yield Call(work, lambda: _within(run.remaining, self.toolbox.arun_calls(calls)))
+        except TimeoutError:
+            session.end("seconds")
+            return None
+        words = "A person refused this call: {}. Do something else."
+        no = [Outcome(call, failure(words.format(why[call.id]))) for call in session.pending if call.id in why]
+        session.observe([*done, *no])
+        if problem := next((outcome.failure for outcome in done if outcome.failure is not None), None):
+            return problem
+        wrong = None if no else next((call for call in session.steps[-1].calls if call.failed), None)
+        about = f"agent {session.agent + 1}, step {len(session.steps)}"
+        return None if wrong is None else ModelError(f"{about}, {wrong.tool}: {wrong.error}")
 
     async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> Run:
-        board, numbers = Board(self.settings.n_agents, self.settings), range(self.settings.n_agents)
-        run = Run(question, [self.session(question, number, "") for number in numbers], how=self.settings.vote)
+        run, reason = self.begin(question), None
         prompt = asyncio.ensure_future(in_thread(self.prompt))
-        tasks = [asyncio.create_task(self._agent(session, prompt, board, do)) for session in run.sessions]
-        waiting, reason = set(tasks), None
+        tasks = [asyncio.create_task(self._agent(session, run, prompt, do)) for session in run.sessions]
+        waiting = set(tasks)
         try:
             while waiting and not reason:
-                done, waiting = await asyncio.wait(
-                    waiting, timeout=board.remaining, return_when=asyncio.FIRST_COMPLETED
-                )
+                done, waiting = await asyncio.wait(waiting, timeout=run.remaining, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-                reason = "cancelled" if self._strict and board.failures else board.reason_to_stop()
-            for session in run.sessions:
-                if session.stop is None:
-                    session.end(reason or "cancelled")
-                    self._tell_step(session)
-        except BaseException as error:
-            for session in run.sessions:
-                session.end("cancelled", None if isinstance(error, asyncio.CancelledError) else repr(error))
-            raise
+                reason = "cancelled" if self._strict and run.failures else run.reason_to_stop()
         finally:
+            cut = [session for session in run.sessions if session.stop is None]
+            for session in cut:
+                session.end(reason or "cancelled")
             prompt.cancel()
             for task in tasks:
                 task.cancel()
             await asyncio.gather(prompt, *tasks, return_exceptions=True)
-            run.seconds = board.seconds
+            run.seconds = run.elapsed
             self.tell(run)
-        if board.failures and self._strict:
-            raise RetrievalFailed(f"ark failed: {board.failures[0]}") from board.failures[0]
+        for session in cut:
+            self._tell_step(session)
+        if run.failures and self._strict:
+            raise RetrievalFailed(f"ark failed: {run.failures[0]}") from run.failures[0]
         return run
 
     async def _agent(
-        self, session: ArkSession, prompt: asyncio.Future[str], board: Board, do: Callable[[Call[Any]], Any]
+        self, session: ArkSession, run: Run, prompt: asyncio.Future[str], do: Callable[[Call[Any]], Any]
     ) -> None:
         """Run an agent to its end; it ends at once where the graph cannot be read for its prompt."""
-        model, temperature = self.models[session.agent], self.temperatures[session.agent]
         try:
-            session.messages[0] = Message.system(encodable(await asyncio.shield(prompt)))
-        except Exception as error:
-            board.failures.append(as_store_error(error))
-            session.end("failed", str(board.failures[-1]))
+            session.messages[0] = Message.system(await asyncio.shield(prompt))
+        except GraphretError as error:
+            run.failures.append(error)
+            session.end("failed", str(error))
             self._tell_step(session)
         while session.stop is None:
-            problem = await adrive(ask(session, model, temperature, self.toolbox, board), do)
-            problem = problem or await adrive(answer(session, self.toolbox, board), do)
+            problem = await adrive(self.ask(session, run), do) or await adrive(self.answer(session, run), do)
             if problem is not None:
-                board.failures.append(problem)
+                run.failures.append(problem)
                 if self._strict:
                     session.end("failed", str(problem))
             self._tell_step(session)
@@ -204,16 +257,12 @@ class Ark(Retriever):
             self.on_step(session)
 
     def tell(self, run: Run) -> None:
-        """Hand a run that has ended to `on_run`; what that raises is logged, and noted in the trace.
-
-        The answer was paid for, and is not lost because it could not be recorded.
-        """
+        """Hand a run that has ended to `on_run`; an answer is not lost because it cannot be recorded."""
         try:
             if self.on_run is not None:
                 self.on_run(run)
-        except Exception as error:
+        except Exception:
             _log.warning("a run could not be handed on", exc_info=True)
-            run.on_run_error = f"{type(error).__name__}: {error}"
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         run: Run | None = None
@@ -246,8 +295,6 @@ class Explored(Retriever):
         trace = Trace()
         if run is not None:
             trace.extend(run.trace)
-            if run.on_run_error:
-                trace.note("on_run", error=run.on_run_error)
             for session in run.sessions:
                 if session.failed:
                     trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
@@ -266,7 +313,8 @@ class Explored(Retriever):
             return Retrieval(query, k, hits[:k], signals, trace)
         if not hits:
             if run is not None and not run.votes and on_failure == "raise":
-                raise nothing_selected(run.sessions)
+                ends = (f"agent {one.agent + 1} {one.stop} {one.error or ''}".rstrip() for one in run.sessions)
+                raise RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
             trace.note("fallback", reason="no agent selected a node that qualifies")
         result = yield Ask(fallback, query, k + len(hits), where)
         if isinstance(result, Exception) and not hits:
@@ -294,10 +342,19 @@ class Explored(Retriever):
         ]
 
 
-def nothing_selected(sessions: Sequence[ArkSession]) -> RetrievalFailed:
-    """What is raised of agents that have stopped, none of them with a node, where that is an error: how each ended."""
-    ends = (f"agent {one.agent + 1} {one.stop}" + (f": {one.error}" if one.error else "") for one in sessions)
-    return RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
+async def _within(seconds: float | None, work: Awaitable[Any]) -> Any:
+    async with asyncio.timeout(seconds):
+        return await work
+
+
+def _as_model_error(error: Exception, name: str) -> ModelError:
+    """Return what a model raised as a `ModelError`."""
+    if isinstance(error, ModelError):
+        return error
+    said = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
+    made = ModelError(f"{name}: {said}")
+    made.__cause__ = error
+    return made
 
 
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:

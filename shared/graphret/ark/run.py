@@ -1,15 +1,19 @@
-"""A run: what every agent did, the vote, and both as a trace."""
+"""A run: the clock and the budgets of its agents, what they did, the vote, and all of it as a trace."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from graphret.ark.prompt import SELECT
 from graphret.ark.session import ArkSession
-from graphret.fusion import Vote, vote
+from graphret.errors import GraphretError
+from graphret.fusion import Vote, settled, vote
 from graphret.types import Evidence, Stage, Trace
+
+_TICK = 0.001  # seconds that a clock may take for none
 
 
 def now() -> str:
@@ -19,30 +23,60 @@ def now() -> str:
 
 @dataclass(slots=True)
 class Run:
-    """What the agents of one run did.
+    """What the agents of one run did, and while they run what they share: the clock, and why they should stop.
 
     Parameters
     ----------
     question
-        What they looked for.
+        What they look for.
     sessions
-        The agents, in order, each stopped.
+        The agents, in order, of the same settings.
     seconds
-        How long the run took.
-    how
-        The way of voting; see `graphret.fusion.vote`.
+        How long the run took, once it has ended.
     created
         When the run began, ISO 8601.
-    on_run_error
-        What `on_run` raised when it was given the run, empty where it raised nothing.
+    failures
+        What went wrong for the agents so far.
+    began
+        When the run began, on the clock of `time.perf_counter`.
     """
 
     question: str
     sessions: list[ArkSession]
     seconds: float = 0.0
-    how: str = "votes"
     created: str = field(default_factory=now)
-    on_run_error: str = ""
+    failures: list[GraphretError] = field(default_factory=list, compare=False)
+    began: float = field(default_factory=time.perf_counter, compare=False)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return time.perf_counter() - self.began
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left, 0 where it is next to none; `None` without a limit."""
+        limit = self.sessions[0].settings.max_seconds
+        left = 0.0 if limit is None else limit - self.elapsed
+        return None if limit is None else left if left >= _TICK else 0.0
+
+    def reason_to_stop(self) -> str | None:
+        """Return why those that still run should stop now, if they should: ``tokens``, ``seconds`` or ``settled``."""
+        settings = self.sessions[0].settings
+        if settings.max_tokens is not None and sum(one.tokens for one in self.sessions) >= settings.max_tokens:
+            return "tokens"
+        if self.remaining == 0:
+            return "seconds"
+        running = [one.agent for one in self.sessions if one.stop is None]
+        if not settings.early_stop or not running or all(one.stop != "finished" for one in self.sessions):
+            return None
+        selections = [list(one.selection) for one in self.sessions]
+        return "settled" if settled(selections, running, top=settings.settle, how=self.how) else None
+
+    @property
+    def how(self) -> str:
+        """The way of voting; see `graphret.fusion.vote`."""
+        return self.sessions[0].settings.vote
 
     @property
     def votes(self) -> list[Vote]:

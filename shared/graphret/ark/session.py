@@ -15,20 +15,19 @@ from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.settings import MAX_FAILURES, ArkSettings
 from graphret.ark.tools import Outcome
 from graphret.cypher.suggestions import nearest
-from graphret.errors import InvalidInput, ModelError
+from graphret.errors import InvalidInput
 from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
 #: Why an agent stopped. By itself: it called `finish`; its steps were used up; it was given up after `MAX_FAILURES`
-#: replies without a usable call. By a failure of its model or of the graph. By its run (`Board.reason_to_stop`): tokens
+#: replies without a usable call. By a failure of its model or of the graph. By its run (`Run.reason_to_stop`): tokens
 #: or seconds were used up, or the vote was settled. By whoever cancelled the run.
 STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
 
 _WARN_BELOW = 4
-_MORE_CALLS = 64  # of a reply, beyond those that are run, that are answered at all
 _NAMED = 5  # nodes that an error names
-_SHOWN = 200  # characters of the arguments of a call that was wrong
+_SHOWN = 200  # characters of an id that was never shown
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
 _LEFT = '\n{"steps_left": '
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
@@ -49,7 +48,7 @@ class ArkSession:
             session.observe(toolbox.run_calls(calls))
 
     Selecting, finishing, repeated calls, and calls that make no sense are settled here: the model is told.
-    `graphret.ark.agent` has the loop that `Ark` and the LangGraph graphs share.
+    `Ark.ask` and `Ark.answer` are the two halves of the loop that `Ark` and the LangGraph graphs share.
 
     Parameters
     ----------
@@ -90,17 +89,6 @@ class ArkSession:
         return self.stop == "failed" or (self.stop == "silent" and not self.selection)
 
     @property
-    def problem(self) -> ModelError | None:
-        """What is wrong with how the agent stopped, for runs in which that is an error; `None` where nothing is.
-
-        Each is to finish: an agent that failed, was given up or ran out of steps did not. A budget of the run and a
-        settled vote are ends that were asked for.
-        """
-        if self.stop not in ("steps", "silent", "failed"):
-            return None
-        return ModelError(f"agent {self.agent + 1}: {self.error or self.stop}")
-
-    @property
     def tokens(self) -> int:
         """Tokens that the agent's model has read and written."""
         return sum(step.tokens for step in self.steps)
@@ -117,13 +105,12 @@ class ArkSession:
 
     @property
     def pending(self) -> list[ToolCall]:
-        """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
+        """The calls of the last reply that go to the toolbox: not settled here, broken or repeated."""
         known = self._answers()
         calls = [call for call in self.messages[-1].tool_calls if call.parsed is not None]
-        found = [
+        return [
             call for call in calls if call.name not in (SELECT, FINISH) and _key(call.name, call.parsed) not in known
         ]
-        return found[: self.settings.max_calls]
 
     def _answers(self) -> dict[str, tuple[int, str]]:
         """The calls that were run, each with the step and the answer."""
@@ -141,7 +128,7 @@ class ArkSession:
         step = self._step(reply.usage, started, seconds)
         step.text = text
         step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
-        calls = _sendable(reply.tool_calls[: self.settings.max_calls + _MORE_CALLS], len(self.steps))
+        calls = _sendable(reply.tool_calls[: self.settings.max_calls], len(self.steps))
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
@@ -164,15 +151,8 @@ class ArkSession:
         self.steps.append(step)
         return step
 
-    def observe(self, outcomes: Sequence[Outcome] = ()) -> ModelError | None:
+    def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
         """Answer every call of the last reply, given what came of those that were run, and complete the step.
-
-        Returns
-        -------
-        wrong
-            What was wrong with the reply first, by agent, step and call, for runs in which that is an error: a call
-            that makes no sense, more calls than are run, none and no text, one reply too many without a usable call, or
-            the last one that the agent had, without an end (see `problem`).
 
         Raises
         ------
@@ -182,22 +162,15 @@ class ArkSession:
         if not self.unanswered:
             raise InvalidInput(f"agent {self.agent}: no reply awaits what came of its calls")
         given = {outcome.call.id: outcome for outcome in outcomes}
-        last, step = self.messages[-1], self.steps[-1]
-        wrong = "" if last.tool_calls or last.content.strip() else "the reply is empty"
+        last, step, known = self.messages[-1], self.steps[-1], self._answers()
         shown = {node for one in self.steps for call in one.calls for node in call.nodes}
         shown.update(node for outcome in outcomes for node in outcome.observation.nodes)  # also of the same reply
-        known = self._answers()
         for call in last.tool_calls:
             earlier = None if call.id in given else known.get(_key(call.name, call.parsed))
             outcome = given.get(call.id) or Outcome(call, self._answer(call, shown, earlier))
-            observation = outcome.observation
-            if observation.wrong and not wrong:
-                wrong = f"{call.name} {shortened(call.arguments, _SHOWN)}: {observation.wrong}"
-            self.messages.append(Message.tool(call, observation.text))
+            self.messages.append(Message.tool(call, outcome.observation.text))
             step.calls.append(_record(outcome, earlier is not None))
         self._complete(finished=any(call.name == FINISH and call.parsed is not None for call in last.tool_calls))
-        error = ModelError(f"agent {self.agent + 1}, step {step.number}: {encodable(wrong)}") if wrong else None
-        return error or self.problem
 
     def _answer(self, call: ToolCall, shown: Collection[str], earlier: tuple[int, str] | None) -> Observation:
         """What answers a call that was not run."""
@@ -205,15 +178,9 @@ class ArkSession:
             return failure(f"{call.error}. Send a JSON object.")
         if call.name == SELECT:
             return self._select(call.parsed, shown)
-        if call.name == FINISH:
-            return Observation('{"finished": true}')
         if earlier is not None:
             return Observation(f'{{"answered": "from memory, as in step {earlier[0]}"}}\n{earlier[1]}')
-        most = self.settings.max_calls
-        return failure(
-            f"This call was not run: of one reply only the first {most} calls are run. If you still need it, make it "
-            f"again in a later reply, with no more than {most} calls in each."
-        )
+        return Observation('{"finished": true}' if call.name == FINISH else '{"error": "this call was not run"}')
 
     def end(self, stop: str, error: str | None = None) -> None:
         """Stop the agent with what it has selected, for one of `STOPS`; nothing happens where it has stopped."""
@@ -242,16 +209,14 @@ class ArkSession:
             asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
         except Unclear as problem:
             return failure(str(problem))
-        known, chosen = [node for node in asked if node in shown], set(self.selection)
-        new = [node for node in known if node not in chosen]
+        chosen, unknown = set(self.selection), [node for node in asked if node not in shown]
+        new = [node for node in asked if node in shown and node not in chosen]
         self.selection.extend(new)
         self.steps[-1].selected.extend(new)
         said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
-        if len(new) < len(known):
-            said["selected_before"] = len(known) - len(new)
-        if unknown := [node for node in asked if node not in shown]:
+        if unknown:
             said["error"] = shortened(" ".join(_never_shown(node, shown) for node in unknown[:_NAMED]), LONGEST_ERROR)
-        return Observation(json_line(said), tuple(new), (), len(asked), not known, said.get("error", ""))
+        return Observation(json_line(said), tuple(new), (), len(asked), failed=len(unknown) == len(asked))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain JSON values."""

@@ -205,7 +205,7 @@ def attempt(call: ToolCall, run: partial[Observation]) -> Outcome:
         observation = run()
     except Exception as error:
         problem = as_store_error(error)
-        observation = failure(f"The graph could not be read: {problem}", blame=False)
+        observation = failure(f"The graph could not be read: {problem}")
     return Outcome(call, observation, time.perf_counter() - began, problem)
 
 

@@ -78,7 +78,7 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
             if (version := int(data["schema"].removeprefix(_SCHEMA))) > VERSION:
                 said = f"a trajectory of version {version}, this graphret reads up to {VERSION}"
                 raise NewerVersion(f"{path}, line {number}: {said}")
-            run = Run(data["question"], [], float(data["seconds"]), str(data["how"]), str(data["created"]))
+            run = Run(data["question"], [], float(data["seconds"]), str(data["created"]))
             runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
         except NewerVersion:
             raise
