@@ -34,7 +34,9 @@ def bench(
     hops: Annotated[str | None, option("metaqa, spark: questions of so many hops.", metavar="1,2,3")] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
-    graph: Annotated[str | None, option("spark: an empty Neo4j; by default a Ladybug.", metavar="WHERE")] = None,
+    graph: Annotated[
+        str | None, option("spark, stark-plans: an empty Neo4j; by default a Ladybug.", metavar="WHERE")
+    ] = None,
     model: Annotated[str | None, option("spark: a chat model that plans.", metavar="NAME")] = None,
     base_url: Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")] = None,
     json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
@@ -46,7 +48,7 @@ def bench(
         raise InvalidInput(f"--data: {data}: no such folder")
     from graphret import evaluation
 
-    measure = getattr(evaluation, f"bench_{name}")
+    measure = getattr(evaluation, f"bench_{name.replace('-', '_')}")
     known = inspect.signature(measure).parameters
     given = {**context.params, "k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
     given["model"] = None if model is None else options.chat_model(model, base_url)

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from graphret.evaluation.ottqa import load_ottqa
     from graphret.evaluation.runner import bench_multihop, bench_ottqa
     from graphret.evaluation.spark import bench_spark
+    from graphret.evaluation.stark_plans import bench_stark_plans
     from graphret.evaluation.table import render
 
-#: The benchmarks, each ``bench_<name>`` here.
-NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark")
+#: The benchmarks, each ``bench_<name>`` here, with underscores.
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "stark-plans")
 
 __all__ = [
     "NAMES",
@@ -29,6 +30,7 @@ __all__ = [
     "bench_multihop",
     "bench_ottqa",
     "bench_spark",
+    "bench_stark_plans",
     "hit_at_k",
     "load_multihop",
     "load_ottqa",
@@ -42,6 +44,7 @@ _MODULES = {
     **dict.fromkeys(("bench_multihop", "bench_ottqa"), "runner"),
     **{f"load_{name}": name for name in ("multihop", "ottqa")},
     **{f"bench_{name}": name for name in ("guard", "metaqa", "spark")},
+    "bench_stark_plans": "stark_plans",
     "render": "table",
 }
 

@@ -27,7 +27,7 @@ def render(result: Mapping[str, Any]) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    if result["name"] in ("guard", "spark"):
+    if result["name"] in ("guard", "spark", "stark-plans"):
         return _shares(result)
     parts: list[Any] = []
     for title, rows, intervals in sections(result):
@@ -56,7 +56,7 @@ def _shares(result: Mapping[str, Any]) -> Group:
         for metric, share in metrics.items():
             table.add_row(metric, f"{share:.2f}", f"{counts[f'{row}/{metric}']:,}")
         parts.append(table)
-    if result["name"] == "spark":
+    if result["name"] != "guard":
         return Group(*parts, Text(", ".join(f"{name} {value * 1000:.1f} ms" for name, value in seconds.items())))
     for name, what in _UNSAID.items():
         some, of = counts.get(f"accepted/{name}", 0), counts.get("accepted", 0)
