@@ -17,6 +17,7 @@ from graphret.evaluation.runner import Progress
 from graphret.graphs.locations import opened
 from graphret.planning import GraphPlan, compile_plan
 from graphret.schema import GraphSchema
+from graphret.stores import CypherStore
 from graphret.types import Edge, Node
 
 _BODY = ("biological_process", "molecular_function", "cellular_component")
@@ -168,6 +169,7 @@ def bench_stark_plans(
         with tempfile.TemporaryDirectory() as place, opened(graph or f"{place}/g.lbug", create=True) as store:
             if store.count()[0]:
                 raise InvalidInput(f"--graph: {graph} is not empty")
+            assert isinstance(store, CypherStore)
             store.upsert(nodes, [Edge(one, name, other) for one, name, other in schema.relations])
             known, verdicts = store.schema(), dict[str, tuple[bool, bool]]()
             for number, record in enumerate(records, 1):
