@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
-from graphret.ark.session import ArkSession
+from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.llm.chat import Message, ToolCall
 
 

@@ -122,7 +122,7 @@ class Elsewhere:
 
 
 @pytest.mark.parametrize("error", [StoreUnavailable("it is away"), KeyError("it is away")], ids=["ours", "theirs"])
-@pytest.mark.parametrize(("fails", "after"), [("schema", 0), ("neighbors", 0), ("get", 2), ("get", 3), ("get", 4)])
+@pytest.mark.parametrize(("fails", "after"), [("schema", 0), ("neighbors", 0), ("get", 2), ("get", 3)])
 def test_a_store_that_fails_leaves_what_is_there(fails: str, after: int, error: Exception) -> None:
     def away() -> Any:
         raise error

@@ -2,11 +2,10 @@
 
 from graphret.ark.observation import Entry, Observation, fitting
 from graphret.ark.prompt import TOOLS, make_tools, system_prompt
-from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.retriever import Ark, Explored, OnRun
 from graphret.ark.run import Run
 from graphret.ark.scripted import ScriptedExplorer
-from graphret.ark.session import ArkSession
+from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Toolbox

@@ -95,30 +95,19 @@ def directions(names: Sequence[str]) -> dict[str, str]:
 def no_such_node(store: GraphStore, index: TextIndex, wrong: str) -> tuple[str, list[str]]:
     """Return the instruction that answers an id which is none, and the ids that it names: the likeliest."""
     asked = wrong[:_LONGEST].strip()
-    ids = dict.fromkeys(
-        [asked, asked.lower(), asked.upper(), asked.title(), *matching(index, asked, 20)] if asked else []
-    )
-    nodes = [node for node in store.get(list(ids)) if node is not None and len(node.id) <= _LONGEST]
-    alike = nearest(asked, {call for node in nodes for call in (node.id, node.name) if call}, _SHOWN)
-    likely = [node for call in alike for node in nodes if call in (node.id, node.name)] or nodes
-    likely = list({node.id: node for node in likely}.values())[:_SHOWN]
-    said = [
-        quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name and node.name != node.id else "")
-        for node in likely
-    ]
+    ids = dict.fromkeys([asked, asked.title(), asked.upper(), *matching(index, asked, _SHOWN)] if asked else [])
+    nodes = [node for node in store.get(list(ids)) if node is not None and len(node.id) <= _LONGEST][:_SHOWN]
+    said = [quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name else "") for node in nodes]
     closest = f"Closest: {', '.join(said)}." if said else "Find it with global_search."
     message = f"There is no node {quoted(wrong)}. {closest} Copy ids exactly as the tools show them."
-    return message, [node.id for node in likely]
+    return message, [node.id for node in nodes]
 
 
 def no_such_name(kind: str, wrong: Collection[str], known: Collection[str]) -> str:
     """Return the instruction that answers unknown types or relations."""
-    if not known:
-        return f"This graph has no {kind}s. Call again without them."
-    valid = [name for name in sorted(known) if len(name) <= _LONGEST]
-    said = []
+    valid, said = sorted(name for name in known if len(name) <= _LONGEST), []
     for name in sorted(wrong)[:_SHOWN]:
-        close = nearest(name[:_LONGEST], valid)
-        named = ", ".join(quoted(one, _LONGEST) for one in close or valid[: 2 * _SHOWN])
-        said.append(f"There is no {kind} {quoted(name)}. {'Closest:' if close else 'There are'} {named}.")
+        close = nearest(name[:_LONGEST], valid) or valid[: 2 * _SHOWN]
+        named = ", ".join(quoted(one, _LONGEST) for one in close) or "none in this graph"
+        said.append(f"There is no {kind} {quoted(name)}. Closest: {named}.")
     return " ".join(said) + " Copy names exactly as the tools show them."

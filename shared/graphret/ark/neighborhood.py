@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.search.arrays import ArrayIndex
-from graphret.search.bm25 import BM25Index
 from graphret.search.index import TextIndex, top_k
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
@@ -110,21 +109,9 @@ def explore(
 
 
 def matching(index: TextIndex, query: str, k: int) -> list[str]:
-    """Return the ids of at most `k` nodes that match a query, best first.
-
-    An index returns `k` nodes where it has them; those that score 0 are left out, unless all do and similarity counts.
-    """
+    """Return the ids of at most `k` nodes that match a query, best first, without those that score 0."""
     found = index.search(query, k)
-    scores = np.asarray(found.scores)
-    if not _by_words(index) and not (scores > 0).any():
-        return list(found.ids)
-    return [one for one, score in zip(found.ids, scores.tolist(), strict=True) if score > 0]
-
-
-def _by_words(index: TextIndex) -> bool:
-    """Whether words are all that counts for a hybrid, a multi-field or a Neo4j index, so that 0 means no match."""
-    parts = index.leaves() if isinstance(index, ArrayIndex) else [index]
-    return all(isinstance(part, BM25Index) for part in parts) or getattr(index, "vector", True) is None
+    return [one for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True) if score > 0]
 
 
 def _read(

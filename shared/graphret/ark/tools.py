@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -123,7 +123,16 @@ class Toolbox:
 
     def run_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
         """Run the calls of a reply one after the other; one that the store or the index fails is told to the model."""
-        return [attempt(call, partial(self.run, call.name, call.parsed or {})) for call in calls]
+        return [self._outcome(call) for call in calls]
+
+    def _outcome(self, call: ToolCall) -> Outcome:
+        began, problem = time.perf_counter(), None
+        try:
+            observation = self.run(call.name, call.parsed or {})
+        except Exception as error:
+            problem = as_store_error(error)
+            observation = failure(f"The graph could not be read: {problem}")
+        return Outcome(call, observation, time.perf_counter() - began, problem)
 
     async def arun_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
         """Do as `run_calls`, off the event loop; calls that wait for a database are under way at once."""
@@ -155,7 +164,11 @@ class Toolbox:
         k = _count(given.k, self.settings.neighbors_k)
         found = explore(self.store, self.index, node.id, query, labels=labels, relations=relations, k=k)
         if not found.total and (labels or relations):
-            self._require_known(labels or (), relations or ())
+            schema = self.store.schema()
+            asked = (("node type", labels, schema.labels), ("relation", relations, schema.relation_names))
+            unknown = ((kind, set(names or ()) - set(known), known) for kind, names, known in asked)
+            if said := [no_such_name(kind, wrong, known) for kind, wrong, known in unknown if wrong]:
+                raise Unclear(" ".join(said))
         head = {"explored": node.id, **_kind(node)}
         if query:
             head["query"] = shortened(query, _SHOWN_CHARS)
@@ -173,21 +186,9 @@ class Toolbox:
         nodes = tuple(found.nodes[i].id for i in shown)
         return Observation(text, nodes, tuple(dict.fromkeys(edges)), total=found.total)
 
-    def _require_known(self, labels: Iterable[str], relations: Iterable[str]) -> None:
-        schema = self.store.schema()
-        asked = (("node type", labels, schema.labels), ("relation", relations, schema.relation_names))
-        said = [no_such_name(kind, wrong, known) for kind, names, known in asked if (wrong := set(names) - set(known))]
-        if said:
-            raise Unclear(" ".join(said))
-
     def _fitting(self, head: Mapping[str, Any], entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
-        return fitting(
-            head,
-            entries,
-            query,
-            snippet_chars=self.settings.snippet_chars,
-            max_tokens=self.settings.observation_tokens - ADDED,
-        )
+        chars, tokens = self.settings.snippet_chars, self.settings.observation_tokens - ADDED
+        return fitting(head, entries, query, snippet_chars=chars, max_tokens=tokens)
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their names."""
@@ -196,17 +197,6 @@ class Toolbox:
             Entry(_fields(node), "" if text == node.name else text.removeprefix(f"{node.name}\n"))
             for node, text in zip(nodes, texts, strict=True)
         ]
-
-
-def attempt(call: ToolCall, run: partial[Observation]) -> Outcome:
-    """Run a call and time it; where the graph cannot be read, the model is told so."""
-    began, problem = time.perf_counter(), None
-    try:
-        observation = run()
-    except Exception as error:
-        problem = as_store_error(error)
-        observation = failure(f"The graph could not be read: {problem}")
-    return Outcome(call, observation, time.perf_counter() - began, problem)
 
 
 def as_store_error(error: Exception) -> GraphretError:

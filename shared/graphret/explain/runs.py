@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.prompt import FINISH, SELECT
-from graphret.ark.records import CallRecord, StepRecord
 from graphret.ark.run import Run
+from graphret.ark.session import CallRecord, StepRecord
 from graphret.explain.words import Lookup
 from graphret.fusion import Vote
 from graphret.types import Node, Retrieval, Stage, Trace

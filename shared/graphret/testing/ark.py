@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphret.ark.prompt import SEARCH
-from graphret.ark.scripted import ScriptedExplorer
+from graphret.ark.scripted import Call, ScriptedExplorer, ending, explorations, follow
+from graphret.ark.settings import MAX_K
 from graphret.ark.transcript import Transcript
-from graphret.ark.walk import NEIGHBORS_K, Call, ending, explorations, follow
 from graphret.planning.paths import Hop, Plan
 
 
@@ -36,7 +36,7 @@ class OracleExplorer(ScriptedExplorer):
         if not start or not path:
             return ending([])
         if not seen.searches:
-            return [(SEARCH, {"query": start, "k": NEIGHBORS_K})]
+            return [(SEARCH, {"query": start, "k": MAX_K})]
         walk = follow(start, Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0), seen)
         if walk is None or (seen.turns > 1 and start not in seen.explorations):
             return ending([])
