@@ -30,7 +30,7 @@ class _Part(BaseModel):
 class Anchor(_Part):
     """Something that the question mentions, found in the graph by its text.
 
-    Parameters
+    Attributes
     ----------
     var
         The variable that stands for it.
@@ -51,7 +51,7 @@ class Anchor(_Part):
 class PlanHop(_Part):
     """A relation between two variables.
 
-    Parameters
+    Attributes
     ----------
     source, to_var
         The variables; ``from`` in JSON.
@@ -80,7 +80,7 @@ class PlanHop(_Part):
 class Target(_Part):
     """What is asked for.
 
-    Parameters
+    Attributes
     ----------
     var
         The variable that stands for it.
@@ -110,7 +110,7 @@ class GraphPlan(_Part):
     order. ``GraphPlan.model_validate_json`` reads one, ``model_dump_json(by_alias=True)`` writes it, ``str`` tells it
     to people in a line.
 
-    Parameters
+    Attributes
     ----------
     where
         For variables the condition that their nodes satisfy, as `where` has it everywhere.
