@@ -33,7 +33,7 @@ def test_the_named_alternatives() -> None:
         vote(lists, "random")
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(LISTS, HOW)
 def test_every_node_is_ranked_once_and_repeats_change_nothing(lists: list[list[str]], how: str) -> None:
     ranking = ids(lists, how)
@@ -41,7 +41,7 @@ def test_every_node_is_ranked_once_and_repeats_change_nothing(lists: list[list[s
     assert ids([[*one, *one] for one in lists], how) == ranking
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(LISTS)
 def test_one_more_vote_never_lowers_a_node(lists: list[list[str]]) -> None:
     for node in set(itertools.chain(*lists)):
@@ -51,7 +51,7 @@ def test_one_more_vote_never_lowers_a_node(lists: list[list[str]]) -> None:
             assert ids(more).index(node) <= place
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(LISTS, st.sets(st.integers(0, 2)), HOW, st.integers(1, 2))
 def test_settled_is_exactly_that_no_continuation_changes_the_top(
     lists: list[list[str]], growing: set[int], how: str, top: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,8 +13,7 @@ from ark_support import Follows, call, turns
 from graphret import BM25Index, MemoryStore
 from graphret.ark import Ark, ArkSettings
 from graphret.errors import RetrievalFailed, StoreUnavailable
-from graphret.llm import OpenAIChat
-from graphret.testing.openai_server import OpenAIServer, status
+from graphret.llm.chat import ChatError, Message, Reply
 from graphret.types import Edge, Node
 
 QUESTION = "Which films did Tom Hanks star in?"
@@ -65,14 +64,19 @@ TOO_LONG = (
 
 
 def test_a_question_too_long_for_the_model_leaves_the_search() -> None:
-    with OpenAIServer(default=status(400, TOO_LONG)) as server:
-        model = OpenAIChat("tiny", server.base_url, max_retries=0)
-        found = Ark(model, STORE, INDEX, settings=ONE).retrieve("Tom Hanks " * 10_000, 3)
-        assert found.ids[0] == "Tom Hanks"
-        assert "maximum context length" in found.trace.fallbacks[0].details["error"]
-        with pytest.raises(RetrievalFailed, match="maximum context length"):
-            Ark(model, STORE, INDEX, settings=ONE, on_failure="raise").retrieve(QUESTION, 3)
-        assert all("tools" in request.body for request in server.requests)
+    offered = []
+
+    def full(messages: Sequence[Message]) -> Reply:
+        offered.append(model.tools)
+        raise ChatError(TOO_LONG, model="tiny", reason="bad_request", status=400)
+
+    model = Follows(full)
+    found = Ark(model, STORE, INDEX, settings=ONE).retrieve("Tom Hanks " * 10_000, 3)
+    assert found.ids[0] == "Tom Hanks"
+    assert "maximum context length" in found.trace.fallbacks[0].details["error"]
+    with pytest.raises(RetrievalFailed, match="maximum context length"):
+        Ark(model, STORE, INDEX, settings=ONE, on_failure="raise").retrieve(QUESTION, 3)
+    assert all(offered)  # nor is it asked for JSON, as one without tools would be
 
 
 ORDERS = [
@@ -136,11 +140,8 @@ def test_a_store_that_fails_leaves_what_is_there(fails: str, after: int, error: 
 
 
 def test_an_index_that_fails_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    def away(*_: object, **__: object) -> Any:
-        raise OSError("the index is away")
-
     index = BM25Index.build(NODES)
-    monkeypatch.setattr(index, "search", away)
+    monkeypatch.setattr(index, "search", lambda *_, **__: {}["the index is away"])
     explorer = ark(index=index)
     assert explorer.retrieve(QUESTION, 2).ids == ["Splash", "Big"]
     assert "the index is away" in told(explorer)[0]

@@ -17,7 +17,7 @@ values = st.dictionaries(st.text(st.characters(), max_size=10), st.one_of(scalar
 
 
 @given(values)
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_a_line_is_one_line_and_comes_back_unchanged(value: dict[str, Any]) -> None:
     line = json_line(value)
     assert len(line.splitlines()) <= 1
@@ -43,7 +43,7 @@ def test_a_model_s_control_tokens_do_not_stand_in_a_line(token: str) -> None:
 
 
 @given(st.text(st.characters(), max_size=300), st.text(max_size=30), st.integers(0, 80))
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_an_excerpt_is_short_and_on_one_line(text: str, query: str, longest: int) -> None:
     found = excerpt(text, query, longest)
     assert len(found) <= longest
@@ -70,15 +70,6 @@ def test_an_excerpt_turns_around_the_words_of_the_query(query: str, holds: str) 
         assert holds in excerpt(said, query, 100)
 
 
-def test_an_excerpt_is_cut_between_words() -> None:
-    found = excerpt("alpha beta gamma delta epsilon zeta eta theta iota kappa", "epsilon", 30)
-    assert found.startswith("…")
-    assert found.endswith("…")
-    assert "epsilon" in found
-    assert set(found.strip("…").split()) <= set("alpha beta gamma delta epsilon zeta eta theta iota kappa".split())
-    assert "epsilon" in excerpt(found, "epsilon", 15)  # its own marks are no part of a word
-
-
 HEAD = {"shown": 0, "of": 10, "about": "x" * 150}
 
 
@@ -97,13 +88,6 @@ def test_texts_are_cut_before_lines_are() -> None:
     assert seen[0][1] > 190
     assert seen == sorted(seen, reverse=True)
     assert [shown for shown, _ in seen] == [10, 10, 10, 10, 5]
-
-
-def test_a_line_that_takes_half_of_the_budget_is_left_out() -> None:
-    entries = [Entry({"id": "a"}), Entry({"id": "b" * 400}), Entry({"id": "c"})]
-    text, shown = fitting(HEAD, entries, None, snippet_chars=200, max_tokens=200)
-    assert shown == [0, 2]
-    assert json.loads(text.splitlines()[0])["cut"]
 
 
 def test_what_a_model_is_told_and_what_it_wrote_is_shortened() -> None:

@@ -129,7 +129,7 @@ _CALLS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.lists(_CALLS, max_size=8))
 def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]]) -> None:
     whole, cut = started(max_steps=6), started(max_steps=6)

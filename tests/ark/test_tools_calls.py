@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -150,7 +149,7 @@ calls = st.fixed_dictionaries(
 
 
 @given(graph=graphs(), arguments=calls, budget=st.sampled_from([500, 2000]), place=st.none() | st.integers(0, 11))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_whatever_is_called_every_line_is_json_within_the_budget(
     graph: tuple[list[Node], list[Edge]], arguments: dict[str, Any], budget: int, place: int | None
 ) -> None:
@@ -170,7 +169,7 @@ def test_whatever_is_called_every_line_is_json_within_the_budget(
 
 
 @given(graph=graphs(), query=st.sampled_from(WORDS), place=st.integers(0, 11), documents=st.booleans())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_nothing_outside_a_view_is_shown_counted_or_suggested(
     graph: tuple[list[Node], list[Edge]], query: str, place: int, documents: bool
 ) -> None:
@@ -192,16 +191,6 @@ def test_nothing_outside_a_view_is_shown_counted_or_suggested(
         ("explore_neighborhood", {"node": query}),
     ):
         assert view.run(name, arguments) == alone.run(name, arguments)
-
-
-def test_an_instruction_in_a_text_stays_inside_one_string() -> None:
-    nodes = [Node("a", text=text, name=f"name {text}") for text in HOSTILE[:1]]
-    nodes += [Node(f"a{i} {text}", ("x",), text=f"temple {text}") for i, text in enumerate(HOSTILE)]
-    tools = toolbox(nodes, [Edge("a", f"r {HOSTILE[1]}", node.id) for node in nodes[1:]])
-    for answer in (search("temple", tools, k=20), explore("a", tools)):
-        for line in lines_of(answer)[1:]:
-            assert set(line) <= {"id", "name", "type", "via", "text"}
-    assert set(json.loads(explore(HOSTILE[0], tools).text)) == {"error"}
 
 
 @pytest.mark.parametrize(

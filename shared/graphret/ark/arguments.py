@@ -68,7 +68,7 @@ def read(kind: type[T], tool: str, given: Any) -> T:
 
 def meant(name: str) -> str:
     """Return a name without the white space or the backticks around it, which a schema shows."""
-    return name.strip().strip("`")
+    return name.strip("` ")
 
 
 def arrow(relation: str, outgoing: bool) -> str:

@@ -54,7 +54,7 @@ class CallRecord:
     remembered: bool = False
     nodes: list[str] = field(default_factory=list)
     edges: list[list[str]] = field(default_factory=list)
-    error: str | None = None
+    error: str = ""
 
     @property
     def explored(self) -> str | None:
@@ -320,7 +320,7 @@ class ArkSession:
             session.messages = [Message.from_dict(message) for message in data["messages"]]
             session.selection = [str(node) for node in data["selection"]]
             session.steps = [StepRecord.from_dict(step) for step in data["steps"]]
-            session.stop, session.error = data["stop"], data["error"]
+            session.stop, session.error = data["stop"] or None, data["error"] or None
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
         return session
@@ -349,7 +349,7 @@ def _record(outcome: Outcome, remembered: bool) -> CallRecord:
         remembered=remembered,
         nodes=list(seen.nodes),
         edges=[list(edge) for edge in seen.edges],
-        error=json.loads(seen.text).get("error") if seen.failed else None,
+        error=json.loads(seen.text).get("error", "") if seen.failed else "",
     )
 
 

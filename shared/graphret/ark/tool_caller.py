@@ -47,10 +47,6 @@ class ToolCaller:
     message and what they returned in user messages. Where its endpoint does not say what a reply cost, the tokens are
     estimated.
 
-    Parameters
-    ----------
-    model
-        Any `ChatModel`.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -101,14 +97,13 @@ class ToolCaller:
                 partial(aask_json, self.model, asked, _Calls, native=False, **options),
             )
         except ChatError as error:
-            spent += error.usage
+            error.usage += spent
             if error.reason not in ("invalid_reply", "bad_request"):
-                error.usage = spent
                 raise
             if words is not None:
-                return replace(words, usage=spent)
+                return replace(words, usage=error.usage)
             why = f"the model neither takes tools ({self._by_json}) nor answers in JSON ({error})"
-            raise ChatError(why, model=self.name, reason=error.reason, usage=spent) from error
+            raise ChatError(why, model=self.name, reason=error.reason, usage=error.usage) from error
         self._by_json = self._by_json or "it answered in words"
         return _reply(answer, messages, spent, self.name)
 

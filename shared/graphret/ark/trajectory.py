@@ -98,7 +98,7 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
     known = session.to_dict()
     for step in known["steps"]:
         for call in step["calls"]:
-            call["arguments"], call["error"] = _text(call["arguments"]), call["error"] or ""
+            call["arguments"] = _text(call["arguments"])
     return {
         "schema": f"{_SCHEMA}{VERSION}",
         "run": id_,
@@ -121,6 +121,5 @@ def _text(value: Any) -> str:
 def _session(data: dict[str, Any]) -> ArkSession:
     for step in data["steps"]:
         for call in step["calls"]:
-            call["arguments"], call["error"] = json.loads(call["arguments"]), call["error"] or None
-    ended = {"agent": data["agent"] - 1, "stop": data["stop"] or None, "error": data["error"] or None}
-    return ArkSession.from_dict(data | ended)
+            call["arguments"] = json.loads(call["arguments"])
+    return ArkSession.from_dict(data | {"agent": data["agent"] - 1})

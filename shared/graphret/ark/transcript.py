@@ -39,19 +39,19 @@ class Transcript:
         out.turns = sum(message.role == "assistant" for message in since)
         asked = {call.id: call for message in since for call in message.tool_calls}
         for message in since:
-            if message.role == "tool" and (call := asked.get(message.tool_call_id or "")):
-                out._take(call.name, call.parsed or {}, message.content)
+            call = asked.get(message.tool_call_id or "") if message.role == "tool" else None
+            if call is not None:
+                out._take(call.name, call.parsed or {}, *_shown(message.content))
         return out
 
-    def _take(self, tool: str, given: dict[str, Any], content: str) -> None:
+    def _take(self, tool: str, given: dict[str, Any], head: dict[str, Any] | None, shown: tuple[Neighbor, ...]) -> None:
         if tool == SEARCH:
-            self.searches.append(_shown(content)[1])
-        elif tool == EXPLORE:
-            head, shown = _shown(content)
-            if head is not None:
-                limits = frozenset(given.get("relation_types") or ()) or None
-                explored = Explored(head["explored"], _types(head), _relations(head), shown, limits)
-                self.explorations.setdefault(explored.node, []).append(explored)
+            self.searches.append(shown)
+        elif tool == EXPLORE and head is not None:
+            limits = frozenset(given.get("relation_types") or ()) or None
+            counts = ((*_way(arrow), label, int(str(n).rstrip("+"))) for arrow, label, n in head.get("relations", ()))
+            explored = Explored(head["explored"], _types(head), tuple(counts), shown, limits)
+            self.explorations.setdefault(explored.node, []).append(explored)
         elif tool == SELECT:
             self.selected += given.get("nodes", ())
         elif tool == FINISH:
@@ -77,13 +77,6 @@ def _shown(content: str) -> tuple[dict[str, Any] | None, tuple[Neighbor, ...]]:
 def _types(line: dict[str, Any]) -> tuple[str, ...]:
     types = line.get("type", ())
     return (types,) if isinstance(types, str) else tuple(types)
-
-
-def _relations(head: dict[str, Any]) -> tuple[tuple[str, bool, str, int], ...]:
-    """The counts of relations; "20+" is at least 20."""
-    return tuple(
-        (*_way(arrow), label, int(str(count).rstrip("+"))) for arrow, label, count in head.get("relations", ())
-    )
 
 
 def _way(arrow: str) -> tuple[str, bool]:
