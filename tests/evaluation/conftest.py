@@ -22,10 +22,10 @@ def born() -> dict[str, str]:
     return BORN
 
 
-@pytest.fixture
-def ottqa(tmp_path: Path) -> Path:
+@pytest.fixture(scope="session")
+def ottqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Four tables of prizes and a passage for each who won them, with a question for each row."""
-    folder = tmp_path / "ottqa"
+    folder = tmp_path_factory.mktemp("benchmark") / "ottqa"
     for name in ("data/traindev_tables_tok", "data/traindev_request_tok", "released_data"):
         (folder / name).mkdir(parents=True)
     pages = {person: f"/wiki/{person.replace(' ', '_')}" for person in BORN}

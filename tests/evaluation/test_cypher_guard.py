@@ -103,7 +103,6 @@ def test_what_the_guard_gets_wrong_lowers_the_share(tmp_path: Path) -> None:
 def test_the_result_is_printed_and_a_limit_is_of_queries(data: Path) -> None:
     result = bench_guard(data, limit=4)
     assert result["counts"]["queries"] == 4
-    assert result["rows"]["mutations"] == bench_guard(data, limit=4)["rows"]["mutations"]
     out = StringIO()
     Console(file=out, width=100).print(render(result))
     assert "false_alarms" in out.getvalue()

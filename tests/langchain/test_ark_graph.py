@@ -51,7 +51,7 @@ async def run(compiled: ArkGraph, awaited: bool, given: Any = ASK) -> Any:
 # -- what goes in and comes out
 
 
-async def test_a_question_in_and_ranked_evidence_out_in_both_forms() -> None:
+def test_a_question_in_and_ranked_evidence_out() -> None:
     runs: list[Run] = []
     found = graph(on_run=runs.append).invoke(ASK)
     assert set(found) == {"question", "agents", "votes", "hits", "trace"}
@@ -66,8 +66,6 @@ async def test_a_question_in_and_ranked_evidence_out_in_both_forms() -> None:
     assert all(f"Agent {agent}, step 3" in page for agent in (1, 2, 3))
     assert [session.selection for session in runs[0].sessions] == [list(nodes) for nodes in SELECTIONS]
     assert runs[0].seconds > 0
-    awaited = await graph().ainvoke(ASK)
-    assert (awaited["hits"], awaited["votes"]) == (found["hits"], found["votes"])
 
 
 @both_ways

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-from ark_support import selecting
 from langchain_core.retrievers import BaseRetriever
 from langchain_tests.integration_tests import RetrieversIntegrationTests
-from langgraph_parts import FULL, INDEX, QUESTION, STORE, Gate, Meeting, models
+from langgraph_parts import FULL, INDEX, QUESTION, STORE, models
 from pydantic import ValidationError
 
 from graphret.ark import Ark, ArkSettings, Run
@@ -65,15 +63,3 @@ def test_agents_steps_models_and_runs_can_be_set() -> None:
 def test_malformed_constructions_are_refused(wrong: Any, named: str) -> None:
     with pytest.raises(ValidationError, match=named):
         retriever(**wrong)
-
-
-async def test_cancelling_stops_every_agent() -> None:
-    gate = Gate(4)
-    asks = [Meeting(selecting("f1"), {0: gate}, f"m{i}") for i in range(3)]
-    task = asyncio.create_task(retriever(asks).ainvoke(QUESTION))
-    while gate.waiting < 3:  # noqa: ASYNC110 -- they are about to
-        await asyncio.sleep(0.001)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert gate.waiting == 0

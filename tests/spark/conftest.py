@@ -18,11 +18,11 @@ def ladybug(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CypherStore]:
         yield store
 
 
-@pytest.fixture(params=["ladybug", "neo4j"])
+@pytest.fixture(scope="module", params=["ladybug", "neo4j"])
 def store(request: pytest.FixtureRequest) -> CypherStore:
     if request.param == "ladybug":
         return request.getfixturevalue("ladybug")
-    driver: neo4j.Driver = request.getfixturevalue("neo4j_empty")
+    driver: neo4j.Driver = request.getfixturevalue("neo4j_module")
     store = Neo4jStore.from_driver(driver)
     store.upsert(NODES, EDGES)
     return store
