@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripted_parts import FILMS, explored, films
+from scripted_parts import FILMS
 
-from graphret.ark import ArkSession
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_metaqa
 from graphret.evaluation.metaqa import load_questions, path_of
-from graphret.testing.ark import OracleExplorer
 
 ASKED = {
     1: [
@@ -104,16 +102,3 @@ def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> 
 def test_what_is_not_known_is_refused(data: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         bench_metaqa(data, **wrong)  # type: ignore[arg-type]
-
-
-def test_the_oracle_ends_where_it_knows_nothing_or_there_is_no_such_node() -> None:
-    box, paths = films(), {"who?": ("Nobody Known", [("directed_by", True)])}
-    for question in ("who?", "what?"):
-        session = ArkSession(question, "You explore.")
-        model = OracleExplorer(paths)
-        while session.stop is None:
-            calls = session.receive(model.chat(session.messages, tools=box.tools))
-            session.observe(box.run_calls(calls))
-        assert (session.stop, session.selection) == ("finished", [])
-        assert len(session.steps) <= 4
-    assert explored(box, "who directed Dawn").selection == ["Ann Ames"]

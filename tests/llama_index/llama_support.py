@@ -17,9 +17,21 @@ from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, Q
 from llama_index_instrumentation import get_dispatcher
 from tests_support import HashingEncoder
 
+from graphret import BM25Index, MemoryStore
 from graphret.corpus import Corpus, Document, Table
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
+from graphret.types import Edge, Node
 from llama_index_graphret import SageGraph
+
+#: A small graph of films for ARK.
+QUESTION = "Which films did Tom Hanks star in?"
+NODES = [
+    Node("p1", ("person",), "Tom Hanks"),
+    *(Node(f"m{i}", ("movie",), name, "A film.") for i, name in enumerate(("Big", "Cast Away", "Splash", "Heat"))),
+]
+EDGES = [Edge(f"m{i}", "starred_actors", "p1") for i in range(3)]
+STORE = MemoryStore.of(NODES, EDGES)
+INDEX = BM25Index.build(NODES)
 
 
 def small_corpus() -> tuple[Corpus, list[DemoQuestion]]:

@@ -9,30 +9,12 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 from llama_index.core.schema import NodeWithScore
-from llama_support import ids
+from llama_support import INDEX, QUESTION, STORE, ids
 
-from graphret import BM25Index, MemoryStore
 from graphret.ark import Ark, ArkSettings
 from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.types import Edge, Node
-from llama_index_graphret import (
-    ArkRetriever,
-    ScriptedExplorer,
-    evidence_of,
-)
+from llama_index_graphret import ArkRetriever, ScriptedExplorer, evidence_of
 
-QUESTION = "Which films did Tom Hanks star in?"
-FILMS = {"Big": 1988, "Cast Away": 2000, "Splash": 1984, "Alien": 1979, "Heat": 1995}
-NODES = [
-    Node("p1", ("person",), "Tom Hanks"),
-    *(
-        Node(f"m{i}", ("movie",), name, f"A film of {year}.", {"year": year})
-        for i, (name, year) in enumerate(FILMS.items())
-    ),
-]
-EDGES = [Edge(f"m{i}", "starred_actors", "p1") for i in range(3)]
-STORE = MemoryStore.of(NODES, EDGES)
-INDEX = BM25Index.build(NODES)
 STARRED = ["m0", "m1", "m2"]
 
 
@@ -64,6 +46,6 @@ def test_the_temperature_is_the_model_s_own_unless_given() -> None:
     llm = MockFunctionCallingLLM(response_generator=answer)
     one = ArkSettings(n_agents=1, max_steps=1)
     for options in ({}, {"temperature": 0.3}):
-        ArkRetriever(llm, MemoryStore.of(NODES, EDGES), BM25Index.build(NODES), settings=one, **options).retrieve("?")
+        ArkRetriever(llm, STORE, INDEX, settings=one, **options).retrieve("?")
     assert heard[0] is None
     assert heard[-1] == 0.3

@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from chat_clients import llama_index_openai
-from llama_index.core.agent.workflow import (
-    AgentStream,
-    FunctionAgent,
-    ReActAgent,
-    ToolCallResult,
-)
-from llama_index.core.llms import ChatMessage
-from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.agent.workflow import AgentStream, FunctionAgent, ToolCallResult
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
+from llama_support import INDEX, QUESTION, STORE
 
-from graphret import BM25Index, MemoryStore
 from graphret.ark import Toolbox
 from graphret.testing.openai_server import OpenAIServer, text, tool_call, tool_calls
-from graphret.types import Edge, Node
 from llama_index_graphret import ScriptedExplorer, ark_tools
 
-QUESTION = "Which films did Tom Hanks star in?"
-NODES = [
-    Node("p1", ("person",), "Tom Hanks"),
-    *(Node(f"m{i}", ("movie",), name, "A film.") for i, name in enumerate(("Big", "Cast Away", "Splash", "Heat"))),
-]
-EDGES = [Edge(f"m{i}", "starred_actors", "p1") for i in range(3)]
-STORE = MemoryStore.of(NODES, EDGES)
-INDEX = BM25Index.build(NODES)
 NAMES = ["global_search", "explore_neighborhood"]
 
 
@@ -114,19 +97,3 @@ async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool
     assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
     assert all("Field required" in one for one in told[2:6])
     assert '"m0"' in told[6]
-
-
-async def test_a_react_agent_reads_their_schema_and_runs_them() -> None:
-    wanted = json.dumps({"node": "p1", "relation_types": ["starred_actors"], "k": 1})
-    replies = [f"Thought: I look.\nAction: explore_neighborhood\nAction Input: {wanted}", "Thought: So.\nAnswer: Big"]
-    prompts: list[str] = []
-
-    def answer(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-        prompts.append("\n".join(str(message.content) for message in messages))
-        return ChatMessage(role="assistant", content=replies[len(prompts) - 1])
-
-    llm = MockFunctionCallingLLM(response_generator=answer)
-    found = await ReActAgent(tools=tools(), llm=llm, streaming=False).run(QUESTION)
-    assert str(found) == "Big"
-    assert "Show only neighbours by these relations" in prompts[0]
-    assert "Big" in found.tool_calls[0].tool_output.content

@@ -117,11 +117,9 @@ async def test_failures_are_chat_errors(awaited: bool) -> None:
         await said(scripted(ConnectionError("away"))[0], awaited, [Message.user("x")])
     with pytest.raises(ChatError, match="calls no tools"):
         await said(LlamaIndexChat(MockLLM()), awaited, [Message.user("x")], tools=[TOOL])
-
-
-async def test_an_awaited_model_has_so_much_time() -> None:
-    with pytest.raises(ChatError, match="timeout"):
-        await LlamaIndexChat(Spending()).achat([Message.user("x")], timeout=0.01)
+    if awaited:
+        with pytest.raises(ChatError, match="timeout"):
+            await LlamaIndexChat(Spending()).achat([Message.user("x")], timeout=0.01)
 
 
 # -- reasoning, handed back as it came
@@ -141,11 +139,10 @@ def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
     return ChatMessage(role="assistant", blocks=[thought, call])
 
 
-@pytest.mark.parametrize("awaited", [False, True])
-async def test_agents_of_thinking_models_come_to_their_ends(awaited: bool) -> None:
+def test_agents_of_thinking_models_come_to_their_ends() -> None:
     model = MockFunctionCallingLLM(response_generator=thinks)
     retriever = ArkRetriever(model, STORE, index_of(STORE), settings=ArkSettings(n_agents=1))
-    nodes = await retriever.aretrieve("films by Bob Bell") if awaited else retriever.retrieve("films by Bob Bell")
+    nodes = retriever.retrieve("films by Bob Bell")
     retrieval = retrieval_of(nodes)
     assert retrieval is not None
     assert nodes[0].node.node_id == "p1"

@@ -26,10 +26,22 @@ from llama_index_graphret import SageGraph, SageNodeParser, SageRetriever, evide
 NEW = "new"
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("venues")
+    write_venues(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> set[tuple[str, int, str]]:
+    """The links of the files."""
+    return mentions(graphret.SageGraph.build(graphret.read(folder), encoder=None))
+
+
 @pytest.fixture
-def documents(tmp_path: Path) -> list[Document]:
-    write_venues(tmp_path)
-    return list(SimpleDirectoryReader(tmp_path, recursive=True).load_data())
+def documents(folder: Path) -> list[Document]:
+    return list(SimpleDirectoryReader(folder, recursive=True).load_data())
 
 
 def split(documents: list[Document]) -> list[BaseNode]:
@@ -50,20 +62,17 @@ def docstore(documents: list[Document]) -> list[BaseNode]:
 
 @pytest.mark.parametrize(
     "made",
-    [
-        split,
-        pipeline,
-        docstore,
-        MarkdownNodeParser().get_nodes_from_documents,
-    ],
+    [split, pipeline, docstore, MarkdownNodeParser().get_nodes_from_documents],
     ids=["sentences", "pipeline", "docstore", "markdown"],
 )
 def test_nodes_get_the_links_of_the_files(
-    documents: list[Document], tmp_path: Path, made: Callable[[list[Document]], list[BaseNode]]
+    documents: list[Document],
+    expected: set[tuple[str, int, str]],
+    made: Callable[[list[Document]], list[BaseNode]],
 ) -> None:
     nodes = made(documents)
     graph = SageGraph.from_nodes(nodes, encoder=None)
-    assert mentions(graph) == mentions(graphret.SageGraph.build(graphret.read(tmp_path), encoder=None))
+    assert mentions(graph) == expected
     first, second = SageRetriever(graph, similarity_top_k=2).retrieve(QUESTION)
     given = {node.node_id: node for node in nodes}
     for found in (first, second):
@@ -86,9 +95,11 @@ def index(request: pytest.FixtureRequest, documents: list[Document]) -> VectorSt
     return VectorStoreIndex(split(documents), storage_context=context, embed_model=MockEmbedding(8))
 
 
-def test_an_index_gets_the_links_of_the_files_and_is_followed(index: VectorStoreIndex, tmp_path: Path) -> None:
+def test_an_index_gets_the_links_of_the_files_and_is_followed(
+    index: VectorStoreIndex, expected: set[tuple[str, int, str]]
+) -> None:
     graph = SageGraph.from_index(index, embeddings=False)
-    assert mentions(graph) == mentions(graphret.SageGraph.build(graphret.read(tmp_path), encoder=None))
+    assert mentions(graph) == expected
     assert not graph.refresh_from_index(index)
 
     poljud = [node for node in graph.nodes if node.name == "Stadion Poljud"]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from llama_index.core.schema import Document as LlamaDocument
-from llama_index.core.schema import NodeRelationship, TextNode
+from llama_index.core.schema import NodeRelationship
 
 from graphret import Document, Record, Table
 from graphret.corpus import to_nodes
@@ -54,15 +53,6 @@ def test_a_document_with_a_table_is_cut_into_text_and_rows() -> None:
     assert segment.properties["table_header"] == ["Team", "Park", "Opened"]
     assert segment.properties["section"] == "Teams"
     assert len(segment.properties["table_rows"]) == 6
-
-
-def test_chunks_know_where_they_stand() -> None:
-    text = " ".join(f"Sentence number {i} says nearly the same thing again." for i in range(80))
-    nodes = SageNodeParser().get_nodes_from_documents([LlamaDocument(text=text, id_="long")])
-    assert len(nodes) > 2
-    spans = [(node.start_char_idx, node.end_char_idx) for node in nodes if isinstance(node, TextNode)]
-    assert [text[start:end] for start, end in spans] == [node.get_content() for node in nodes]
-    assert all(before[1] <= after[0] for before, after in itertools.pairwise(spans))
 
 
 ITEMS = [

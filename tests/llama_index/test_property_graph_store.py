@@ -31,8 +31,8 @@ from llama_index.core.vector_stores.types import (
 )
 from llama_support import HashEmbedding
 
-from graphret.errors import InvalidInput, QueryRefused
-from graphret.stores import LadybugStore, MemoryStore
+from graphret.errors import InvalidInput
+from graphret.stores import MemoryStore
 from graphret.testing.graphs import EDGES, NODES
 from graphret.types import Edge, Node
 from llama_index_graphret import (
@@ -165,20 +165,6 @@ def test_vector_queries_over_the_embeddings_of_nodes(tmp_path: Path) -> None:
     assert pg.vector_query(query) == ([], [])
     with pytest.raises(InvalidInput, match="embedding"):
         pg.vector_query(VectorStoreQuery(query_str="n1"))
-
-
-def test_an_embedded_database_answers_cypher_that_only_reads() -> None:
-    with LadybugStore(":memory:") as store:
-        pg = GraphretPropertyGraphStore(store)
-        pg.upsert_nodes([EntityNode(name="Ada", label="Person"), EntityNode(name="Notes", label="Work")])
-        pg.upsert_relations([Relation(source_id="Ada", target_id="Notes", label="WROTE", properties={"year": 1843})])
-        text = "MATCH (p:Person)-[w:WROTE]->(t:Work) WHERE w.year > $year RETURN p.name AS p, t.name AS t"
-        assert pg.structured_query(text, {"year": 1800}) == [{"p": "Ada", "t": "Notes"}]
-        for bad in ("MATCH (n) DETACH DELETE n", "COPY (MATCH (n) RETURN n) TO 'out.csv'", "CALL threads=1"):
-            with pytest.raises(QueryRefused):
-                pg.structured_query(bad)
-        pg.delete(relation_names=["WROTE"])
-        assert pg.store.count() == (2, 0)
 
 
 # -- under LlamaIndex
