@@ -75,22 +75,6 @@ def test_a_row_is_the_node_with_only_that_row() -> None:
     assert green[1] > 0 == green[0]
 
 
-@settings(max_examples=25)
-@given(TEXTS, st.sets(st.integers(0, 11)), TEXTS, st.sampled_from(WORDS))
-def test_a_changed_index_is_the_index_of_what_is_left(
-    texts: list[str], gone: set[int], more: list[str], query: str
-) -> None:
-    added = [Node(f"m{i:02d}", text=text) for i, text in enumerate(more)]
-    replaced = Node("n00", text="kiwi kiwi lime")
-    changed = index(texts)
-    changed.delete([f"n{i:02d}" for i in gone])
-    changed.upsert([*added, replaced])
-    left = [n for i, n in enumerate(documents(texts)) if i not in gone and n.id != "n00"]
-    rebuilt = BM25Index.build([*left, *added, replaced], text=PLAIN)
-    assert changed.table.ids.tolist() == rebuilt.table.ids.tolist()
-    np.testing.assert_array_equal(changed.scores(query), rebuilt.scores(query))
-
-
 @pytest.mark.parametrize("wrong", [{"k1": 0}, {"b": 1.5}, {"field_b": {"title": -0.1}}])
 def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,17 +16,6 @@ class TestBM25(TextIndexSuite):
     @pytest.fixture
     def make(self) -> MakeIndex:
         return BM25Index.build
-
-
-class TestBM25OverNeighbors(TextIndexSuite):
-    """Documents with neighbours read from a store, in which there are none: nothing else may change."""
-
-    @pytest.fixture
-    def make(self) -> MakeIndex:
-        def made(nodes: Sequence[Node]) -> BM25Index:
-            return BM25Index.of_store(MemoryStore.of(nodes), text=NodeText.documents())
-
-        return made
 
 
 class TestDense(TextIndexSuite):

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphret.errors import InvalidInput, QueryRefused, QueryTimeout, StoreUnavailable
+from graphret.errors import InvalidInput, QueryRefused, StoreUnavailable
 from graphret.stores.ladybug import LadybugStore
 from graphret.types import Edge, Node
 
@@ -28,20 +28,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LadybugStore]:
 
 def _processes() -> list[psutil.Process]:
     return [one for one in psutil.Process().children() if "ladybug.queries" in " ".join(one.cmdline())]
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "RETURN size(range(1, 2000000000)) AS planned",
-        ROWS,
-    ],
-    ids=["planning", "rows"],
-)
-def test_each_query_ends_with_its_time_out(store: LadybugStore, query: str) -> None:
-    with pytest.raises(QueryTimeout, match=r"0\.3 s"):
-        store.query_apart(query, timeout=0.3)
-    assert store.query_apart(NAMES, timeout=30.0).rows == [("Ann",), ("Bob",)]
 
 
 def test_a_process_that_breaks_down_is_told_and_replaced(store: LadybugStore) -> None:

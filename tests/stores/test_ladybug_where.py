@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.testing.graphs import all_nodes
@@ -35,7 +33,7 @@ def test_conditions_mean_what_they_say() -> None:
     ]
     edges = [Edge("n0", "TO", node.id) for node in nodes]
     conditions = [{field: {op: one}} for field in FIELDS for op in ("$eq", "$gt", "$contains") for one in OPERANDS]
-    conditions += [{field: {op: OPERANDS[k::4]}} for field in FIELDS for op in ("$in", "$nin") for k in range(4)]
+    conditions += [{field: {op: OPERANDS[k::2]}} for field in FIELDS for op in ("$in", "$nin") for k in range(2)]
     with LadybugStore(":memory:") as store:
         store.upsert(nodes, edges)
         memory, ids = MemoryStore.of(all_nodes(store), edges), [node.id for node in nodes]
@@ -57,21 +55,18 @@ def test_conditions_mean_what_they_say() -> None:
                 assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
 
 
-@pytest.mark.parametrize(
-    ("condition", "n"),
-    [
+def test_the_database_decides_what_it_can(rows_read: list[int]) -> None:
+    nodes = [Node(f"i{i}", ("Item",), f"name {i}", properties={"rank": i, "tags": [f"t{i}"]}) for i in range(500)]
+    odd = [Node("j", ("Item",), properties={"extra": 4}), Node("k", ("Item",), properties={"extra": "text"})]
+    conditions: list[tuple[dict[str, Any], int]] = [
         ({"$or": [{"rank": 7}, {"name": "name 8"}]}, 2),
         ({"tags": {"$contains": "t5"}}, 1),
         ({"extra": {"$gt": 3}}, 1),  # of which one is a number and one is kept as JSON
         ({"$and": [{"rank": {"$lt": 5}}, {"tags": ["t4"]}]}, 1),  # the second of the five that the first leaves
-    ],
-    ids=str,
-)
-def test_the_database_decides_what_it_can(rows_read: list[int], condition: dict[str, Any], n: int) -> None:
-    nodes = [Node(f"i{i}", ("Item",), f"name {i}", properties={"rank": i, "tags": [f"t{i}"]}) for i in range(500)]
-    odd = [Node("j", ("Item",), properties={"extra": 4}), Node("k", ("Item",), properties={"extra": "text"})]
+    ]
     with LadybugStore(":memory:") as store:
-        store.upsert([*nodes, *odd], [Edge("i0", "TO", node.id) for node in nodes])
-        rows_read.clear()
-        assert len(all_nodes(store, where=condition)) == n
-        assert max(rows_read) <= 8
+        store.upsert([*nodes, *odd])
+        for condition, n in conditions:
+            rows_read.clear()
+            assert len(all_nodes(store, where=condition)) == n
+            assert max(rows_read) <= 8

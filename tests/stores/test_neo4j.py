@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import neo4j
 import pytest
 
-from graphret.errors import InvalidInput
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
@@ -37,15 +35,6 @@ def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:
     assert set(schema.labels) == {"A", "B"}
     assert set(schema.properties[""]) == {"id"}  # of y, which shows no label
     assert not any(name.startswith("graphret_") for name in schema.properties["A"])
-
-
-@pytest.mark.parametrize("value", [{"a": 1}, [1, "a"], [None], 2**63], ids=repr)
-def test_values_that_cannot_be_kept_are_refused_by_name(neo4j_empty: neo4j.Driver, value: Any) -> None:
-    store, bad = Neo4jStore.from_driver(neo4j_empty), {"prop": value}
-    for nodes, edges in (([Node("fine"), Node("bad", (), "", "", bad)], []), ([], [Edge("bad", "R", "bad", 1.0, bad)])):
-        with pytest.raises(InvalidInput, match=r"(?s)bad.*prop.*nested='json'"):
-            store.upsert(nodes, edges)
-    assert store.count() == (0, 0)
 
 
 def test_values_of_a_query_are_json(neo4j_driver: neo4j.Driver) -> None:

@@ -20,6 +20,7 @@ from graphret.errors import (
     InvalidInput,
     QueryRefused,
     QueryTimeout,
+    StoreError,
     StoreMismatch,
     StoreUnavailable,
 )
@@ -48,6 +49,44 @@ def test_what_the_driver_raises_has_a_type_and_says_why(error: Exception, kind: 
     store = Neo4jStore.from_driver(SimpleNamespace(session=refuse, execute_query_bookmark_manager=None))
     with pytest.raises(kind, match=str(error)):
         store.count()
+
+
+class OutOfMemory(exceptions.TransientError):
+    code = "Neo.TransientError.General.MemoryPoolOutOfMemoryError"
+
+
+def test_what_the_server_lacks_the_memory_for_is_asked_once() -> None:
+    asked: list[str] = []
+
+    class Session:
+        """Tries again what fails for a passing reason, as the driver's own does."""
+
+        def __enter__(self) -> Session:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            pass
+
+        def run(self, statement: Any, _: Any) -> None:
+            asked.append(statement)
+            raise OutOfMemory("too much")
+
+        def execute_read(self, work: Any, *arguments: Any) -> None:
+            for _ in range(3):
+                try:
+                    work(self, *arguments)
+                except exceptions.TransientError:
+                    continue
+
+        execute_write = execute_read
+
+    driver = SimpleNamespace(session=lambda **_: Session(), execute_query_bookmark_manager=None)
+    store = Neo4jStore.from_driver(driver)
+    for call in (store.count, lambda: store.write(lambda graph: graph.run("CREATE ()"))):
+        asked.clear()
+        with pytest.raises(StoreError, match="memory"):
+            call()
+        assert len(asked) == 1
 
 
 @pytest.mark.parametrize("uri", ["bolt://127.0.0.1:1", "neo4j://no.such.host.invalid"])

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import RANKINGS, Expand, Ranking
 from graphret.retriever import Call, Retriever, Steps
-from graphret.search.encoder import Encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
 from graphret.types import Trace
@@ -65,9 +64,13 @@ def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> 
     if dense is None or dense.encoder is None or dense.remembers(query):
         return index
     encoder, failure = dense.encoder, None
+
+    def embed() -> Any:
+        return encoder.encode_queries([query])[0]
+
     with trace.stage("embed", encoder=encoder.name):
         try:
-            vector = yield Call(lambda: encoder.encode_queries([query])[0], lambda: _awaited(encoder, query))
+            vector = yield Call(embed, lambda: asyncio.to_thread(embed))
         except InvalidInput:
             raise
         except Exception as error:
@@ -83,9 +86,3 @@ def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> 
         raise RetrievalFailed(f"{encoder.name} failed: {failure}") from failure
     trace.note("fallback", failed=encoder.name, error=f"{type(failure).__name__}: {failure}")
     return HybridIndex(index.lexical)
-
-
-async def _awaited(encoder: Encoder, query: str) -> Any:
-    if callable(ask := getattr(encoder, "aencode_queries", None)):
-        return (await ask([query]))[0]
-    return (await asyncio.to_thread(encoder.encode_queries, [query]))[0]

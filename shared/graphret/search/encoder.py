@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import importlib.util
 import os
@@ -11,7 +10,7 @@ import sys
 import threading
 import warnings
 import zlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
@@ -185,8 +184,8 @@ class CallableEncoder:
         Takes the distinct documents of a call; anything of shape (n, d) may come back.
     name, dimension
         Identity for caches, and width of a vector; `None` learns it from the first answer.
-    query_fn, aquery_fn
-        The same for queries, where they are embedded differently; and one that embeds a single query, awaited.
+    query_fn
+        The same for queries, where they are embedded differently.
     """
 
     def __init__(
@@ -196,11 +195,9 @@ class CallableEncoder:
         name: str,
         dimension: int | None = None,
         query_fn: Callable[[list[str]], ArrayLike] | None = None,
-        aquery_fn: Callable[[str], Awaitable[ArrayLike]] | None = None,
     ) -> None:
         self.name = name
         self._fn = fn
-        self._aquery_fn = aquery_fn
         self._query_fn = query_fn or fn
         self._dimension = dimension
 
@@ -212,12 +209,6 @@ class CallableEncoder:
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         return self._run(self._query_fn, texts)
-
-    async def aencode_queries(self, texts: Sequence[str]) -> Floats:
-        """Do as `encode_queries` without blocking the event loop; awaits `aquery_fn` where there is one."""
-        if self._aquery_fn is None or not texts:
-            return await asyncio.to_thread(self.encode_queries, texts)
-        return self._checked(list(await asyncio.gather(*map(self._aquery_fn, texts))), len(texts))
 
     def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
         return self._run(self._fn, texts)
@@ -330,10 +321,7 @@ def as_encoder(obj: Any) -> Encoder | None:
     called = next((value for value in told if isinstance(value, str) and value), type(obj).__qualname__)
     name = f"{getattr(obj, '__module__', type(obj).__module__)}.{called}"
     if documents is not None and query is not None:
-        aquery = getattr(obj, "aembed_query", None) or getattr(obj, "aget_query_embedding", None)
-        return CallableEncoder(
-            documents, name=name, query_fn=lambda texts: [query(text) for text in texts], aquery_fn=aquery
-        )
+        return CallableEncoder(documents, name=name, query_fn=lambda texts: [query(text) for text in texts])
     library = sys.modules.get("sentence_transformers")
     if library is not None and isinstance(obj, library.SentenceTransformer):
         return SentenceTransformerEncoder(obj)

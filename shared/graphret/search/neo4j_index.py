@@ -18,7 +18,8 @@ from graphret.search.fields import NodeText
 from graphret.search.index import BatchIndex, Matches
 from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.attached import require_whole
-from graphret.stores.base import require_ids, require_names
+from graphret.stores.base import require_ids
+from graphret.stores.database import condition
 from graphret.stores.neo4j import Neo4jStore
 from graphret.stores.neo4j.graph import Graph
 from graphret.types import Node
@@ -92,7 +93,7 @@ class Neo4jTextIndex(BatchIndex):
 
         It takes what the class does, and the seconds to wait for the database to fill the indexes. Raises a
         `StoreMismatch` when an index that is there has another dimension, is over other nodes or has failed, and an
-        `InvalidInput` when the store is a view or asynchronous.
+        `InvalidInput` when the store is a view.
         """
         index = cls(store, **options)
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
@@ -167,8 +168,8 @@ class Neo4jTextIndex(BatchIndex):
     # -- asking
 
     def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
-        borne = require_names("labels", labels)
-        found = [question.search(k, borne, where) for question in self._questions(queries)]
+        wanted = condition(labels, where)
+        found = [question.search(k, wanted) for question in self._questions(queries)]
         return [Matches(list(one), np.asarray(list(one.values()), dtype=np.float32)) for one in found]
 
     def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -199,29 +200,29 @@ class _Question:
         #: The score of a node that nothing speaks for.
         self.nothing = 0.0 if self.alpha else -1.0
 
-    def search(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+    def search(self, k: int, where: Where | None) -> Scores:
         """Find the `k` best nodes, those that nothing speaks for last and by id."""
-        *_, left = self.graph.conditions("n", labels=labels, where=where)
+        *_, left = self.graph.conditions("n", where=where)
         wanted = k
         while True:
-            found = self._ranked(wanted, labels, where)
+            found = self._ranked(wanted, where)
             if left is None:
                 return found
             nodes = self.graph.get(list(found))
-            fits = [node.id for node in nodes if node is not None and left.matches(node)]
+            fits = [one for one in found if one in nodes and left.matches(nodes[one])]
             if len(fits) >= k or len(found) < wanted:
                 return {node_id: found[node_id] for node_id in fits[:k]}
             wanted *= 4
 
-    def _ranked(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+    def _ranked(self, k: int, where: Where | None) -> Scores:
         if self.alpha in (0, 1):
-            found = (self._lexical if self.alpha else self._near)(k, labels, where)
+            found = (self._lexical if self.alpha else self._near)(k, where)
         else:
             pool = max(4 * k, 50)
-            lexical, near = self._lexical(pool, labels, where), self._near(pool, labels, where)
+            lexical, near = self._lexical(pool, where), self._near(pool, where)
             scores = self._combined(list({**lexical, **near}), lexical, near)
             found = dict(sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k])
-        return found | (self._fill(k - len(found), list(found), labels, where) if len(found) < k else {})
+        return found | (self._fill(k - len(found), list(found), where) if len(found) < k else {})
 
     def score(self, ids: Sequence[str]) -> Scores:
         """Score given nodes."""
@@ -241,8 +242,8 @@ class _Question:
             near = near | self._cosines_of(more)
         if self.alpha == 0:
             return {one: near.get(one, -1.0) for one in ids}
-        best_text = max(self._lexical(1, None, None).values(), default=0.0) or 1.0
-        best_near = max(self._near(1, None, None).values(), default=0.0)
+        best_text = max(self._lexical(1, None).values(), default=0.0) or 1.0
+        best_near = max(self._near(1, None).values(), default=0.0)
         return {
             one: self.alpha * lexical.get(one, 0.0) / best_text
             + (1 - self.alpha) * max(near.get(one, 0.0), 0.0) / max(best_near, 1e-9)
@@ -251,11 +252,11 @@ class _Question:
 
     # full text
 
-    def _lexical(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+    def _lexical(self, k: int, where: Where | None) -> Scores:
         """Find the best nodes by full text: among the first hits where these say which they are, else among all."""
         if self.words is None:
             return {}
-        clause, parameters = self._conditions(labels, where)
+        clause, parameters = self._conditions(where)
         seen = f"CASE WHEN {clause.removeprefix(' WHERE ') or 'true'} THEN {self._id} END"
         parameters |= self.words | {"k": k, "first": max(_FIRST, 2 * k)}
         rows = self.graph.run(f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", parameters)
@@ -288,15 +289,15 @@ class _Question:
 
     # vectors
 
-    def _near(self, k: int, labels: list[str] | None, where: Where | None) -> Scores:
+    def _near(self, k: int, where: Where | None) -> Scores:
         """Find the nearest nodes: by the index, or by comparing all that qualify where these are few."""
         if self.vector is None:
             return {}
-        clause, parameters = self._conditions(labels, where, f"n.{documents.VECTOR} IS NOT NULL")
+        clause, parameters = self._conditions(where, f"n.{documents.VECTOR} IS NOT NULL")
         match = f"MATCH {self.graph.layout.node('n')}{clause}"
         best = f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id LIMIT $k"
         parameters |= self.vector | {"k": k, "most": FEW + 1}
-        narrowed = self.in_view or labels is not None or where is not None
+        narrowed = self.in_view or where is not None
         if not narrowed or self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] > FEW:
             call = f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {best}"
             for first in (max(_FIRST, 4 * k), max(_MOST, 4 * k)) if narrowed else (max(100, k),):
@@ -317,13 +318,13 @@ class _Question:
     def _id(self) -> str:
         return self.graph.layout.id_of("n")
 
-    def _conditions(self, labels: list[str] | None, where: Where | None, *more: str) -> tuple[str, dict[str, Any]]:
-        return self.graph.conditions("n", self.graph.layout.bears("n"), *more, labels=labels, where=where)[:2]
+    def _conditions(self, where: Where | None, *more: str) -> tuple[str, dict[str, Any]]:
+        return self.graph.conditions("n", self.graph.layout.bears("n"), *more, where=where)[:2]
 
-    def _fill(self, n: int, found: list[str], labels: list[str] | None, where: Where | None) -> Scores:
+    def _fill(self, n: int, found: list[str], where: Where | None) -> Scores:
         """Find more nodes by id, which nothing speaks for."""
         there = ["n.id IS NOT NULL"] if self.graph.layout.own else []  # the database takes them from the index by id
-        match, parameters, _ = self.graph.matching(*there, labels=labels, where=where)
+        match, parameters, _ = self.graph.matching(*there, where=where)
         rows = self.graph.run(
             f"{match} WITH {self._id} AS id WHERE NOT id IN $known RETURN id ORDER BY id LIMIT $n",
             parameters | {"known": found, "n": n},

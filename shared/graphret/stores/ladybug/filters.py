@@ -13,15 +13,9 @@ _KINDS = {"STRING": str, "BOOL": bool, "DOUBLE": float, "INT64": int}
 
 
 class Filter(Conditions):
-    """A condition on a node of some tables, which a query calls by a variable.
+    """A condition on a node of some tables: `text` is what the database decides, `rest` what `Where.matches` has to.
 
-    Attributes
-    ----------
-    text, parameters
-        What the database decides: true of every node that satisfies the condition.
-    rest
-        What `Where.matches` has to decide of the nodes that this leaves, such as what has another type in one of the
-        tables than in another; `None` where nothing is left.
+    `rest` is `None` where nothing is left; something is where a property has another type in another table.
     """
 
     def __init__(self, where: Where | None, tables: Iterable[Table], variable: str = "n") -> None:

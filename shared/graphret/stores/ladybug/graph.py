@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from graphret.stores.database import EdgeKey, edge_key
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.filters import Filter
-from graphret.stores.ladybug.tables import NODE_RETURNED, Catalog, EdgeKey, Table, edge, edge_key, node, quoted
+from graphret.stores.ladybug.tables import NODE_RETURNED, Catalog, Table, edge, node, quoted
 from graphret.types import Edge, Node
-from graphret.where import Where
+from graphret.where import Where, both
 
 #: A node with so many edges more than a limit is asked for alone, and the database cuts them.
 _HUB = 1_000
@@ -22,13 +23,7 @@ Triple = tuple[str, str, str]
 
 
 class Graph:
-    """The graph behind a session, or as much of it as a condition leaves.
-
-    Parameters
-    ----------
-    scope
-        Nothing but nodes that satisfy this, and edges among them, is read.
-    """
+    """The graph behind a session: the nodes that satisfy the scope, and the edges among them."""
 
     def __init__(self, session: Session, catalog: Catalog, scope: Where | None = None) -> None:
         self.session, self.catalog, self.scope = session, catalog, scope
@@ -42,7 +37,12 @@ class Graph:
         """Whether the database decides the scope by itself."""
         return all(self.of(table).rest is None for table in self.catalog.nodes.values())
 
-    def nodes(self, ids: Iterable[str]) -> dict[str, Node]:
+    def node_in_cypher(self, variable: str, where: Where | None) -> tuple[str, str, dict[str, Any], Where | None]:
+        """Write a pattern of a node, a condition on it and its parameters, and return what Cypher could not say."""
+        made = Filter(where, self.catalog.nodes.values(), variable)
+        return f"({made.pattern})", made.text, made.parameters, made.rest
+
+    def get(self, ids: Iterable[str]) -> dict[str, Node]:
         """Return the nodes of some ids that are here."""
         left, found = {*ids}, dict[str, Node]()
         for table in self.catalog.nodes.values():
@@ -53,21 +53,22 @@ class Graph:
 
     def of_table(self, table: Table, ids: Iterable[str]) -> list[Node]:
         """Return the nodes of a table that have one of some ids."""
+        rest = self.of(table).rest
+        return [one for one in map(node, self._rows(table, ids, NODE_RETURNED)) if rest is None or rest.matches(one)]
+
+    def _rows(self, table: Table, ids: Iterable[str], returned: str) -> list[list[Any]]:
         own = self.of(table)
         match = f"UNWIND $ids AS i MATCH (n:{quoted(table.name)} {{id: i}}) WHERE {own.text}"
-        rows = self.session.rows(f"{match} RETURN {NODE_RETURNED}", {"ids": [*ids], **own.parameters})
-        return [one for one in map(node, rows) if own.rest is None or own.rest.matches(one)]
+        return self.session.rows(f"{match} RETURN {returned}", {"ids": [*ids], **own.parameters})
 
     def locate(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the table of each node that is here."""
         left, found = {*ids}, dict[str, str]()
         for table in self.catalog.nodes.values() if left else ():
-            own = self.of(table)
-            if own.rest is not None:
-                here = {one.id for one in self.of_table(table, left)}
+            if self.of(table).rest is None:
+                here = {row[0] for row in self._rows(table, left, "n.id")}
             else:
-                match = f"UNWIND $ids AS i MATCH (n:{quoted(table.name)} {{id: i}}) WHERE {own.text} RETURN n.id"
-                here = {row[0] for row in self.session.rows(match, {"ids": [*left], **own.parameters})}
+                here = {one.id for one in self.of_table(table, left)}
             found |= dict.fromkeys(here, table.name)
             left -= here
         return found
@@ -83,13 +84,24 @@ class Graph:
 
     def neighbors(
         self,
-        located: Mapping[str, str],
+        ids: Iterable[str],
         relations: Collection[str] | None = None,
         where: Where | None = None,
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch nodes of which the tables are given; `where` is of the nodes at the other end."""
+        """Return the edges that touch nodes; `where` is of the nodes at the other end."""
+        return self.touching(self.locate(ids), relations, both(self.scope, where), direction, limit)
+
+    def touching(
+        self,
+        located: Mapping[str, str],
+        relations: Collection[str] | None,
+        where: Where | None,
+        direction: str,
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """Return the edges that touch nodes of which the tables are given, to nodes that satisfy `where`."""
         of_anchor: dict[str, dict[EdgeKey, Edge]] = {own: {} for own in located}
         related = [t for t in self.catalog.relations.values() if relations is None or t.label in relations]
         for name, ids in by_table(located.items()):
@@ -125,7 +137,7 @@ class Graph:
             there = f"{together} WHERE {other.text} WITH n, r, m WHERE r IS NOT NULL RETURN {_EDGE}"
             rows += self.session.rows(there, {"i": others, **other.parameters})
         if other.rest is not None:
-            ends = Graph(self.session, self.catalog).nodes({row[1] for row in rows})
+            ends = Graph(self.session, self.catalog).get({row[1] for row in rows})
             rows = [row for row in rows if other.rest.matches(ends[row[1]])]
         for anchor, end, name, weight, properties in rows:
             source, target = (anchor, end) if outgoing else (end, anchor)

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any
 
-from graphret.errors import InvalidInput, QueryRefused, StoreError, StoreMismatch
+from graphret.errors import InvalidInput, StoreError, StoreMismatch
 from graphret.schema import GraphSchema
-from graphret.stores.attached import AttachedIndexes
-from graphret.stores.base import (
-    GraphStore,
-    Rows,
-    require_direction,
-    require_ids,
-    require_limit,
-    require_names,
-    require_seconds,
-)
-from graphret.stores.conditions import require_decided
+from graphret.stores.base import GraphStore, Rows, require_seconds
+from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
-from graphret.stores.ladybug.filters import Filter
 from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.schema import read_schema
 from graphret.stores.ladybug.tables import Catalog
-from graphret.stores.ladybug.writer import Writer, require_edges, require_nodes
+from graphret.stores.ladybug.writer import Writer
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
-from graphret.where import Where, WhereLike, both
+from graphret.where import Where, both
 
 #: So many nodes are read together, and the edges of so many.
 BLOCK, _SOURCES = 10_000, 1_000
@@ -41,7 +31,7 @@ SAMPLE = 1_000
 _QUERY_MEMORY = 1 << 30  # bytes for the pages of one query apart, where the store names no other
 
 
-class LadybugStore(AttachedIndexes):
+class LadybugStore(DatabaseStore):
     """A `CypherStore` in a Ladybug database, the embedded successor of Kùzu.
 
     Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``, ``labels`` and one for each
@@ -81,7 +71,6 @@ class LadybugStore(AttachedIndexes):
     dialect = "ladybug"
 
     def __init__(self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0) -> None:
-        self._scope: Where | None = None
         self._written: tuple[Session, Catalog] | None = None  # what a write has open, as its followers see it
         self._database = Database(path, read_only=read_only, buffer_pool_size=buffer_pool_size)
         self._process = QueryProcess(self._database, buffer_pool_size or _QUERY_MEMORY)
@@ -96,35 +85,11 @@ class LadybugStore(AttachedIndexes):
         """The file."""
         return self._database.path
 
-    @property
-    def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
-        return self._scope
-
-    def view(self, where: WhereLike) -> Self:
-        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
-        return self._copy(_scope=both(self._scope, Where.parse(where)), _is_view=True)
-
-    def _copy(self, **changed: Any) -> Self:
-        """Return another store on the same database."""
-        other = object.__new__(type(self))
-        other.__dict__ |= {**self.__dict__, "_followers": (), **changed}
-        return other
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(f"{self.path}: an open Ladybug database cannot be pickled or copied: open it in each process")
-
     def close(self) -> None:
         """Close the database, which a view leaves to its store; a second call does nothing."""
         if not self._is_view:
             self._process.close()
             self._database.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # reading
 
@@ -146,30 +111,6 @@ class LadybugStore(AttachedIndexes):
             except StoreMismatch as error:
                 raise StoreMismatch(f"{self.path}: {error}; graphret opens what it wrote") from None
 
-    def get(self, ids: Sequence[str]) -> list[Node | None]:
-        """Return nodes by id, `None` for those that are not here."""
-        wanted = require_ids(ids)
-        with self._reading() as graph:
-            found = graph.nodes(wanted)
-        return [found.get(i) for i in wanted]
-
-    def neighbors(
-        self,
-        ids: Sequence[str],
-        *,
-        relations: Collection[str] | None = None,
-        labels: Collection[str] | None = None,
-        where: WhereLike = None,
-        direction: str = "both",
-        limit: int | None = None,
-    ) -> list[Edge]:
-        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
-        require_direction(direction)
-        require_limit(limit)
-        wanted, other = require_names("relations", relations), both(self._scope, _condition(labels, where))
-        with self._reading() as graph:
-            return graph.neighbors(graph.locate(require_ids(ids)), wanted, other, direction, limit)
-
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
         with self._reading() as graph:
@@ -177,9 +118,8 @@ class LadybugStore(AttachedIndexes):
                 return graph.count()
         return sum(map(len, self.nodes())), sum(map(len, self.edges()))
 
-    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        part = self._copy(_scope=both(self._scope, _condition(labels, where)))
+    def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
+        part = self._copy(_scope=both(self._scope, where))
         for block in part._ids(BLOCK):
             with part._reading() as graph:  # the store may have been written to between two blocks
                 tables = ((graph.catalog.nodes.get(name), ids) for name, ids in by_table(block))
@@ -187,13 +127,11 @@ class LadybugStore(AttachedIndexes):
             if found:
                 yield sorted(found, key=lambda node: node.id)
 
-    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each edge once."""
-        wanted = require_names("relations", relations)
+    def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         for block in self._ids(_SOURCES):
             with self._reading() as graph:
                 sources = graph.locate([i for i, _ in block]) if self._scope else dict(block)
-                found = graph.neighbors(sources, wanted, self._scope, "out")
+                found = graph.touching(sources, relations, self._scope, "out")
             if found:
                 yield found
 
@@ -229,22 +167,13 @@ class LadybugStore(AttachedIndexes):
         max_bytes: int | None = None,
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
-        self._require_query(max_rows, timeout)
+        self._require_query(timeout, max_rows, max_bytes)
         with self._database.session() as session:
             return run(session, self._database.catalog, cypher, parameters, timeout, max_rows, max_bytes)
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
         return f"{variable}.id"
-
-    def node_in_cypher(
-        self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> tuple[str, str, dict[str, Any]]:
-        """Return how a query matches nodes; see `CypherStore.node_in_cypher`."""
-        with self._reading() as graph:
-            made = Filter(_condition(labels, where), graph.catalog.nodes.values(), variable)
-        require_decided(made.rest)
-        return f"({made.pattern})", made.text, made.parameters
 
     def query_apart(
         self,
@@ -262,8 +191,7 @@ class LadybugStore(AttachedIndexes):
         write waits for it. The first, and the first after a write, waits about a second for the process to start, which
         does not count.
         """
-        self._require_query(max_rows, None)
-        require_seconds("timeout", timeout)
+        self._require_query(require_seconds("timeout", timeout), max_rows, max_bytes)
         return self._process.run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
@@ -271,7 +199,7 @@ class LadybugStore(AttachedIndexes):
 
         Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches for is for `query_apart`.
         """
-        self._require_query(None, timeout)
+        self._require_query(timeout)
         with self._database.session() as session:
             try:
                 session.prepared(cypher)
@@ -279,44 +207,7 @@ class LadybugStore(AttachedIndexes):
                 raise refused(error, timeout) from error
         return None
 
-    def _require_query(self, max_rows: int | None, timeout: float | None) -> None:
-        if self._is_view:
-            raise QueryRefused("a view answers no free Cypher, which could read past it")
-        require_limit(max_rows)
-        require_seconds("timeout", timeout, zero=True)
-
     # writing
-
-    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity, all or none.
-
-        A graph of millions goes into an empty database best by `load`.
-
-        Raises
-        ------
-        InvalidInput
-            When a node or an edge is malformed, an end of an edge is neither here nor among `nodes`, or a label or a
-            relation cannot be the name of a table; nothing is then written.
-        """
-        self._require_writable()
-        fresh, linked = require_nodes(nodes), require_edges(edges)
-        if fresh or linked:
-            with self._writing([*fresh.values()], [*linked.values()]) as writer:
-                writer.upsert(fresh, linked)
-
-    def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
-        self._require_writable()
-        if wanted := [*dict.fromkeys(require_ids(ids))]:
-            with self._writing(deletes=wanted) as writer:
-                writer.delete(wanted)
-
-    def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
-        self._require_writable()
-        if linked := require_edges(edges):
-            with self._writing(edges=[*linked.values()]) as writer:
-                writer.delete_edges(linked)
 
     def load(self, source: GraphStore) -> None:
         """Fill this database, which must be empty, with the graph of another store.
@@ -332,28 +223,23 @@ class LadybugStore(AttachedIndexes):
             Writer(session, self._database.catalog).load(source)
         self._read_catalog()
 
-    @contextmanager
-    def _writing(
-        self, nodes: Sequence[Node] = (), edges: Sequence[Edge] = (), deletes: Sequence[str] = ()
-    ) -> Iterator[Writer]:
-        """Give a transaction for a write, and bring the attached indexes along before it ends."""
+    def _write(
+        self,
+        work: Callable[[Writer], None],
+        nodes: Sequence[Node] = (),
+        edges: Sequence[Edge] = (),
+        deletes: Sequence[str] = (),
+    ) -> None:
         with self._database.file_lock, self.followed(nodes, edges, deletes) as stage:
             with self._database.writing() as session:
                 session.do("BEGIN TRANSACTION")
-                yield Writer(session, self._database.catalog)
+                work(Writer(session, self._database.catalog))
                 if self._followers:
                     stage(self._copy(_written=(session, Catalog.read(session))))
                 session.do("COMMIT")
             self._read_catalog()
 
     def _require_writable(self) -> None:
-        if self._is_view:
-            raise StoreError("a view of a store cannot be written to; write to the store itself")
+        super()._require_writable()
         if self._database.read_only:
             raise StoreError(f"{self.path}: the database was opened for reading only")
-
-
-def _condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:
-    """Return the condition of bearing one of some labels, and another."""
-    wanted, condition = require_names("labels", labels), Where.parse(where)
-    return condition if wanted is None else both(Where("$in", "label", tuple(wanted)), condition)

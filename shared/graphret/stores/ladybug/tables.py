@@ -29,8 +29,6 @@ _PREFIX = "properties."
 _RESERVED = {*NODE_COLUMNS, "weight", "_id", "_label", "_src", "_dst", "from", "to", "*"}
 _FOLD = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
-EdgeKey = tuple[str, str, str, int, int]
-
 
 def quoted(name: str) -> str:
     """Return a name as it is written in a query."""
@@ -50,12 +48,6 @@ def folded(name: str) -> str:
 def column_of(name: str) -> str:
     """Return the column of a property: its own name, behind a prefix where a column of the layout has that name."""
     return _PREFIX + name if folded(name) in _RESERVED or name.startswith(_PREFIX) else name
-
-
-def edge_key(edge: Edge) -> EdgeKey:
-    """Return what an edge is identified and ordered by."""
-    own = edge.properties
-    return edge.source, edge.target, edge.relation, own.get("source_row", -1), own.get("target_row", -1)
 
 
 @dataclass(frozen=True)

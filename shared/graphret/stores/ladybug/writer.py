@@ -11,6 +11,7 @@ from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
 from graphret.stores.conditions import is_text
+from graphret.stores.database import EdgeKey, edge_key
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.tables import (
@@ -21,16 +22,14 @@ from graphret.stores.ladybug.tables import (
     UNLABELLED,
     UNTYPED,
     Catalog,
-    EdgeKey,
     Table,
     column_of,
-    edge_key,
     folded,
     literal,
     quoted,
 )
 from graphret.types import Edge, Node
-from graphret.validation import checked_nodes, edge_words, require_edge, require_properties
+from graphret.validation import edge_words
 
 #: A batch of at least this many rows is copied, a smaller one created row by row: a copy costs a checkpoint.
 _COPIED = 2_000
@@ -273,22 +272,6 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
     for key, value in pairs:
         found[key].append(value)
     return iter(found.items())
-
-
-def require_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that comes twice."""
-    found: dict[str, Node] = {}
-    for node in checked_nodes(nodes):
-        require_properties(node.properties, f"node {node.id!r}")
-        if node.id in found:
-            raise InvalidInput(f"node {node.id!r}: the id comes twice")
-        found[node.id] = node
-    return found
-
-
-def require_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
-    """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
-    return {edge_key(edge): edge for edge in edges if require_edge(edge)}
 
 
 def _arrow(kinds: Mapping[str, str], rows: Iterable[Row]) -> Any:

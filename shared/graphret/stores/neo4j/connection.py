@@ -69,21 +69,24 @@ class Connection:
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
 
-        values = dict(parameters or {})
-
-        def ask(transaction: neo4j.ManagedTransaction) -> Answer:
-            return _answer(transaction.run(text, values), max_rows, max_bytes)
+        def ask(runner: neo4j.Session | neo4j.ManagedTransaction, statement: Any) -> Answer:
+            try:
+                return _answer(runner.run(statement, dict(parameters or {})), max_rows, max_bytes)
+            except Neo4jError as error:
+                if "Memory" in (error.code or ""):  # the driver would ask for as much again
+                    raise _translated(error, self.uri) from error
+                raise
 
         if self.transaction is not None:
-            return ask(self.transaction)
+            return ask(self.transaction, text)
         timeout = timeout or self.timeout
         with self._session(neo4j.READ_ACCESS, None if max_bytes is None else _BATCH) as session:
             try:  # by itself a statement takes one round trip, in a transaction three
-                return _answer(session.run(neo4j.Query(text, timeout=timeout), values), max_rows, max_bytes)
+                return ask(session, neo4j.Query(text, timeout=timeout))
             except (DriverError, Neo4jError) as error:
-                if not error.is_retryable() or "Memory" in str(error):  # which would be asked for too much again
+                if not error.is_retryable():
                     raise
-            return session.execute_read(neo4j.unit_of_work(timeout=timeout)(ask))
+            return session.execute_read(neo4j.unit_of_work(timeout=timeout)(ask), text)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do what writes in one transaction, a new one or that under way; again where it fails for a passing reason."""

@@ -27,10 +27,8 @@ class Filter(Conditions):
         unseen = self.parameter(sorted(self.layout.unseen_labels))
         return f"any(l IN labels({self.variable}) WHERE NOT l IN {unseen})"
 
-    def bears(self, labels: Iterable[str] | None) -> str:
-        """Write that the node bears one of the labels; ``true`` where there are none to bear."""
-        if labels is None:
-            return "true"
+    def bears(self, labels: Iterable[str]) -> str:
+        """Write that the node bears one of the labels."""
         shown = [label for label in labels if label and label not in self.layout.unseen_labels]
         return f"({' OR '.join(f'{self.variable}:{quote(label)}' for label in shown) or 'false'})"
 
@@ -60,10 +58,3 @@ class Filter(Conditions):
         else:
             found = f"{value} {SIGNS.get(op, 'IN' if op == '$in' else '=')} {sent}"
         return f"coalesce({found}, false)"
-
-
-def relation_types(relations: list[str] | None) -> str | None:
-    """Return the relations as a pattern has them, `None` where no edge can have one of them."""
-    if relations is None:
-        return ""
-    return f":{'|'.join(map(quote, relations))}" if relations else None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from graphret.errors import InvalidInput, StoreMismatch
+from graphret.stores.database import EdgeKey
 from graphret.stores.neo4j.connection import Answer
-from graphret.stores.neo4j.filters import Filter, relation_types
+from graphret.stores.neo4j.filters import Filter
 from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quote
-from graphret.stores.neo4j.values import EdgeRows, NodeRows, edge_from, node_from
+from graphret.stores.neo4j.values import edge_from, edge_rows, node_from, node_rows
 from graphret.types import Edge, Node
 from graphret.validation import json_value
 from graphret.where import Where
@@ -36,39 +37,39 @@ class Graph:
     scope: Where | None = None
 
     def conditions(
-        self, variable: str, *more: str, labels: Collection[str] | None = None, where: Where | None = None
+        self, variable: str, *more: str, where: Where | None = None
     ) -> tuple[str, dict[str, Any], Where | None]:
-        """Write the WHERE clause of a node that may be seen and bears a label, satisfies `where` and `more`.
+        """Write the WHERE clause of a node that may be seen and satisfies `where` and `more`, empty where all do.
 
-        Returns
-        -------
-        clause, parameters, left
-            The clause is empty where everything qualifies; `left` is what Cypher could not say of `where`.
+        Returns the clause, its parameters, and what Cypher could not say of `where`.
         """
         seen, asked = Filter(self.layout, variable, f"{variable}_scope"), Filter(self.layout, variable, variable)
         within, _ = seen.write(self.scope)
         condition, left = asked.write(where)
-        parts = [part for part in (*more, within, asked.bears(labels), condition) if part != "true"]
+        parts = [part for part in (*more, within, condition) if part != "true"]
         clause = f" WHERE {' AND '.join(parts)}" if parts else ""
         return clause, seen.parameters | asked.parameters, left
 
-    def matching(
-        self, *more: str, labels: Collection[str] | None = None, where: Where | None = None
-    ) -> tuple[str, dict[str, Any], Where | None]:
+    def matching(self, *more: str, where: Where | None = None) -> tuple[str, dict[str, Any], Where | None]:
         """Write a MATCH of the nodes ``n`` that satisfy `conditions`; returns what these do."""
-        clause, parameters, left = self.conditions("n", *more, labels=labels, where=where)
+        clause, parameters, left = self.conditions("n", *more, where=where)
         return f"MATCH {self.layout.node('n')}{clause}", parameters, left
+
+    def node_in_cypher(self, variable: str, where: Where | None) -> tuple[str, str, dict[str, Any], Where | None]:
+        """Write a pattern of a node, a condition on it and its parameters, and return what Cypher could not say."""
+        clause, parameters, left = self.conditions(variable, where=where)
+        return self.layout.node(variable), clause.removeprefix(" WHERE ") or "true", parameters, left
 
     # nodes
 
-    def get(self, ids: Sequence[str]) -> list[Node | None]:
+    def get(self, ids: Sequence[str]) -> dict[str, Node]:
         """Read nodes by id."""
         found: dict[str, Node] = {}
         for row in self._among(ids, self._columns()):
             if row[0] in found:
                 raise InvalidInput(f"node {row[0]!r}: several nodes of the database have this {self.layout.id}")
             found[row[0]] = node_from(self.layout, *row)
-        return [found.get(node_id) for node_id in ids]
+        return found
 
     def places(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the element ids of nodes; those that are not here are left out."""
@@ -79,9 +80,9 @@ class Graph:
         match, parameters, _ = self.matching(self.layout.among("n", list(dict.fromkeys(ids)), keys))
         return self.run(f"{match} RETURN {columns}", parameters | keys)
 
-    def nodes(self, labels: Collection[str] | None, where: Where | None) -> tuple[str, dict[str, Any], Where | None]:
+    def nodes(self, where: Where | None) -> tuple[str, dict[str, Any], Where | None]:
         """Write the statement that reads nodes by id, each row for `node_from`; returns what `conditions` does."""
-        match, parameters, left = self.matching(labels=labels, where=where)
+        match, parameters, left = self.matching(where=where)
         return f"{match} RETURN {self._columns()} ORDER BY {self.layout.id_of('n')}", parameters, left
 
     def _columns(self) -> str:
@@ -90,12 +91,9 @@ class Graph:
 
     # edges
 
-    def edges(self, relations: list[str] | None) -> Statement | None:
-        """Write the statement that reads all edges, each row for `edge_from`; `None` where there can be none."""
-        types = relation_types(relations)
-        if types is None:
-            return None
-        match, parameters = self.edge(types)
+    def edges(self, relations: list[str] | None) -> Statement:
+        """Write the statement that reads all edges, each row for `edge_from`."""
+        match, parameters = self.edge(_types(relations))
         columns = f"{self.layout.id_of('a')}, type(r), {self.layout.id_of('b')}, properties(r)"
         return f"{match} RETURN {columns}", parameters
 
@@ -110,7 +108,6 @@ class Graph:
         self,
         ids: Sequence[str],
         relations: list[str] | None,
-        labels: list[str] | None,
         where: Where | None,
         direction: str,
         limit: int | None,
@@ -120,11 +117,8 @@ class Graph:
         The database takes the heaviest of each node. Where it cannot decide all of `where`, it gives all edges, and the
         nodes at their other ends are read.
         """
-        types = relation_types(relations)
-        if types is None or not ids:
-            return []
-        others, parameters, left = self.conditions("b", labels=labels, where=where)
-        touching = self._touching(types, others, direction, limited=limit is not None and left is None)
+        others, parameters, left = self.conditions("b", where=where)
+        touching = self._touching(_types(relations), others, direction, limited=limit is not None and left is None)
         keys: dict[str, Any] = {"limit": limit}
         clause, more, _ = self.conditions("a", self.layout.among("a", list(dict.fromkeys(ids)), keys))
         text = (
@@ -136,7 +130,7 @@ class Graph:
             found[anchor][element] = edge_from(*row)
         if left is not None:
             ends = {_other(edge, anchor) for anchor, edges in found.items() for edge in edges.values()}
-            fits = {node.id for node in self.get(sorted(ends)) if node is not None and left.matches(node)}
+            fits = {end for end, node in self.get(sorted(ends)).items() if left.matches(node)}
             for anchor, edges in found.items():
                 there = [one for one in edges.items() if _other(one[1], anchor) in fits]
                 found[anchor] = dict(sorted(there, key=lambda one: (-one[1].weight, _edge_order(*one)))[:limit])
@@ -186,10 +180,11 @@ class Graph:
         node = f"(n:{quote(self.layout.marker)})"
         self.run(f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR {node} REQUIRE n.{quote(self.layout.id)} IS UNIQUE")
 
-    def upsert(self, nodes: NodeRows, edges: EdgeRows) -> None:
+    def upsert(self, nodes: Mapping[str, Node], edges: Mapping[EdgeKey, Edge]) -> None:
         """Write nodes, then edges."""
-        self._refuse_others([row[0] for rows in nodes.values() for row in rows])
-        for labels, rows in nodes.items():
+        of_relation = edge_rows(self.layout, edges)
+        self._refuse_others(list(nodes))
+        for labels, rows in node_rows(self.layout, nodes).items():
             node = f"(n:{quote(self.layout.marker)} {{{quote(self.layout.id or '')}: row[0]}})"
             borne = f" SET n:{':'.join(map(quote, labels))}" if labels else ""
             text = (
@@ -200,7 +195,7 @@ class Graph:
                 if stale := self.run(text, {"rows": some, "keep": [*labels, self.layout.marker]}):
                     gone = "".join(f":{quote(label)}" for (label,) in stale)
                     self.run(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": some})
-        for relation, rows in edges.items():
+        for relation, rows in of_relation.items():
             text = f"{_without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
             for some in _blocks(rows, _ROWS_WRITTEN):
                 placed = self._placed(relation, some)
@@ -217,9 +212,9 @@ class Graph:
         among = self.layout.among("n", ids, parameters)
         self.run(f"MATCH (n:{quote(self.layout.marker)}) WHERE {among} DETACH DELETE n", parameters)
 
-    def delete_edges(self, edges: EdgeRows) -> None:
+    def delete_edges(self, edges: Mapping[EdgeKey, Edge]) -> None:
         """Take edges away."""
-        for relation, rows in edges.items():
+        for relation, rows in edge_rows(replace(self.layout, nested=True), edges).items():
             for some in _blocks(rows, _ROWS_WRITTEN):
                 self.run(_without_same(relation), {"rows": [row[:4] for row in self._placed(relation, some)]})
 
@@ -249,6 +244,11 @@ def _without_same(relation: str) -> str:
     """Write what takes away the edges of the same ends and rows as those of ``$rows``, which are placed."""
     # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
     return f"{_ENDS} CALL {{ WITH a, b, row {_SAME % quote(relation)} DELETE r }}"
+
+
+def _types(relations: list[str] | None) -> str:
+    """Return relations as a pattern has them; none are all."""
+    return f":{'|'.join(map(quote, relations))}" if relations else ""
 
 
 def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.stores.neo4j.layout import ADDED_EDGE, JSON, LABELS, ROWS, Layout, escaped, quote, unescaped
+from graphret.stores.database import EdgeKey
+from graphret.stores.neo4j.layout import ADDED_EDGE, JSON, LABELS, Layout, escaped, quote, unescaped
 from graphret.types import Edge, Node
-from graphret.validation import checked_nodes, json_value, require_edge, require_properties
+from graphret.validation import edge_words, json_value
 
-NESTED = ("refuse", "json")
 _EDGE_FIELDS = ("weight",)
 
 #: What is written, grouped by what a query has to name: rows of id and properties by labels, and by relation rows of
@@ -22,25 +22,17 @@ NodeRows = dict[tuple[str, ...], list[list[Any]]]
 EdgeRows = dict[str, list[list[Any]]]
 
 
-def node_rows(layout: Layout, nodes: Iterable[Node], nested: str) -> NodeRows:
-    """Check nodes and lay them out; an `InvalidInput` says what is malformed, twice there, or not held by Neo4j.
-
-    `nested` is ``refuse`` or ``json``: what to do with what Neo4j cannot hold.
-    """
+def node_rows(layout: Layout, nodes: Mapping[str, Node]) -> NodeRows:
+    """Lay nodes out; an `InvalidInput` says what Neo4j does not hold."""
     rows: NodeRows = defaultdict(list)
-    seen = set()
-    for node in checked_nodes(nodes):
-        if node.id in seen:
-            raise InvalidInput(f"node {node.id!r}: the id comes twice")
-        seen.add(node.id)
-        rows[tuple(sorted(set(node.labels)))].append([node.id, _node_values(layout, node, nested)])
+    for node in nodes.values():
+        rows[tuple(sorted(set(node.labels)))].append([node.id, _node_values(layout, node)])
     return rows
 
 
-def _node_values(layout: Layout, node: Node, nested: str) -> dict[str, Any]:
+def _node_values(layout: Layout, node: Node) -> dict[str, Any]:
     what = f"node {node.id!r}"
-    require_properties(node.properties, what)
-    values = _stored(node.properties, layout.taken(written=True), nested, what)
+    values = _stored(node.properties, layout.taken(written=True), layout, what)
     for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
         if value or len(candidates) > 1:  # an empty one keeps the next candidate from being read in its place
             values[candidates[0]] = value
@@ -51,23 +43,22 @@ def _node_values(layout: Layout, node: Node, nested: str) -> dict[str, Any]:
     return values if labels == layout.labels(labels) else {**values, LABELS: list(labels)}
 
 
-def edge_rows(layout: Layout, edges: Iterable[Edge], nested: str) -> EdgeRows:
-    """Check edges and lay them out as `node_rows` does nodes; of edges of the same identity the last one stays."""
-    rows: dict[str, dict[tuple[Any, ...], list[Any]]] = defaultdict(dict)
-    for edge in edges:
-        what = require_edge(edge)
-        quote(edge.relation, f"{what}: the relation")
-        values = _stored(edge.properties, _EDGE_FIELDS, nested, f"{what} ({edge.relation})")
+def edge_rows(layout: Layout, edges: Mapping[EdgeKey, Edge]) -> EdgeRows:
+    """Lay edges out as `node_rows` does nodes."""
+    rows: EdgeRows = defaultdict(list)
+    for (source, target, relation, *parts), edge in edges.items():
+        what = f"{edge_words(edge)} ({relation})"
+        quote(relation, f"{what}: the relation")
+        values = _stored(edge.properties, _EDGE_FIELDS, layout, what)
         if edge.weight != 1.0:
             values["weight"] = float(edge.weight)
         if not layout.own:
             values[ADDED_EDGE] = True
-        key = (edge.source, edge.target, *(values.get(row, -1) for row in ROWS))
-        rows[edge.relation][key] = [*key, values]
-    return {relation: list(of_relation.values()) for relation, of_relation in rows.items()}
+        rows[relation].append([source, target, *parts, values])
+    return rows
 
 
-def _stored(properties: Mapping[str, Any], taken: Sequence[str], nested: str, what: str) -> dict[str, Any]:
+def _stored(properties: Mapping[str, Any], taken: Sequence[str], layout: Layout, what: str) -> dict[str, Any]:
     """Return properties as Neo4j holds them, which has no null."""
     kept: dict[str, Any] = {}
     texts: list[str] = []
@@ -78,7 +69,7 @@ def _stored(properties: Mapping[str, Any], taken: Sequence[str], nested: str, wh
         quote(key, f"{what}: the name of a property")
         if _is_held(value):
             kept[key] = value
-        elif nested == "json":
+        elif layout.nested:
             kept[key] = json.dumps(value, ensure_ascii=False)
             texts.append(name)
         else:

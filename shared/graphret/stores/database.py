@@ -1,0 +1,188 @@
+"""What stores in databases have in common: views, what they check of a call, and writes that indexes follow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from operator import methodcaller
+from typing import Any, NoReturn, Self
+
+from graphret.errors import InvalidInput, QueryRefused
+from graphret.stores.attached import AttachedIndexes
+from graphret.stores.base import require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.conditions import require_decided
+from graphret.types import Edge, Node
+from graphret.validation import checked_nodes, require_edge, require_properties
+from graphret.where import Where, WhereLike, both
+
+#: What an edge is identified and ordered by: source, target, relation and rows.
+EdgeKey = tuple[str, str, str, int, int]
+
+
+class DatabaseStore(AttachedIndexes, ABC):
+    """A `CypherStore` in a database; a subclass says how it is read, written and asked.
+
+    A view is a copy with a condition, the scope: it cannot be written to, answers no Cypher and closes nothing.
+    """
+
+    _scope: Where | None = None
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the database, which a view leaves to its store; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"an open {type(self).__name__} cannot be pickled or copied: open it in each process")
+
+    def _copy(self, **changed: Any) -> Self:
+        """Return another store on the same database, which no index follows."""
+        other = object.__new__(type(self))
+        other.__dict__ |= {**self.__dict__, "_followers": (), **changed}
+        return other
+
+    def view(self, where: WhereLike) -> Self:
+        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
+        return self._copy(_scope=both(self._scope, Where.parse(where)), _is_view=True)
+
+    @property
+    def restriction(self) -> Where | None:
+        """The condition of the view that this is; `None` where it is none."""
+        return self._scope
+
+    # reading
+
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Any]:
+        """Give the graph to one call: it has `get`, `neighbors` and `node_in_cypher`."""
+
+    @abstractmethod
+    def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
+        """Go through the nodes that satisfy a condition, in blocks, by id."""
+
+    @abstractmethod
+    def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
+        """Go through the edges of some relations, in blocks."""
+
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id, `None` for those that are not here."""
+        wanted = require_ids(ids)
+        with self._reading() as graph:
+            found = graph.get(wanted)
+        return [found.get(node_id) for node_id in wanted]
+
+    def neighbors(
+        self,
+        ids: Sequence[str],
+        *,
+        relations: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+        direction: str = "both",
+        limit: int | None = None,
+    ) -> list[Edge]:
+        """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
+        require_direction(direction)
+        wanted, other, types = require_ids(ids), condition(labels, where), require_names("relations", relations)
+        require_limit(limit)
+        if not wanted or types == []:
+            return []
+        with self._reading() as graph:
+            return graph.neighbors(wanted, types, other, direction, limit)  # type: ignore[no-any-return]
+
+    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+        return self._nodes(condition(labels, where))
+
+    def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
+        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        types = require_names("relations", relations)
+        return iter(()) if types == [] else self._edges(types)
+
+    def node_in_cypher(
+        self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> tuple[str, str, dict[str, Any]]:
+        """Return how a query matches nodes; see `CypherStore.node_in_cypher`."""
+        with self._reading() as graph:
+            pattern, written, parameters, left = graph.node_in_cypher(variable, condition(labels, where))
+        require_decided(left)
+        return pattern, written, parameters
+
+    def _require_query(self, timeout: float | None, *caps: int | None) -> None:
+        """Raise an `InvalidInput` or a `QueryRefused` if free Cypher cannot be run within such limits, or at all."""
+        if self._is_view:
+            raise QueryRefused("a view answers no free Cypher, which could read past it")
+        require_seconds("timeout", timeout, zero=True)
+        for cap in caps:
+            require_limit(cap)
+
+    # writing
+
+    @abstractmethod
+    def _write(
+        self,
+        work: Callable[[Any], None],
+        nodes: Sequence[Node] = (),
+        edges: Sequence[Edge] = (),
+        deletes: Sequence[str] = (),
+    ) -> None:
+        """Write in one transaction, in which the indexes that follow see the store as it will be.
+
+        `work` is given what has `upsert`, `delete` and `delete_edges`.
+        """
+
+    def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
+        """Add nodes and edges, or replace those of the same identity, all or none; see `GraphStore.upsert`.
+
+        It is one transaction, whose size the memory of the database bounds: write millions of nodes in several calls.
+        """
+        self._require_writable()
+        fresh, linked = distinct_nodes(nodes), distinct_edges(edges)
+        if fresh or linked:
+            self._write(methodcaller("upsert", fresh, linked), [*fresh.values()], [*linked.values()])
+
+    def delete(self, ids: Iterable[str]) -> None:
+        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        self._require_writable()
+        if gone := list(dict.fromkeys(require_ids(ids))):
+            self._write(methodcaller("delete", gone), deletes=gone)
+
+    def delete_edges(self, edges: Iterable[Edge]) -> None:
+        """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
+        self._require_writable()
+        if gone := distinct_edges(edges):
+            self._write(methodcaller("delete_edges", gone), edges=[*gone.values()])
+
+
+def condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:
+    """Return the condition of bearing one of some labels, and another."""
+    wanted, other = require_names("labels", labels), Where.parse(where)
+    return other if wanted is None else both(Where("$in", "label", tuple(wanted)), other)
+
+
+def edge_key(edge: Edge) -> EdgeKey:
+    """Return what an edge is identified and ordered by; one without rows comes first."""
+    own = edge.properties
+    return edge.source, edge.target, edge.relation, own.get("source_row", -1), own.get("target_row", -1)
+
+
+def distinct_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
+    """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that comes twice."""
+    found: dict[str, Node] = {}
+    for node in checked_nodes(nodes):
+        require_properties(node.properties, f"node {node.id!r}")
+        if node.id in found:
+            raise InvalidInput(f"node {node.id!r}: the id comes twice")
+        found[node.id] = node
+    return found
+
+
+def distinct_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
+    """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
+    return {edge_key(edge): edge for edge in edges if require_edge(edge)}
