@@ -75,8 +75,6 @@ class TestNeo4jTextIndex(TextIndexSuite):
     """Lucene counts deleted nodes until it merges its files, and hidden ones; a view has ranks for scores."""
 
     exact_statistics = False
-    #: How frequent a word is among hidden documents may change how the others rank.
-    test_what_is_outside_of_a_view_does_not_change_its_ranking = None  # type: ignore[assignment]
 
     @pytest.fixture
     def make(self, made: Made) -> MakeIndex:

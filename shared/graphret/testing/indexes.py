@@ -230,8 +230,10 @@ class TextIndexSuite:
         for later in (view, index.view(where)):
             for one, other in zip(later.search(QUERIES, 99), before[0], strict=True):
                 assert sorted(one.ids) == seen
-                self.assert_same(one, other)
-            np.testing.assert_allclose(later.score(QUERIES, seen), before[1], rtol=1e-4, atol=1e-5)
+                if self.exact_statistics:
+                    self.assert_same(one, other)
+            if self.exact_statistics:
+                np.testing.assert_allclose(later.score(QUERIES, seen), before[1], rtol=1e-4, atol=1e-5)
 
     def test_a_view_knows_nothing_of_the_others(self, index: TextIndex) -> None:
         view = index.view({"tenant": "a"})
