@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -157,7 +156,7 @@ def test_the_cache_knows_content_and_model_and_no_failures(tmp_path: Path) -> No
         assert (llm.report.cached, llm.report.asked) == (1, 0)
         LLMMetadata(OpenAIChat("other", server.base_url), cache=tmp_path).extract([DOCUMENT])
         assert len(server.requests) == 3
-        with sqlite3.connect(tmp_path / "answers.sqlite") as connection:
-            connection.execute("UPDATE answers SET answer = substr(answer, 1, 9)")
+        for file in tmp_path.iterdir():
+            file.write_bytes(file.read_bytes()[:9])
         extractor(server, cache=tmp_path).extract([DOCUMENT])  # what is damaged is asked again
         assert len(server.requests) == 4

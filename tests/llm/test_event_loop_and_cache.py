@@ -87,13 +87,13 @@ def test_answers_stay(tmp_path: Path) -> None:
     key = cache_key("m", {"b": 1, "a": [2]})
     assert key == cache_key("m", {"a": [2], "b": 1})
     assert key != cache_key("m", {"b": 1, "a": ["2"]})
-    with AnswerCache(tmp_path / "new") as cache, AnswerCache(tmp_path / "new") as other:
-        assert cache.get(key) is None
-        cache.put(key, "one")
-        other.put(key, "two")
-        assert cache.get(key) == "two"
+    cache, other = AnswerCache(tmp_path / "new"), AnswerCache(tmp_path / "new")
+    assert cache.get(key) is None
+    cache.put(key, "one")
+    other.put(key, "two")
+    assert cache.get(key) == "two"
+    assert [file.name for file in (tmp_path / "new").iterdir()] == [f"{key}.json"]
     (tmp_path / "file").write_text("")
-    (tmp_path / "new" / "answers.sqlite").write_bytes(b"no database" * 500)
-    for folder in ("file", "new"):
-        with pytest.raises(StorageError, match=r"answers.sqlite cannot be"):
-            AnswerCache(tmp_path / folder)
+    for use in (lambda cache: cache.get(key), lambda cache: cache.put(key, "three")):
+        with pytest.raises(StorageError, match=r"file cannot be"):
+            use(AnswerCache(tmp_path / "file"))

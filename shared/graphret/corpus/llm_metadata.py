@@ -197,8 +197,8 @@ class _Call:
             if node.text.strip():
                 questions[keys[-1]] = node, prompt
         self.total = len(questions)
-        with AnswerCache(self.owner.cache) if self.owner.cache is not None else contextlib.nullcontext() as cache:
-            answers = await asyncio.gather(*(self._answer(key, *one, cache) for key, one in questions.items()))
+        cache = None if self.owner.cache is None else AnswerCache(self.owner.cache)
+        answers = await asyncio.gather(*(self._answer(key, *one, cache) for key, one in questions.items()))
         if self.raised is not None:
             raise self.raised
         known = {key: answer for key, answer in zip(questions, answers, strict=True) if answer}

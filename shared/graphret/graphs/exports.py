@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from graphret.columns import to_json
-from graphret.errors import InvalidInput, MissingDependency
+from graphret.errors import InvalidInput
+from graphret.graphs.tables import required
 from graphret.graphs.transfer import Progress, no_progress
 from graphret.stores.base import GraphStore
 from graphret.types import Edge, Node
@@ -62,11 +63,7 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
 
 
 def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Exported:
-    try:
-        import pyarrow as pa
-        from pyarrow import parquet
-    except ImportError as error:
-        raise MissingDependency("pyarrow", "import", "Writing Parquet") from error
+    pa, parquet = (required(name, "import", "Writing Parquet") for name in ("pyarrow", "pyarrow.parquet"))
     text = pa.string()
     of_nodes: dict[str, Any] = dict.fromkeys(("id", "name", "type", "properties"), text)
     of_edges: dict[str, Any] = dict.fromkeys(("from", "to", "type", "properties"), text)
@@ -100,10 +97,7 @@ def _edge_rows(edges: Iterable[Edge]) -> list[dict[str, Any]]:
 
 
 def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exported:
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise MissingDependency("networkx", "import", "Writing GraphML") from error
+    nx = required("networkx", "import", "Writing GraphML")
     counts, graph = store.count(), nx.MultiDiGraph()
     for node in chain.from_iterable(store.nodes()):
         own: dict[str, Any] = {"label": node.label, "labels": node.labels, "name": node.name, "text": node.text}

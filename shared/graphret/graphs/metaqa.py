@@ -51,13 +51,10 @@ def read_metaqa(source: str | Path) -> GraphTables:
     roles: dict[str, set[str]] = {}
     for number, line in numbered_lines(path):
         fields = line.split("|")
-        if len(fields) != 3:
-            raise InvalidInput(f"{path}, line {number}: subject|relation|object is expected, not {len(fields)} fields")
+        if len(fields) != 3 or not all(map(str.strip, fields)) or fields[1] not in OBJECTS:
+            known = ", ".join(OBJECTS)
+            raise InvalidInput(f"{path}, line {number}: subject|relation|object is expected; relations are {known}")
         subject, relation, object_ = fields
-        if not subject.strip() or not object_.strip():
-            raise InvalidInput(f"{path}, line {number}: the name of the subject or the object is empty")
-        if relation not in OBJECTS:
-            raise InvalidInput(f"{path}, line {number}: unknown relation {relation!r}; known are {', '.join(OBJECTS)}")
         roles.setdefault(subject, set()).add(SUBJECT)
         roles.setdefault(object_, set()).add(OBJECTS[relation])
         triples.append((subject, relation, object_))

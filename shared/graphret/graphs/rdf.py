@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
 
-from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs.tables import GraphTables
+from graphret.errors import InvalidInput
+from graphret.graphs.tables import GraphTables, required
 from graphret.graphs.tabular import numbered_lines
 from graphret.validation import json_value
 
@@ -48,9 +48,7 @@ class _Sink:
 
     def __init__(self) -> None:
         self.types: defaultdict[str, set[str]] = defaultdict(set)
-        self.literals: defaultdict[str, defaultdict[str, list[tuple[str, Any]]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+        self.literals: defaultdict[str, _Literals] = defaultdict(lambda: defaultdict(list))
         self.edges: list[tuple[str, str, str]] = []
         self.ill_typed = 0
 
@@ -104,22 +102,18 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     MissingDependency
         If rdflib is not installed.
     """
-    try:
-        from rdflib.exceptions import ParserError
-        from rdflib.plugins.parsers.ntriples import W3CNTriplesParser
-    except ImportError as error:
-        raise MissingDependency("rdflib", "import", "Reading RDF") from error
+    ntriples = required("rdflib.plugins.parsers.ntriples", "import", "Reading RDF")
     sink, blank = _Sink(), _BlankLabels()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     # It would write a traceback for every literal that is not of its type.
     logging.getLogger("rdflib.term").setLevel(logging.ERROR)
     for number, source in enumerate(given, 1):
         blank.prefix = "" if number == 1 else f"{number}."
-        parser = W3CNTriplesParser(sink, blank)  # type: ignore[arg-type]
+        parser = ntriples.W3CNTriplesParser(sink, blank)
         for line, text in numbered_lines(Path(source)):
             try:
                 parser.parsestring(text)
-            except (ParserError, ValueError, OverflowError) as error:
+            except (ntriples.ParseError, ValueError, OverflowError) as error:
                 raise InvalidInput(f"{source}, line {line}: no triple of N-Triples: {text[:80]}") from error
     if not sink.literals:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")

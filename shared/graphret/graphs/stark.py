@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs.tables import GraphTables
+from graphret.errors import InvalidInput
+from graphret.graphs.tables import GraphTables, required
 from graphret.validation import json_value
 
 INFO = "node_info.pkl"
@@ -56,9 +56,8 @@ def read_stark(source: str | Path) -> GraphTables:
     if len(labels) != len(info):
         raise InvalidInput(f"{folder / 'node_types.pt'}: {len(labels)} nodes, and {len(info)} in {INFO}")
     if ends.shape != (2, len(relations)):
-        raise InvalidInput(
-            f"{folder / 'edge_index.pt'}: its shape is {ends.shape}, and (2, {len(relations)}) by edge_types.pt"
-        )
+        expected = (2, len(relations))
+        raise InvalidInput(f"{folder / 'edge_index.pt'}: its shape is {ends.shape}, and {expected} by edge_types.pt")
     tables = GraphTables()
     for i, code in enumerate(labels.tolist()):
         try:
@@ -97,10 +96,7 @@ def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> str:
 
 def _integers(path: Path, dimensions: int = 1) -> NDArray[np.int64]:
     """Read a tensor of whole numbers, with nothing run that the file holds besides."""
-    try:
-        import torch
-    except ImportError as error:
-        raise MissingDependency("torch", "encoder", "Reading a STaRK knowledge base") from error
+    torch = required("torch", "encoder", "Reading a STaRK knowledge base")
     try:
         tensor = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever a damaged file makes of it

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import numpy as np
 from pydantic_core import from_json
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, MissingDependency
 from graphret.stores.memory import MemoryStore
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -97,6 +98,14 @@ class GraphTables:
             weight=np.asarray(self._weight, dtype=np.float64),
             edge_properties=self._edge_properties if any(self._edge_properties) else None,
         )
+
+
+def required(module: str, extra: str, purpose: str) -> Any:
+    """Import a module that an extra installs, or raise a `MissingDependency`."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingDependency(module.partition(".")[0], extra, purpose) from error
 
 
 def parsed_json(text: str) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from graphret.errors import InvalidInput, MissingDependency
+from graphret.errors import InvalidInput
 from graphret.graphs.columns import Columns
-from graphret.graphs.tables import GraphTables, parsed_json
+from graphret.graphs.tables import GraphTables, parsed_json, required
 from graphret.validation import json_value
 
 _BLOCK_ROWS = 1 << 16
@@ -153,10 +154,7 @@ def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
 @contextmanager
 def _arrow(path: Path) -> Iterator[Any]:
     """Yield pyarrow; what it raises names the file."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingDependency("pyarrow", "import", f"Reading {path.suffix[1:]} files") from error
+    pa = required("pyarrow", "import", f"Reading {path.suffix[1:]} files")
     try:
         yield pa
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
@@ -231,21 +229,17 @@ def _json_lines(path: Path, columns: Columns) -> list[_Table]:
 
 
 def _graphml(path: Path, columns: Columns) -> list[_Table]:
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise MissingDependency("networkx", "import", "Reading GraphML") from error
+    nx = required("networkx", "import", "Reading GraphML")
     try:
         graph = nx.read_graphml(path)
     except (nx.NetworkXError, SyntaxError, ValueError, KeyError) as error:  # ElementTree's errors are SyntaxErrors
         raise InvalidInput(f"{path}: is no GraphML ({error})") from error
     nodes = [{"id": node, **fields} for node, fields in graph.nodes(data=True)]
     edges = [{"source": source, "target": target, **fields} for source, target, fields in graph.edges(data=True)]
-    found = []
-    for rows, needed in ((nodes, ("id",)), (edges, ("source", "target"))):
-        header = list(dict.fromkeys((*needed, *(name for row in rows for name in row))))
-        found.append(_Table(path, header, enumerate(rows, 1)))
-    return found
+    return [
+        _Table(path, list(dict.fromkeys((*needed, *chain.from_iterable(rows)))), enumerate(rows, 1))
+        for rows, needed in ((nodes, ("id",)), (edges, ("source", "target")))
+    ]
 
 
 _OPENERS = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".parquet": _parquet, ".graphml": _graphml}

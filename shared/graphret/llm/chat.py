@@ -46,29 +46,29 @@ class ToolCall:
     @property
     def parsed(self) -> dict[str, Any] | None:
         """The arguments as an object; `None` where they are none."""
-        return self._read[0]
+        return self._read if isinstance(self._read, dict) else None
 
     @property
     def error(self) -> str | None:
         """Why the arguments are no object, to be told to the model; `None` where they are one."""
-        return self._read[1]
+        return self._read if isinstance(self._read, str) else None
 
     @cached_property
-    def _read(self) -> tuple[dict[str, Any] | None, str | None]:
+    def _read(self) -> dict[str, Any] | str:
         from pydantic_core import from_json
 
         if self.arguments.strip() in ("", "null"):  # how some endpoints write that a tool without arguments is called
-            return {}, None
+            return {}
         if len(self.arguments) > MOST_CHARS:
-            return None, f"the arguments of {self.name} have more than {MOST_CHARS:,} characters"
+            return f"the arguments of {self.name} have more than {MOST_CHARS:,} characters"
         try:
             value = from_json(self.arguments, allow_inf_nan=False)
             json.dumps(value, allow_nan=False)  # 1e400 is read as infinite
         except ValueError as problem:
-            return None, f"the arguments of {self.name} are not valid JSON: {problem}"
+            return f"the arguments of {self.name} are not valid JSON: {problem}"
         if not isinstance(value, dict):
-            return None, f"the arguments of {self.name} are a {type(value).__name__}, not a JSON object"
-        return value, None
+            return f"the arguments of {self.name} are a {type(value).__name__}, not a JSON object"
+        return value
 
     def to_dict(self) -> dict[str, Any]:
         """The call in the format of OpenAI's chat messages."""
@@ -135,16 +135,15 @@ class Message:
 
     def to_dict(self, *, native: bool = False) -> dict[str, Any]:
         """The message in OpenAI's format, which chat templates and fine-tuning files share; with `native` if asked."""
-        out: dict[str, Any] = {"role": self.role, "content": self.content}
-        if self.tool_calls:
-            out["tool_calls"] = [call.to_dict() for call in self.tool_calls]
-        if self.tool_call_id is not None:
-            out["tool_call_id"] = self.tool_call_id
-        if self.name is not None:
-            out["name"] = self.name
-        if native and self.native is not None:
-            out["native"] = dict(self.native)
-        return out
+        calls = [call.to_dict() for call in self.tool_calls] or None
+        out: dict[str, Any] = {
+            "role": self.role,
+            "content": self.content,
+            "tool_calls": calls,
+            "tool_call_id": self.tool_call_id,
+        }
+        out |= {"name": self.name, "native": dict(self.native) if native and self.native is not None else None}
+        return {key: value for key, value in out.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Message:
@@ -203,11 +202,8 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.estimated or other.estimated,
-        )
+        read, written = self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
+        return Usage(read, written, self.estimated or other.estimated)
 
 
 @dataclass(frozen=True, slots=True)

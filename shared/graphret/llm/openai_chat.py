@@ -6,13 +6,13 @@ import asyncio
 import logging
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, ChatOptions, Message, Reply, Tool
 from graphret.llm.errors import as_chat_error, redacted, status_of
+from graphret.llm.event_loop import run_sync
 from graphret.llm.openai_wire import (
     content_text,
     native_parts,
@@ -25,7 +25,7 @@ from graphret.llm.openai_wire import (
 
 if TYPE_CHECKING:
     import httpx
-    from openai import AsyncOpenAI, OpenAI
+    from openai import AsyncOpenAI
 
 _log = logging.getLogger(__name__)
 
@@ -107,47 +107,35 @@ class OpenAIChat:
     def __repr__(self) -> str:
         return f"OpenAIChat({self.name!r}, base_url={_without_secrets(self.base_url)!r})"
 
-    def _options(self) -> dict[str, Any]:
+    async def _client(self) -> AsyncOpenAI:
+        """Return the client of the running event loop, which closes it when it ends."""
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # here, because it takes more than a second
+
+        loop = asyncio.get_running_loop()
+        if loop in self._clients:
+            return self._clients[loop][0]
+        for ended in [one for one in list(self._clients) if one.is_closed()]:
+            self._clients.pop(ended, None)
         key = self._api_key or os.environ.get("OPENAI_API_KEY")
         if not key and not (self.base_url or os.environ.get("OPENAI_BASE_URL")):
             raise ChatError("no API key: set OPENAI_API_KEY, or pass api_key", model=self.name, reason="authentication")
-        return {
-            "api_key": key or "none",
-            "base_url": self.base_url,
-            "timeout": self.timeout,
-            "max_retries": self.max_retries,
-            "default_headers": {"Accept-Encoding": "identity", **self.headers},  # what is counted is what is read
-        }
-
-    @cached_property
-    def _client(self) -> OpenAI:
-        from openai import DefaultHttpxClient, OpenAI  # here, because it takes more than a second
-
-        hooks = {"response": [self._bound]}
-        return OpenAI(**self._options(), http_client=DefaultHttpxClient(follow_redirects=False, event_hooks=hooks))
-
-    async def _client_of_loop(self) -> AsyncOpenAI:
-        """Return the client of the running event loop, which closes it when it ends."""
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
-
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            for ended in [one for one in list(self._clients) if one.is_closed()]:
-                self._clients.pop(ended, None)
+        client = AsyncOpenAI(
+            api_key=key or "none",
+            base_url=self.base_url,
+            timeout=self.timeout,
+            max_retries=self.max_retries,
+            default_headers={"Accept-Encoding": "identity", **self.headers},  # what is counted is what is read
             # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
-            http_client = DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [self._abound]})
-            client = AsyncOpenAI(**self._options(), http_client=http_client)
-            self._clients[loop] = client, _closing(client)
-            await anext(self._clients[loop][1])
-        return self._clients[loop][0]
+            http_client=DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [self._bound]}),
+        )
+        self._clients[loop] = client, _closing(client)
+        await anext(self._clients[loop][1])
+        return client
 
-    def _bound(self, response: httpx.Response) -> None:
+    async def _bound(self, response: httpx.Response) -> None:
         from graphret.llm.bounds import BoundedStream
 
         response.stream = BoundedStream(response.stream, self.name, self.max_seconds)
-
-    async def _abound(self, response: httpx.Response) -> None:
-        self._bound(response)
 
     async def aclose(self) -> None:
         """Close the connections of `achat` in the running event loop; ``asyncio.run`` does so by itself at its end."""
@@ -157,21 +145,14 @@ class OpenAIChat:
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
-        while True:
-            request = self._request(messages, **options)
-            try:
-                completion = self._client.chat.completions.create(**request)
-            except Exception as error:
-                self._adapt(error, request)
-            else:
-                return self._reply(completion)
+        return run_sync(self.achat(messages, **options))
 
     async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         while True:
             request = self._request(messages, **options)
             try:
-                client = await self._client_of_loop()
+                client = await self._client()
                 completion = await client.chat.completions.create(**request)
             except Exception as error:
                 self._adapt(error, request)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, Unpack, cast
 
 from graphret.errors import InvalidInput
@@ -86,13 +84,15 @@ def ask_json(
     ...     born: int | None = None
     >>> value, usage, attempts = ask_json(model, [Message.user("Who wrote Emma?")], Person)  # doctest: +SKIP
     """
-    dialogue = _Dialogue(model.name, messages, schema, repairs)
-    options["json_schema"] = dialogue.native_schema if native else None
-    while True:
-        with dialogue.counting():
-            reply = model.chat(dialogue.messages, **options)
-        if answer := dialogue.read(reply):
-            return answer
+
+    async def chat(asked: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+        return model.chat(asked, **options)
+
+    try:
+        _dialogue(chat, model.name, messages, schema, repairs, native, options).send(None)
+    except StopIteration as done:
+        return cast("Answer[T]", done.value)
+    raise AssertionError("nothing in it waits")
 
 
 async def aask_json(
@@ -105,80 +105,54 @@ async def aask_json(
     **options: Unpack[ChatOptions],
 ) -> Answer[T]:
     """`ask_json` without blocking the event loop."""
-    dialogue = _Dialogue(model.name, messages, schema, repairs)
-    options["json_schema"] = dialogue.native_schema if native else None
-    while True:
-        with dialogue.counting():
-            reply = await model.achat(dialogue.messages, **options)
-        if answer := dialogue.read(reply):
-            return answer
+    return await _dialogue(model.achat, model.name, messages, schema, repairs, native, options)
 
 
-class _Dialogue(Generic[T]):
-    """The turns of one structured question: what to send next, and what to make of the reply."""
+async def _dialogue(
+    chat: Callable[..., Awaitable[Reply]],
+    model: str,
+    messages: Sequence[Message],
+    schema: type[T] | TypeAdapter[T],
+    repairs: int,
+    native: bool,
+    options: ChatOptions,
+) -> Answer[T]:
+    """Ask, and ask again where the reply cannot be used; it waits for `chat` alone."""
+    from pydantic import TypeAdapter
 
-    def __init__(self, model: str, messages: Sequence[Message], schema: type[T] | TypeAdapter[T], repairs: int) -> None:
-        from pydantic import TypeAdapter
-
-        if not messages:
-            raise InvalidInput("ask_json: messages is empty")
-        self.model, self.repairs, self.attempts, self.usage = model, repairs, 0, Usage()
-        self.adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
-        plain = plain_schema(self.adapter.json_schema())
-        # Endpoints that enforce a schema want an object at its root.
-        self.native_schema = plain if plain.get("type") == "object" else None
-        instruction = _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False))
-        first, *rest = messages
-        if first.role == "system":
-            self.question = [replace(first, content=f"{first.content}\n\n{instruction}"), *rest]
-        else:
-            self.question = [Message.system(instruction), *messages]
-        self.messages = self.question
-
-    @contextmanager
-    def counting(self) -> Iterator[None]:
-        """Add the tokens of earlier replies to an error."""
+    if not messages:
+        raise InvalidInput("ask_json: messages is empty")
+    adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
+    plain = plain_schema(adapter.json_schema())
+    if native and plain.get("type") == "object":  # what endpoints that enforce a schema want at its root
+        options["json_schema"] = plain
+    instruction = _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False))
+    system, rest = ([messages[0].content], messages[1:]) if messages[0].role == "system" else ([], messages)
+    question = [Message.system("\n\n".join([*system, instruction])), *rest]
+    asked, spent, problem = question, Usage(), ""
+    for attempt in range(1, repairs + 2):
         try:
-            yield
+            reply = await chat(asked, **options)
         except ChatError as error:
-            error.usage += self.usage
+            error.usage += spent
             raise
-
-    def read(self, reply: Reply) -> Answer[T] | None:
-        """Return the answer, or set `messages` to the repair turn; raise when there is none left."""
-        self.attempts += 1
-        self.usage += reply.usage
-        found = parse_json(reply.text, self.adapter)
-        problem = found.problem
-        if problem is None:
-            return Answer(cast("T", found.value), self.usage, self.attempts)
-        if reply.finish_reason == "length":
-            problem = f"it was cut off at the token limit; be briefer ({problem})"
-        if self.attempts > self.repairs:
-            said = f"no usable JSON after {self.attempts} replies: {problem}"
-            raise ChatError(said, model=self.model, reason="invalid_reply", usage=self.usage)
+        spent += reply.usage
+        value, found = parse_json(reply.text, adapter)
+        if found is None:
+            return Answer(cast("T", value), spent, attempt)
+        cut = reply.finish_reason == "length"
+        problem = f"it was cut off at the token limit; be briefer ({found})" if cut else found
         quoted = [Message.assistant(reply.text[:_QUOTED_CHARS])] if reply.text.strip() else []
-        self.messages = [*self.question, *quoted, Message.user(_REPAIR.format(error=problem))]
-        return None
+        asked = [*question, *quoted, Message.user(_REPAIR.format(error=problem))]
+    said = f"no usable JSON after {repairs + 1} replies: {problem}"
+    raise ChatError(said, model=model, reason="invalid_reply", usage=spent)
 
 
-class Parsed(NamedTuple, Generic[T]):
-    """What was found in a text: a value, or `None` and the problem."""
-
-    value: T | None
-    problem: str | None = None
-
-
-def parse_json(text: str, adapter: TypeAdapter[T]) -> Parsed[T]:
+def parse_json(text: str, adapter: TypeAdapter[T]) -> tuple[T, None] | tuple[None, str]:
     """Find the JSON value in a model's reply and validate it.
 
     The first value that validates wins: of what follows each opening bracket, then the whole text. Reasoning in
-    ``<think>`` tags is skipped.
-
-    Returns
-    -------
-    Parsed
-        ``(value, None)``, or ``(None, problem)`` with what is wrong with the first candidate.
+    ``<think>`` tags is skipped. Returns ``(value, None)``, or ``(None, problem)`` with what is wrong with the first.
     """
     from pydantic import ValidationError
 
@@ -186,10 +160,10 @@ def parse_json(text: str, adapter: TypeAdapter[T]) -> Parsed[T]:
     problem = "" if text else "it is empty"
     for piece in (*_json_values(text), text):
         try:
-            return Parsed(adapter.validate_json(piece))
+            return adapter.validate_json(piece), None
         except ValidationError as error:
             problem = problem or _explained(error)
-    return Parsed(None, problem)
+    return None, problem
 
 
 def _json_values(text: str) -> Iterator[str]:

@@ -108,11 +108,10 @@ def read_plan(reply: str, max_steps: int) -> tuple[SparkPlan | None, str]:
     A reply that is a query, or has one in it, is a plan of one step; of several queries the first one counts.
     """
     text = _without_chatter(reply)
-    found = parse_json(text, adapter())
-    plan = found.value
+    plan, problem = parse_json(text, adapter())
     if plan is None:
         query = bare_query(text)
         if not query:
-            return None, f"no plan in the reply: {found.problem}"
+            return None, f"no plan in the reply: {problem}"
         plan = SparkPlan(steps=[CypherStep(cypher=query)])
     return plan.model_copy(update={"steps": plan.steps[:max_steps]}), ""
