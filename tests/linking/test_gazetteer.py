@@ -16,7 +16,7 @@ SPANS = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 3)), min_size=5, ma
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=10, max_size=20)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(TEXTS, SPANS, STEPS)
 def test_names_that_come_and_go_are_found_as_by_a_plain_search(
     text: list[str], spans: list[tuple[int, int]], steps: list[tuple[bool, int]]

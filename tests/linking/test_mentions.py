@@ -116,7 +116,7 @@ def test_names_of_symbols_alone_are_spotted_as_tokens_of_their_own(
     assert all(one.score == 1 for one in found)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: st.DataObject) -> None:
     telling, small = ["fig", "kiwi", "lime", "plum"], ["the", "of"]
@@ -153,9 +153,8 @@ def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
     assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_changed_book_is_one_made_of_what_is_left(seed: int) -> None:
-    rng = random.Random(seed)
+def test_a_changed_book_is_one_made_of_what_is_left() -> None:
+    rng = random.Random(0)
     parts = ["a", "b", "c", "+", "!!"]
 
     def node(i: int) -> Node:

@@ -19,7 +19,6 @@ from graphret.testing.openai_server import (
     slow,
     status,
     text,
-    tool_call,
     tool_calls,
 )
 
@@ -54,15 +53,6 @@ def test_reply_and_request() -> None:
     assert "response_format" not in plain
     assert plain["temperature"] == 0
     assert "temperature" not in untold
-
-
-async def test_async_is_the_same() -> None:
-    with OpenAIServer([status(500, retry_after=0.01), tool_call("search", {"query": "x"})]) as server:
-        model = chat(server)
-        reply = await model.achat(HELLO, tools=[SEARCH])
-        await model.aclose()
-    assert reply.tool_calls[0].parsed == {"query": "x"}
-    assert len(server.requests) == 2
 
 
 def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture) -> None:
