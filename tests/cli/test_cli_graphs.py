@@ -114,7 +114,7 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     bad = tmp_path / "bad" / "kb.txt"
     bad.parent.mkdir()
     bad.write_text(KB + "Kismet|directed_by\n")
-    assert "there is a graph, which --replace replaces" in refused(2, "import", bad, "--to", out)
+    assert "--replace replaces the graph there, of 2 nodes and 1 edges" in refused(2, "import", bad, "--to", out)
     over = ("--replace", "--to", out)
     assert "bad/kb.txt, line 4: subject|relation|object is expected" in refused(2, "import", bad, *over)
     assert "the format is not clear" in refused(2, "import", tmp_path / "thing.xyz", *over)

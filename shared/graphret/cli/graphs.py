@@ -198,12 +198,15 @@ def _require_room(to: str, replace: bool) -> None:
     """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.storage import CURRENT
+    from graphret.stores import MemoryStore
 
     if kind_of(to) != FOLDER:
         if replace:
             raise InvalidInput("--replace: it is for folders; in a database what has the same ids is written over")
     elif not replace and (Path(to) / CURRENT).is_file():
-        raise InvalidInput(f"--to {to}: there is a graph, which --replace replaces")
+        nodes, edges = MemoryStore.load(to, verify=False).count()
+        if nodes:
+            raise InvalidInput(f"--to {to}: --replace replaces the graph there, of {nodes:,} nodes and {edges:,} edges")
 
 
 def _summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
