@@ -11,10 +11,8 @@ from cli_helpers import built, graphret
 from graphret.ark.trajectory import read_runs
 from graphret.graphs.example import KB
 from graphret.search import Neo4jTextIndex
-from graphret.stores import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, status, tool_calls
-from graphret.types import Node
 
 QUESTION = "who acted in the films directed by Kathryn Bigelow?"
 ARK, SAGE = ("--method", "ark"), ("--method", "sage")
@@ -54,17 +52,6 @@ def test_the_policy_explores_the_films(movies: Path) -> None:
     assert len(stages(found, "explore/agent 3/step")) >= 3
     assert stages(found, "vote")[0]["ranking"][0]["id"] == found["hits"][0]["id"]
     assert ran.err == ""
-
-
-def test_words_are_found_in_whatever_property_holds_text(tmp_path: Path) -> None:
-    own = {"text": "sharks", "plot": "a robbery", "tags": ["crime", "noir"], "about": {"sea": ["whales"]}, "year": 1995}
-    nodes = [Node("a", ("film",), "Heat", "", own), *(Node(f"f{i}", ("film",), f"Film {i}") for i in range(5))]
-    where = tmp_path / "graph.lbug"
-    with LadybugStore(where) as store:
-        store.upsert(nodes)
-    for word in ("sharks", "robbery", "noir", "whales"):
-        ran = graphret("query", word, "--graph", where, *ARK, "-k", 1, "--json")
-        assert (ran.json["hits"][0]["id"], ran.json["hits"][0]["evidence"][0]["kind"]) == ("a", "votes"), word
 
 
 def test_hits_come_with_votes_and_how_they_were_reached_and_verbose_with_the_steps(movies: Path) -> None:
@@ -144,23 +131,6 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
     assert (raised.code, raised.out) == (5, "")
     assert len(raised.err.splitlines()) == 1
     assert "who are you?" in raised.err
-
-
-def test_agents_that_select_answer_for_those_that_fail(movies: Path) -> None:
-    begun: list[object] = []
-
-    def answer(request: Request) -> Behaviour:
-        if not any(message["role"] == "assistant" for message in request.messages):
-            begun.append(None)
-            if len(begun) == 2:
-                return status(401)
-        return answers(request)
-
-    with OpenAIServer(answer) as server:
-        command = ["query", QUESTION, "--graph", movies, "--model", "m", "--base-url", server.base_url, "--agents", 2]
-        ran = graphret(*command, "-k", 3, "--json")
-    assert ran.code == 0, ran.err
-    assert ran.json["hits"][0]["id"] == "Willem Dafoe"
 
 
 @pytest.mark.parametrize(

@@ -135,15 +135,3 @@ def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) 
     for options in ((), ("--replace",)):
         assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph, *options)
     assert graphret("inspect", graph, "--json").json["nodes"] == 4
-
-
-def test_places_that_are_no_graphs_are_refused(tmp_path: Path) -> None:
-    nothing = tmp_path / "nothing"
-    for arguments in (
-        ["schema", "--graph", nothing],
-        ["inspect", nothing],
-        ["export", "--graph", nothing, "--format", "parquet", "--out", tmp_path / "out"],
-        ["schema", "--graph", tmp_path / "nothing.lbug"],
-    ):
-        assert "no such" in refused(3, *arguments)
-    assert os.listdir(tmp_path) == []

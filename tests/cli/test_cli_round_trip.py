@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
 from cli_helpers import built, graphret, write_corpus
 
 from graphret import SageGraph
@@ -115,19 +111,6 @@ def test_a_file_that_is_added_again_takes_the_place_of_all_that_was_read_from_it
     assert set(listed(graph)) == {"b.txt"}
 
 
-def test_a_table_of_a_file_is_removed_alone_and_a_file_with_its_tables(tmp_path: Path) -> None:
-    page, graph = tmp_path / "notes" / "deep" / "a.md", tmp_path / "graph"
-    page.parent.mkdir(parents=True)
-    page.write_text(f"# Films\n\n{TABLE.format('Dawn')}\nMore.\n\n{TABLE.format('Dusk')}")
-    corpus = write_corpus(tmp_path)
-    assert graphret("build", tmp_path / "notes", corpus, "--out", graph, "--encoder", "none").code == 0
-    assert graphret("remove", graph, "deep/a.md/table-0").code == 0
-    assert {"deep/a.md", "deep/a.md/table-1"} <= set(listed(graph))
-    removed = graphret("remove", graph, "deep/a.md", "--json").json["removed"]
-    assert removed == ["deep/a.md#0", "deep/a.md/table-1#0"]
-    assert set(listed(graph)) == {"ann", "bob", "cafe", "films"}
-
-
 def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
     long = {"id": "long", "title": "Long", "text": "A sentence that says something new. " * 400}
     record = {"id": "g1", "labels": ["Gene"], "name": "Gata", "properties": {}}
@@ -142,30 +125,3 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
     ran = graphret("list", plain)
     assert (ran.code, ran.out) == (3, "")
     assert "not a 'sage' index" in ran.err
-
-
-def test_build_names_what_it_does_not_read_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    notes = tmp_path / "notes"
-    notes.mkdir()
-    (notes / "a.txt").write_text("Ann Ames was born in Ohio.")
-    for name in ("b.pdf", "c.pdf"):
-        (notes / name).write_bytes(b"%PDF")
-    ran = graphret("build", notes, "--out", tmp_path / "graph", "--encoder", "none", "--json")
-    assert ran.json["nodes"] == 1
-    (line,) = caplog.messages
-    assert "2 files of other types are not read (.pdf), such as b.pdf" in line
-
-
-def test_adding_at_the_same_time_loses_nothing(tmp_path: Path) -> None:
-    out = built(tmp_path)
-    files = []
-    for number in range(2):
-        file = tmp_path / f"{number}.jsonl"
-        file.write_text(json.dumps({"id": f"n{number}", "title": f"Name {number}", "text": "A new text."}))
-        files.append(file)
-    ran = [
-        subprocess.Popen([sys.executable, "-m", "graphret.cli", "add", str(out), str(file)], stdout=subprocess.DEVNULL)
-        for file in files
-    ]
-    assert [process.wait() for process in ran] == [0, 0]
-    assert {f"n{number}#0" for number in range(2)} <= set(SageGraph.load(out).nodes.ids)

@@ -52,14 +52,6 @@ def test_rows_of_a_query(store: Any) -> None:
     assert run_checked(store, query, {"age": 45}, schema=store.schema()).rows == [("Ann", 50)]
 
 
-def test_names_and_texts_hold_any_character(store: Any) -> None:
-    name = "odd\xa0\u200b\u2028\x0b\x1b\ufeffone"
-    store.upsert([Node("odd", (name,), name, properties={name: name})], [Edge("odd", name + "r", "odd")])
-    query = f"MATCH (n:`{name}` {{`{name}`: '{name}'}})-[:`{name}r`]->(m) RETURN n.id AS `{name}` LIMIT 1"
-    rows = run_checked(store, query, schema=store.schema())
-    assert (rows.columns, rows.rows) == ([name], [("odd",)])
-
-
 def test_a_cap_on_rows(store: Any) -> None:
     rows = run_checked(store, "UNWIND range(1, 50) AS x RETURN x", max_rows=20)
     assert (len(rows), rows.truncated) == (20, True)

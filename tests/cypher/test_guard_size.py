@@ -19,18 +19,6 @@ SCHEMA = GraphSchema(
 )
 
 
-def test_what_neighbours_leave_travels_along_a_path_of_any_length() -> None:
-    labels = [f"C{i}" for i in range(40)]
-    schema = GraphSchema(
-        dict.fromkeys(labels, 1),
-        {(f"C{i}", "NEXT", f"C{i + 1}"): 1 for i in range(39)},
-        {label: {f"p{label}": PropertySchema("STRING")} for label in labels},
-    )
-    path = "-->".join(f"(a{i}{':C39' if i == 30 else ''})" for i in range(31))
-    assert check(f"MATCH {path} RETURN a0.pC9 LIMIT 1", schema).ok
-    assert not check(f"MATCH {path} RETURN a0.pC8 LIMIT 1", schema).ok
-
-
 def test_a_query_that_is_too_long_is_refused() -> None:
     long = f"RETURN '{'x' * MOST_CHARACTERS}'"
     for schema in (None, SCHEMA):
@@ -83,9 +71,3 @@ def test_what_goes_on_for_long_is_read(query: str, warnings: int) -> None:
     report = check(query, SCHEMA)
     assert (report.errors, len(report.warnings)) == ([], warnings)
     assert len(returns(report.tree)) == query.count("UNION") * ("CALL" not in query) + 1
-
-
-def test_the_last_part_of_a_long_union_is_checked() -> None:
-    parts = " UNION ".join(["RETURN 1 AS a"] * 1500)
-    errors = check(f"{parts} UNION ALL RETURN 2 AS b UNION MATCH (n:L1) RETURN n.nothing AS a", SCHEMA).errors
-    assert [f.kind for f in errors] == [kinds.INVALID_QUERY] * 3 + [kinds.UNKNOWN_PROPERTY]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import generality
 import make_corpus
-import pytest
 from bench_loaders import bench_loaders
 from venues import QUESTION, write_venues
 
@@ -34,14 +33,6 @@ def test_generality_compares_the_default_with_the_best_flat_search_everywhere(ot
     assert (result["counts"]["tables/nodes"], result["counts"]["passages/nodes"]) == (4, 6)
     rows = {"bm25": {"recall@5": 51.5, "recall@20": 60.0}, "default": {"recall@5": 50.5, "recall@20": 69.5}}
     assert generality.worst_loss(rows) == 1.0
-
-
-@pytest.mark.parametrize("n", [5, 120])
-def test_questions_are_cut_and_padded_to_length(n: int) -> None:
-    question = " ".join(f"word{i}" for i in range(n))
-    assert len(generality.shortened(question).split()) == min(n, generality.SHORT)
-    assert question in generality.lengthened(question)
-    assert len(generality.lengthened(question).split()) == max(n, generality.LONG)
 
 
 def test_the_corpus_of_the_demo_has_the_tables_that_are_asked_about(ottqa: Path, tmp_path: Path) -> None:

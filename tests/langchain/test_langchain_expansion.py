@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.runnables import RunnablePassthrough
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import DOCUMENTS, ListRetriever, by_id
 
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
@@ -37,16 +35,6 @@ def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
         assert metadata.pop(KEY)["evidence"][0] == {"kind": "seed", "rank": ids(before).index(document.id) + 1}
         assert metadata == document.metadata
         assert found[document.id].page_content == document.page_content
-
-
-def test_documents_of_a_vector_store_are_recognised_by_what_they_say() -> None:
-    nameless = [Document(document.page_content, metadata=document.metadata) for document in DOCUMENTS]
-    graph = SageGraph.from_documents(nameless, None)
-    store = InMemoryVectorStore.from_documents(nameless, DeterministicFakeEmbedding(size=8))
-    stored = store.as_retriever(search_kwargs={"k": 2}).invoke(CITY)
-    found = SageExpansion(graph=graph, k=5).compress_documents(stored, CITY)
-    assert set(ids(stored)) <= set(ids(found))
-    assert len(found) == len({document.page_content for document in found}) == 5
 
 
 def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGraph) -> None:
