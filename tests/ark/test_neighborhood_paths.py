@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
-from graphret.ark import ArkSettings, Toolbox
+from graphret.ark import ArkSettings, Toolbox, neighborhood
 from graphret.ark.neighborhood import explore
 from graphret.search import BM25Index, DenseIndex, FieldIndex, TextIndex
 from graphret.stores import MemoryStore
@@ -98,19 +98,22 @@ def hub(n: int) -> MemoryStore:
     return MemoryStore.of([Node("hub"), *nodes], edges)
 
 
-def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_are_found() -> None:
+def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighborhood, "CAP", 20)
     store = hub(100)
     index = BM25Index.of_store(store)
-    found = explore(OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3, cap=20)
+    found = explore(OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3)
     assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
     assert (found.total, found.capped, found.partial, sum(found.counts.values())) == (17, True, False, 20)
-    found = explore(OnlyContract(store), index, "hub", "temples", k=2, cap=20)
+    found = explore(OnlyContract(store), index, "hub", "temples", k=2)
     assert ([one.id for one in found.nodes], found.partial) == (["n0099", "n0000"], True)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": "temple"}, {"relation_types": ["r"]}])
 def test_what_was_not_read_is_said(arguments: dict[str, Sequence[str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(explore.__kwdefaults__, "cap", 20)
+    monkeypatch.setattr(neighborhood, "CAP", 20)
     store = hub(100)
     tools = Toolbox(OnlyContract(store), BM25Index.of_store(store), ArkSettings())
     head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]

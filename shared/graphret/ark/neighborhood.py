@@ -25,21 +25,11 @@ _SEARCHED = 200
 
 @dataclass(frozen=True, slots=True)
 class Neighborhood:
-    """What there is around a node.
+    """What there is around a node: the best neighbours, and how many pass the filters in all.
 
-    Parameters
-    ----------
-    nodes
-        The best neighbours.
-    via
-        For each of them the relations that join it to the node, and whether they lead to it: those that pass.
-    total
-        How many neighbours pass the filters.
-    counts
-        How many edges there are by relation, whether they lead from the node, and the neighbour's primary label: of
-        the whole neighbourhood, filters or not.
-    capped, partial
-        Whether there are more edges than were read, so that `counts`, or `total`, are those of the heaviest.
+    `via` has for each of them the relations by which it passes, and whether they lead to it. `counts` has the edges by
+    relation, direction and the neighbour's primary label, filters or not. They are `capped`, or the total is `partial`,
+    where there are more edges than were read.
     """
 
     nodes: list[Node]
@@ -59,27 +49,15 @@ def explore(
     labels: Collection[str] | None = None,
     relations: Mapping[str, str] | None = None,
     k: int = 20,
-    cap: int = CAP,
 ) -> Neighborhood:
-    """Look at the neighbourhood of a node.
+    """Look at the neighbourhood of a node that the store holds.
 
-    All edges of a `MemoryStore` are looked at. Of any other store at most `cap` edges are read, the heaviest. Where
+    All edges of a `MemoryStore` are looked at. Of any other store at most `CAP` edges are read, the heaviest. Where
     there are more, what the filters let pass is read by itself, and the edges to the best matches of the query besides.
-
-    Parameters
-    ----------
-    node
-        The id of the node, which the store holds.
-    query
-        What ranks the neighbours; without it, and where it leaves a tie, the heaviest edge does, then the id.
-    labels
-        Only neighbours that bear one of them.
-    relations
-        Only neighbours by these relations, each in the direction ``out``, ``in`` or ``both``, seen from the node.
-    k
-        How many neighbours are returned.
+    Neighbours rank by the query, then by the heaviest edge, then by id. `relations` has for each name whether it is
+    followed ``out``, ``in`` or ``both``, seen from the node.
     """
-    whole, passing, capped, partial = _read(store, index, node, query, labels, relations, cap)
+    whole, passing, capped, partial = _read(store, index, node, query, labels, relations)
     nodes, edges, incident = passing.nodes, passing.edges, _incident(passing, node)
     keep = np.ones(len(incident.edge), dtype=bool)
     if relations is not None:
@@ -121,27 +99,22 @@ def _read(
     query: str | None,
     labels: Collection[str] | None,
     relations: Mapping[str, str] | None,
-    cap: int,
 ) -> tuple[Graph, Graph, bool, bool]:
     """Read what is around a node, and what of it may pass the filters; whether either has more than was read."""
     if isinstance(store, MemoryStore):
         return store.graph, store.graph, False, False
-    edges, known = store.neighbors([node], limit=cap + 1), dict[str, Node]()
-    whole = _star(store, node, edges[:cap], known)
-    if len(edges) <= cap:
+    edges, known = store.neighbors([node], limit=CAP + 1), dict[str, Node]()
+    whole = _star(store, node, edges[:CAP], known)
+    if len(edges) <= CAP:
         return whole, whole, False, False
-    passing, partial = edges[:cap], True
+    passing, partial = edges[:CAP], True
     if labels is not None or relations is not None:
-        passing = store.neighbors(
-            [node],
-            relations=None if relations is None else list(relations),
-            labels=None if labels is None else sorted(labels),
-            limit=cap + 1,
-        )
-        partial, passing = len(passing) > cap, passing[:cap]
+        names, kinds = (None if one is None else sorted(one) for one in (relations, labels))
+        passing = store.neighbors([node], relations=names, labels=kinds, limit=CAP + 1)
+        partial, passing = len(passing) > CAP, passing[:CAP]
     if partial and query is not None and (best := matching(index, query, _SEARCHED)):
         passing = [*passing, *store.neighbors(best, where={"id": node})]
-    return whole, whole if passing == edges[:cap] else _star(store, node, passing, known), True, partial
+    return whole, whole if passing == edges[:CAP] else _star(store, node, passing, known), True, partial
 
 
 def _star(store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, Node]) -> Graph:
@@ -199,10 +172,8 @@ def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int
 def _counts(graph: Graph, incident: _Incident) -> Counter[tuple[str, bool, str]]:
     relations, sets = graph.edges.relations, graph.nodes.label_sets
     ways = incident.relation.astype(np.int64) * 2 + incident.outgoing
-    numbers, counts = (
-        np.bincount(ways * len(sets) + graph.nodes.labels[incident.other]),
-        Counter[tuple[str, bool, str]](),
-    )
+    counts = Counter[tuple[str, bool, str]]()
+    numbers = np.bincount(ways * len(sets) + graph.nodes.labels[incident.other])
     for one in np.flatnonzero(numbers).tolist():
         (kind, leaves), labels = divmod(one // len(sets), 2), sets[one % len(sets)]
         counts[relations[kind], bool(leaves), labels[0] if labels else ""] += int(numbers[one])

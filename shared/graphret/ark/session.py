@@ -10,7 +10,7 @@ from typing import Any
 
 from graphret.ark.arguments import SelectArguments, Unclear, read
 from graphret.ark.observation import LONGEST_ERROR, Observation, encodable, failure, json_line, quoted, shortened
-from graphret.ark.prompt import EXPLORE, FINISH, SELECT
+from graphret.ark.prompt import EXPLORE, FINISH, SELECT, make_tools
 from graphret.ark.settings import MAX_FAILURES, ArkSettings
 from graphret.ark.tools import Outcome
 from graphret.cypher.suggestions import nearest
@@ -198,7 +198,8 @@ class ArkSession:
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these."""
         text = encodable(reply.text[:MOST_CHARS])
-        step = self._step(reply.usage, started, seconds)
+        usage = reply.usage if reply.usage.total_tokens else self._estimated(reply)
+        step = self._step(usage, started, seconds)
         step.text = text
         step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
         calls = _sendable(reply.tool_calls[: self.settings.max_calls], len(self.steps))
@@ -216,6 +217,14 @@ class ArkSession:
         said = "no reply in the time that was left" if late else encodable(str(error)) or type(error).__name__
         self._step(usage_of(error), started, seconds).error = said
         self.end("seconds" if late else "failed", None if late else said)
+
+    def _estimated(self, reply: Reply) -> Usage:
+        """What a reply cost where the endpoint does not say."""
+        read = [*(tool.to_dict() for tool in make_tools(self.settings)), *(one.to_dict() for one in self.messages)]
+        read_tokens, written = (
+            estimate_tokens(encodable(json.dumps(sent, ensure_ascii=False))) for sent in (read, reply.message.to_dict())
+        )
+        return Usage(read_tokens, written, estimated=True)
 
     def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
         """Begin the next step."""

@@ -11,11 +11,9 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from graphret.ark.observation import encodable
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
 from graphret.llm.structured import Answer, aask_json, ask_json
 from graphret.retriever import Call, adrive, drive
-from graphret.schema.text import estimate_tokens
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
 _TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
@@ -44,8 +42,7 @@ class ToolCaller:
 
     The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words
     as if there were none, it is asked for the calls as JSON from then on, with the tools described in the system
-    message and what they returned in user messages. Where its endpoint does not say what a reply cost, the tokens are
-    estimated.
+    message and what they returned in user messages.
 
     """
 
@@ -57,7 +54,7 @@ class ToolCaller:
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `achat`."""
-        return _counted(drive(self._plan(messages, tools or (), options)), messages, tools or ())
+        return drive(self._plan(messages, tools or (), options))
 
     async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Answer a conversation; see `ChatModel.achat`.
@@ -67,7 +64,7 @@ class ToolCaller:
         ChatError
             When the model fails, or neither takes tools nor answers in JSON.
         """
-        return _counted(await adrive(self._plan(messages, tools or (), options)), messages, tools or ())
+        return await adrive(self._plan(messages, tools or (), options))
 
     def _plan(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
@@ -88,8 +85,7 @@ class ToolCaller:
                 self._calls_tools = self._calls_tools or bool(reply.tool_calls)
                 if self._calls_tools or not reply.text.strip():
                     return reply
-                words = _counted(reply, messages, tools)
-                spent = words.usage
+                words, spent = reply, reply.usage
         asked = _as_text(messages, tools)
         try:
             answer = yield Call(
@@ -139,16 +135,3 @@ def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message
         else:
             out.append(Message.user(content))
     return out
-
-
-def _counted(reply: Reply, messages: Sequence[Message], tools: Sequence[Tool]) -> Reply:
-    """The reply with its tokens: the endpoint's, or an estimate that says that it is one."""
-    if reply.usage.total_tokens:
-        return reply
-    offered = sum(_tokens(tool.to_dict()) for tool in tools)
-    read = offered + sum(_tokens(message.to_dict(native=True)) for message in messages)
-    return replace(reply, usage=Usage(read, _tokens(reply.message.to_dict(native=True)), estimated=True))
-
-
-def _tokens(sent: dict[str, Any]) -> int:
-    return estimate_tokens(encodable(json.dumps(sent, ensure_ascii=False, default=str)))

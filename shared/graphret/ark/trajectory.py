@@ -84,8 +84,6 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
             raise
         except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
-    for run in runs.values():
-        run.sessions.sort(key=lambda session: session.agent)
     return runs
 
 
