@@ -19,7 +19,7 @@ from graphret.types import Edge
         (lambda: Document(3, id="d"), ["document 'd'", "'text'", "int"]),
         (lambda: Document("x", id=7), ["document", "id"]),
         (lambda: Document("x", id="d", metadata=[1]), ["document 'd'", "metadata", "mapping"]),
-        (lambda: Document("x", title="T", metadata={"when": object()}), ["titled 'T'", "metadata", "'when'", "JSON"]),
+        (lambda: Document("x", title="T", metadata={"when": object()}), ["document 'T'", "metadata", "'when'", "JSON"]),
         (lambda: Document("x", metadata={"a": {"b": [1, math.nan]}}), ["metadata", "'a'", "JSON"]),
         (lambda: Document("x", metadata={"source_id": 1}), ["'source_id'", "reserved"]),
         (lambda: Table(["a"], [], metadata={"table_rows": 1}), ["'table_rows'", "reserved"]),

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.corpus.sentences import Span, split_long, split_sentences
 from graphret.errors import InvalidInput
 from graphret.search.encoder import Encoder
 from graphret.search.vectors import check_vectors, normalize
-
-Floats: TypeAlias = NDArray[np.floating[Any]]
 
 _TEXTS_PER_CALL = 1024  # so that the embeddings of their sentences fit in memory
 
@@ -65,8 +62,7 @@ class SemanticChunker:
 
     Windows ``w_i = [s_{i-1}, s_i, s_{i+1}]``, cut off at both ends of the document, are embedded; with
     ``sim_i = cos(h_i, h_{i+1})``, the document is split behind every sentence i whose ``sim_i`` is at most the 20th
-    percentile of its own similarities. The paper sets no limits on length; here a chunk goes on until it has
-    `min_chars`, and ends before it has more than `max_chars`.
+    percentile of its own similarities. The limits on length are ours.
 
     Parameters
     ----------
@@ -75,8 +71,8 @@ class SemanticChunker:
     percentile
         Share of a document's places, in percent, at which it is split.
     min_chars, max_chars
-        Limits on the length of a chunk, of which the second holds always; a longer sentence is cut at whitespace
-        before anything else.
+        A chunk goes on until it has the one, and ends before it has more than the other; a longer sentence is cut at
+        whitespace before anything else.
     """
 
     encoder: Encoder
@@ -101,25 +97,20 @@ class SemanticChunker:
         for first in range(0, len(texts), _TEXTS_PER_CALL):
             part = texts[first : first + _TEXTS_PER_CALL]
             cut = [_units(text, self.max_chars) for text in part]
-            for units, similarities in zip(cut, self._similarities(part, cut), strict=True):
+            counts = [len(units) if len(units) > 1 else 0 for units in cut]  # a single sentence is not embedded
+            windows = [
+                text[units[max(0, i - 1)][0] : units[min(n - 1, i + 1)][1]]
+                for text, units, n in zip(part, cut, counts, strict=True)
+                for i in range(n)
+            ]
+            embedded = self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
+            rows = normalize(check_vectors(embedded, len(windows), what="sentence embedding"))
+            for units, own in zip(cut, np.split(rows, np.cumsum(counts)[:-1]), strict=True):
+                similarities = np.einsum("ij,ij->i", own[:-1], own[1:])
                 threshold = np.percentile(similarities, self.percentile) if len(similarities) else 0
                 breakpoints = np.flatnonzero(similarities <= threshold).tolist()
                 chunks.append(_packed(units, set(breakpoints), self.min_chars, self.max_chars))
         return chunks
-
-    def _similarities(self, texts: Sequence[str], cut: Sequence[Sequence[Span]]) -> list[Floats]:
-        """Return ``cos(h_i, h_{i+1})`` of every document; what has one sentence is not embedded."""
-        windows = [
-            text[units[max(0, i - 1)][0] : units[min(len(units) - 1, i + 1)][1]]
-            for text, units in zip(texts, cut, strict=True)
-            if len(units) > 1
-            for i in range(len(units))
-        ]
-        embedded = self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
-        rows = normalize(check_vectors(embedded, len(windows), what="sentence embedding"))
-        ends = np.cumsum([len(units) if len(units) > 1 else 0 for units in cut])
-        own = np.split(rows, ends[:-1])
-        return [np.einsum("ij,ij->i", one[:-1], one[1:]) for one in own]
 
 
 def _packed(units: Sequence[Span], ends: Collection[int], min_chars: int, max_chars: int) -> list[Span]:
@@ -150,19 +141,13 @@ def _check_limits(min_chars: int, max_chars: int) -> None:
 
 def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
     """Return the chunker that is meant: the paper's semantic one by default, sentences where there is no encoder."""
-    if name == "none":
-        return None
-    if name == "sentence" or (name == "default" and encoder is None):
-        return SentenceChunker()
-    if name not in ("semantic", "default"):
-        raise InvalidInput(f"chunker: 'default', 'semantic', 'sentence' or 'none' is expected, not {name!r}")
-    if encoder is None:
-        raise InvalidInput("chunker: semantic chunking needs an encoder")
-    return SemanticChunker(encoder)
+    if name == "default":
+        name = "semantic" if encoder else "sentence"
+    if name not in ("semantic", "sentence", "none") or (name == "semantic" and encoder is None):
+        raise InvalidInput(f"chunker: 'semantic' (with an encoder), 'sentence' or 'none' is expected, not {name!r}")
+    return None if name == "none" else SemanticChunker(encoder) if name == "semantic" and encoder else SentenceChunker()
 
 
 def chunker_name(chunker: Chunker | None) -> str:
     """Return the name under which `named_chunker` finds a chunker of this kind."""
-    if chunker is None:
-        return "none"
-    return "semantic" if isinstance(chunker, SemanticChunker) else "sentence"
+    return "none" if chunker is None else "semantic" if isinstance(chunker, SemanticChunker) else "sentence"

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from statistics import mode
 from typing import Any, NamedTuple
 
 from graphret.corpus.names import file_of, given_name, given_section, headings, section_at, stem_of, title_among
@@ -60,11 +61,8 @@ def from_chunks(nodes: Iterable[Node]) -> list[Node]:
 
 def placed(node: Node, source: str | None, start: int | None) -> Node:
     """Return a chunk that knows what it was made from and where in that it begins, as far as it does not say so."""
-    place = {
-        key: value
-        for key, value in zip(PLACE, (source, start), strict=True)
-        if value is not None and key not in node.properties
-    }
+    known = zip(PLACE, (source, start), strict=True)
+    place = {key: value for key, value in known if value is not None and key not in node.properties}
     return replace(node, properties={**node.properties, **place, DERIVED: [*place]}) if place else node
 
 
@@ -85,15 +83,15 @@ def without_derived(node: Node) -> Node:
     derived = node.properties.get(DERIVED)
     if not derived:
         return node
-    properties = dict(node.properties)
-    if DOCUMENT in derived:
-        properties["source_id"] = properties[DOCUMENT]
     place = [key for key in derived if key in PLACE]
     gone = {*derived, DERIVED} - {*place}
-    properties = {key: value for key, value in properties.items() if key not in gone}
+    properties = {key: value for key, value in node.properties.items() if key not in gone}
+    if DOCUMENT in derived:
+        properties["source_id"] = node.properties[DOCUMENT]
+    if place:
+        properties[DERIVED] = place
     labels = ("Document",) if "table_rows" in gone and node.labels == ("Table",) else node.labels
-    name = "" if "name" in derived else node.name
-    return replace(node, name=name, labels=labels, properties=properties | ({DERIVED: place} if place else {}))
+    return replace(node, name="" if "name" in derived else node.name, labels=labels, properties=properties)
 
 
 def number_of(node: Node, key: str) -> int:
@@ -104,13 +102,14 @@ def number_of(node: Node, key: str) -> int:
 
 def _derived(node: Node, found: Mapping[str, Any], source: str) -> Node:
     """Return a chunk with what was found out; `source` is its id where the chunks of the source do not have one."""
-    given, known = dict(node.properties), {key: value for key, value in found.items() if value not in (None, "")}
+    given, labels = dict(node.properties), node.labels
+    known = {key: value for key, value in found.items() if value not in (None, "") and key not in given}
+    name = node.name or known.pop("name", "")
+    known.pop("name", None)
     if source and "source_id" in given:
         known[DOCUMENT], given["source_id"] = given["source_id"], source
-    name, labels = node.name or known.pop("name", ""), node.labels
     if "table_rows" in known and "table_context" not in known and labels == ("Document",):
         labels = ("Table",)
-    known = {key: value for key, value in known.items() if key not in given and key != "name"}
     filled = [*known, *(["name"] if name != node.name else [])]
     properties = {**given, **known, DERIVED: [*given.get(DERIVED, ()), *filled]} if filled else given
     return replace(node, name=name, labels=labels, properties=properties)
@@ -120,16 +119,14 @@ def _found(nodes: Sequence[Node], key: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return for each chunk of a source its name, its section, its number, and the table in it."""
     title = stem_of(key[1]) if key[0] == "file" and len(key) < 4 else ""
     sections = [given_section(node.properties) for node in nodes]
-    if is_delimited(nodes[0].properties):
-        tables = _delimited_rows(nodes)
-    else:
-        stretches = _stretches(nodes)
+    stretches = _stretches(nodes)
+    if not is_delimited(nodes[0].properties):
         pieces = [headings(stretch.text) for stretch in stretches]
         title = title_among(pieces) or title
         for (_, chunks), above in zip(stretches, pieces, strict=True):
             for i, start in chunks:
                 sections[i] = sections[i] or section_at(above, start, start + len(nodes[i].text), title)
-        tables = _pipe_rows(nodes, stretches)
+    tables = _tables(nodes, stretches)
     order = sorted(range(len(nodes)), key=lambda i: _place(nodes[i]))
     places: dict[int, int] = {i: number for number, i in enumerate(order)} if len(nodes) > 1 else {}
     return [
@@ -165,49 +162,44 @@ def _stretches(nodes: Sequence[Node]) -> list[_Stretch]:
 
 
 def _joined(nodes: Sequence[Node], members: Sequence[int]) -> _Stretch | None:
-    """Return the text that chunks overlap to; `None` where their places contradict each other."""
+    """Return the text that chunks overlap to; `None` where their places contradict each other.
+
+    Of a single character that a splitter cut off between two, it is guessed whether it was the end of a line.
+    """
     starts = sorted((number_of(nodes[i], "chunk_start"), i) for i in members)
     bar = "," if is_delimited(nodes[members[0]].properties) else "|"
-    bars = Counter(n for i in members for line in nodes[i].text.split("\n") if (n := line.count(bar)))
-    full_row = bars.most_common(1)[0][0] if bars else 1
+    full_row = mode([n for i in members for line in nodes[i].text.split("\n") if (n := line.count(bar))] or [1])
     first, text = starts[0][0], ""
     for start, i in starts:
         own, at = nodes[i].text, start - first
-        if (gap := at - len(text)) == 1:  # a splitter cut off the end of a line, or a space in a row or a sentence
-            cells = text[text.rfind("\n") + 1 :].count(bar)
-            begins_line = cells >= full_row or (not cells and own[:1] in "#|>-+<~")
-            text += "\n" if begins_line else " "
-        elif gap > 1:
-            text += "\n" * gap
+        if (gap := at - len(text)) > 0:
+            bars = text[text.rfind("\n") + 1 :].count(bar)
+            ends_line = gap > 1 or (bars >= full_row if bars else own[:1] in "#|>-+<~")
+            text += "\n" * gap if ends_line else " "
         if not own.startswith(text[at : at + len(own)]):
             return None
         text += own[len(text) - at :]
     return _Stretch(text, [(i, start - first) for start, i in starts])
 
 
-def _delimited_rows(nodes: Sequence[Node]) -> dict[int, dict[str, Any]]:
-    """Return the table of each chunk of a file of delimited values."""
-    if all(isinstance(node.properties.get("row"), int) for node in nodes):  # LangChain's CSVLoader: one document a row
+def _tables(nodes: Sequence[Node], stretches: Sequence[_Stretch]) -> dict[int, dict[str, Any]]:
+    """Return the table of each chunk that holds one, or a piece of one."""
+    values = is_delimited(nodes[0].properties)
+    if values and all(isinstance(node.properties.get("row"), int) for node in nodes):  # LangChain's CSVLoader
         header, cells = keyed([node.text for node in nodes])
         return {i: _table(header, [row], number_of(nodes[i], "row")) for i, row in enumerate(cells) if header}
     found: dict[int, dict[str, Any]] = {}
-    header, above = list[str](), 0
-    for stretch in _stretches(nodes):
-        if (table := delimited(stretch.text, header)) is not None:
-            header = table.header
-            found |= _by_chunk(nodes, stretch, [table], above)
-            above += len(table.rows)
-    return found
-
-
-def _pipe_rows(nodes: Sequence[Node], stretches: Sequence[_Stretch]) -> dict[int, dict[str, Any]]:
-    """Return the table of each chunk that holds a pipe table, or a piece of one."""
-    found: dict[int, dict[str, Any]] = {}
     headers: list[list[str]] = []
+    above = 0
     for stretch in stretches:
-        tables = pipe_tables(stretch.text, headers)
+        if values:
+            table = delimited(stretch.text, headers[0] if headers else ())
+            tables = [table] if table else []
+        else:
+            tables = pipe_tables(stretch.text, headers)
         headers += [table.header for table in tables if table.header]
-        found |= _by_chunk(nodes, stretch, tables, 0)
+        found |= _by_chunk(nodes, stretch, tables, above)
+        above += sum(len(table.rows) for table in tables) if values else 0
     return found
 
 
@@ -223,7 +215,7 @@ def _by_chunk(
     found = {}
     for at, own in rows.items():
         i, start = stretch.chunks[at]
-        most = Counter(t for t, _ in own).most_common(1)[0][0]
+        most = mode(t for t, _ in own)
         table, kept = tables[most], [r for t, r in own if t == most]
         text = nodes[i].text
         around = f"{text[: max(0, table.start - start)]}\n{text[max(0, table.end - start) :]}".strip()

@@ -29,10 +29,13 @@ _STOP = frozenset(
 )
 _NO_NAME = frozenset("yes no none unknown tba tbd tbc n a na various total null nan true false did not".split())
 _CONNECTORS = frozenset("of the de la le les von van der den du del della di da dos al el bin ibn und for".split())
+# A phrase in the shapes of its words, each behind that of the gap before it: see `_phrases`.
+_PHRASE = re.compile("U(?:[sji][UT]|sD|(?:sC){1,3}(?:sU|j[UT]))*")
+_GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
-_INITIAL_AFTER = '.!?:;"“”‘«»(—–•*#|'
+_BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ])[ ]*\Z""")
 _HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is no lead sentence
-_LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, _MAX_CONNECTORS = 600, 30, 8, 3
+_LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS = 600, 30, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +69,12 @@ def _of_text(node: Node, names: _Names, most: int) -> Metadata:
     start, end = next(iter(split_sentences(head)), (0, 0))
     lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
     found = [*_bearers(node), *names.in_text(node.text)]
+    made = ""
     if node.label == "Document":
         words = clean_name(lead).split()
         made = " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
     else:
-        made, values = "", (value if isinstance(value, list) else [value] for value in node.properties.values())
+        values = (value if isinstance(value, list) else [value] for value in node.properties.values())
         found += [part for value in values for part in value if isinstance(part, str) and _is_textual(part)]
     bare = normalize_name(_BRACKETS.sub(" ", title))
     says_title = not title or (bare and bare in normalize_name(lead))
@@ -80,18 +84,14 @@ def _of_text(node: Node, names: _Names, most: int) -> Metadata:
 
 def _of_table(node: Node, names: _Names, most: int) -> Metadata:
     given = node.properties
-    found = [*_bearers(node)]
-    for key in ("section", "introduction"):
-        found += names.in_text(str(given.get(key) or ""))
-    for row in given["table_rows"]:
-        for cell in row:
-            found += names.in_cell(cell)
+    about = [text for key in ("section", "introduction") for text in names.in_text(str(given.get(key) or ""))]
+    cells = [name for row in given["table_rows"] for cell in row for name in names.in_cell(cell)]
     heading = ", ".join(filter(None, (_title_of(node), str(given.get("section") or ""))))
-    columns = ", ".join(name for name in given.get("table_header") or () if name)
+    columns = ", ".join(filter(None, given.get("table_header") or ()))
     return Metadata(
         topic=f"{heading}: {columns}" if heading and columns else heading or columns,
         description=f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
-        entities=distinct(found, most),
+        entities=distinct([*_bearers(node), *about, *cells], most),
     )
 
 
@@ -142,57 +142,30 @@ def _bearers(node: Node) -> Iterator[str]:
     """Yield what a node is called, each name also without the bracket behind it."""
     for name in (node.name, node.properties.get("title"), *(node.properties.get("aliases") or ())):
         if isinstance(name, str) and name:
-            yield name
-            bare = _BRACKETS.sub(" ", name).strip()
-            if bare and bare != name:
-                yield bare
+            yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the capitalised phrases of a text; a lone word that begins a sentence counts if it occurs elsewhere."""
-    elsewhere: set[str] = set()
-    doubtful: list[tuple[str, int, int]] = []
-    i = 0
-    while i < len(tokens):
-        word, start, _ = tokens[i]
-        last = i
-        if text[start].isupper() and word not in _STOP:
-            last = _last_of_phrase(text, tokens, i)
-            words, end = [token[0] for token in tokens[i : last + 1]], tokens[last][2]
-            if last == i and _begins_sentence(text, start):
-                doubtful.append((word, start, end))
-            elif _can_be_name(words):
-                elsewhere.update(words)
-                yield start, end
-        i = last + 1
-    for word, start, end in doubtful:
-        if word in elsewhere and _can_be_name([word]):
-            yield start, end
+    """Yield the capitalised phrases of a text; a lone word that begins a sentence counts if it occurs elsewhere.
 
-
-def _last_of_phrase(text: str, tokens: Sequence[Token], first: int) -> int:
-    last, connectors = first, 0
-    for i in range(first + 1, len(tokens)):
-        (_, before, end), (word, start, stop) = tokens[i - 1], tokens[i]
-        gap = text[end:start]
-        initial = gap == ". " and end - before == 1 and connectors == 0
-        if not (gap in (" ", "-", "'", "’", " & ") or initial):
-            break
-        adjacent = last == i - 1
-        if (text[start].isupper() and (gap != " " or word not in _STOP or adjacent)) or (
-            gap == " " and adjacent and text[start:stop].isdigit()
-        ):
-            last, connectors = i, 0
-        elif gap == " " and word in _CONNECTORS and connectors < _MAX_CONNECTORS:
-            connectors += 1
+    Words are in capitals (``U``; ``T`` for a stop word, which begins no phrase), digits, connectors or others; a gap is
+    a space, joins, stands behind an initial, or parts.
+    """
+    shape, before, initial = "", 0, False
+    for word, start, end in tokens:
+        gap = text[before:start]
+        shape += "i" if initial and gap == ". " else _GAPS.get(gap, "x")
+        if text[start].isupper():
+            shape += "T" if word in _STOP else "U"
         else:
-            break
-    return last
-
-
-def _begins_sentence(text: str, start: int) -> bool:
-    before = text[max(0, start - 3) : start].rstrip(" ")
-    return not before or before[-1] in _INITIAL_AFTER or before[-1].isspace()
+            shape += "C" if word in _CONNECTORS else "D" if text[start:end].isdigit() else "O"
+        before, initial = end, end - start == 1
+    found = [tokens[match.start() // 2 : match.end() // 2] for match in _PHRASE.finditer(shape)]
+    found = [one for one in found if _can_be_name([word for word, _, _ in one])]
+    doubtful = [len(one) == 1 and _BEGINS_SENTENCE.search(text[max(0, one[0][1] - 3) : one[0][1]]) for one in found]
+    elsewhere = {word for one, doubt in zip(found, doubtful, strict=True) if not doubt for word, _, _ in one}
+    sure = (one for one, doubt in zip(found, doubtful, strict=True) if not doubt or one[0][0] in elsewhere)
+    return ((one[0][1], one[-1][2]) for one in sure)
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
@@ -201,11 +174,11 @@ def _can_be_name(words: Sequence[str]) -> bool:
 
 
 def _is_textual(cell: str) -> bool:
-    words = normalize_name(_BRACKETS.sub(" ", cell)).split()
-    if not words or len(words) > _MAX_CELL_WORDS or "://" in cell or "@" in cell:
+    """Whether a cell is in few words, most of its characters letters, and neither a date, a number nor empty talk."""
+    words, letters = normalize_name(_BRACKETS.sub(" ", cell)).split(), sum(map(str.isalpha, cell))
+    if not 0 < len(words) <= _MAX_CELL_WORDS or "://" in cell or "@" in cell:
         return False
-    letters = sum(character.isalpha() for character in cell)
-    if letters * 2 < sum(character.isalnum() for character in cell) or letters < 2:
+    if letters < max(2, sum(map(str.isalnum, cell)) / 2):
         return False
     return not all(word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words)
 

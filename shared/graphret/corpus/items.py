@@ -12,15 +12,14 @@ from graphret.errors import InvalidInput
 from graphret.types import Edge, require_id
 from graphret.validation import require_edge, require_properties
 
-_RESERVED_PREFIXES = ("chunk_", "table_")
-_RESERVED = ("source_id", "extracted")
+_RESERVED, _RESERVED_PREFIXES = ("source_id", "extracted"), ("chunk_", "table_")
 _TEXT_KEYS = ("description", "text", "abstract", "summary", "details", "content", "body")
 _LONG_WORDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with a title.
+    """A text with a title; an `InvalidInput` names a field that is not what it should be.
 
     Parameters
     ----------
@@ -32,11 +31,6 @@ class Document:
         What people call it.
     metadata
         JSON values by name; they become properties of every chunk.
-
-    Raises
-    ------
-    InvalidInput
-        If a field is not what it should be; the message names the document and the field.
     """
 
     text: str
@@ -45,13 +39,13 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "document", self.title, "text", "title")
+        what = _require_strings(self, "document", "text", "title")
         _settle(self, "doc", (self.title, self.text), metadata=checked_metadata(self.metadata, what))
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with its surroundings.
+    """A table with its surroundings; an `InvalidInput` names a ragged row, or a field that is not what it should be.
 
     Parameters
     ----------
@@ -67,11 +61,6 @@ class Table:
         What columns hold, by their names.
     metadata
         JSON values by name; they become properties of every segment.
-
-    Raises
-    ------
-    InvalidInput
-        If a row is ragged, there is no header, or a field is not what it should be.
     """
 
     header: Sequence[str]
@@ -85,8 +74,8 @@ class Table:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "table", self.title, "title", "section", "section_text", "introduction")
-        header = _cells(self.header, f"{what}: header")
+        what = _require_strings(self, "table", "title", "section", "section_text", "introduction")
+        header = _cells(self.header, f"{what}: 'header'")
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
         rows = tuple(_cells(row, f"{what}: row {n}") for n, row in enumerate(_listed(self.rows, f"{what}: 'rows'")))
@@ -99,7 +88,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object with labels and properties: a product, a paper, a gene.
+    """An object with labels and properties: a product, a gene; an `InvalidInput` names a field that is malformed.
 
     Parameters
     ----------
@@ -114,11 +103,6 @@ class Record:
     text
         What it says; where empty it is put together from the properties: a description and the like first, then
         every other string of eight words or more.
-
-    Raises
-    ------
-    InvalidInput
-        If a field is not what it should be; the message names the record and the field.
     """
 
     id: str = ""
@@ -128,7 +112,7 @@ class Record:
     text: str = ""
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "record", self.name, "name", "text")
+        what = _require_strings(self, "record", "name", "text")
         labels = tuple(_listed(self.labels, f"{what}: 'labels'"))
         if not labels or not all(isinstance(label, str) and label for label in labels):
             raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {self.labels!r}")
@@ -142,15 +126,10 @@ Item: TypeAlias = Document | Table | Record
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Items, and the edges between them that their owner stated.
+    """Items, and the edges between them that their owner stated; an `InvalidInput` names an id that comes twice.
 
     An edge may name an item or one of the nodes made from it (``"doc#2"``), in this corpus or in a graph that the
     corpus is added to.
-
-    Raises
-    ------
-    InvalidInput
-        If two items have the same id, or an edge lacks one of its names.
     """
 
     items: tuple[Item, ...] = ()
@@ -162,12 +141,12 @@ class Corpus:
         seen: set[str] = set()
         for number, item in enumerate(self.items):
             if not isinstance(item, Item):
-                raise InvalidInput(f"item {number}: a Document, Table or Record is expected, not {_foreign(item)}")
-            if item.id in seen:
                 raise InvalidInput(
-                    f"two items have the id {item.id!r}: give each its own, of the same content too; of files of one "
-                    "path in several folders, read the folder above them"
+                    f"item {number}: a Document, Table or Record is expected, not a {type(item).__name__}; "
+                    "graphret.read makes items of files, and of documents of LlamaIndex and LangChain"
                 )
+            if item.id in seen:
+                raise InvalidInput(f"two items have the id {item.id!r}: give each its own, of the same content too")
             seen.add(item.id)
         for edge in self.edges:
             require_edge(edge)
@@ -188,11 +167,11 @@ def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserv
     return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
-def _require_strings(item: Item, kind: str, called: object, *names: str) -> str:
+def _require_strings(item: Item, kind: str, *names: str) -> str:
     """Return what messages call an item, whose id and texts are strings."""
-    what = f"{kind} {item.id!r}" if item.id else f"{kind} titled {called!r}" if called else kind
     if item.id:
         require_id(item.id, kind)
+    what = f"{kind} {item.id or getattr(item, 'title', '')!r}"
     for name in names:
         if not isinstance(value := getattr(item, name), str):
             raise InvalidInput(f"{what}: {name!r} is a string, not {type(value).__name__}")
@@ -221,17 +200,8 @@ def _settle(item: Item, prefix: str, content: Any, **fields: Any) -> None:
 
 def _text_of(properties: Mapping[str, Any]) -> str:
     """Return what a record says: a description and the like first, then its other long strings."""
-    parts = [
-        part.strip()
-        for key in (*_TEXT_KEYS, *(key for key in properties if key not in _TEXT_KEYS))
-        for part in (properties[key] if isinstance(properties.get(key), list) else [properties.get(key)])
-        if isinstance(part, str) and (key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS)
-    ]
-    return "\n".join(dict.fromkeys(filter(None, parts)))
-
-
-def _foreign(value: object) -> str:
-    """Return what a value is, and of a framework's what takes it."""
-    kind, home = type(value).__name__, type(value).__module__.split(".")[0]
-    package = {"langchain_core": "langchain_graphret", "llama_index": "llama_index_graphret"}.get(home)
-    return f"{home}'s {kind}: {package}.SageGraph takes it, and graphret.read makes items of it" if package else kind
+    keys = (*_TEXT_KEYS, *(key for key in properties if key not in _TEXT_KEYS))
+    values = ((key, value if isinstance(value, list) else [value]) for key in keys if (value := properties.get(key)))
+    parts = [(key, part.strip()) for key, value in values for part in value if isinstance(part, str)]
+    said = [part for key, part in parts if key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS]
+    return "\n".join(dict.fromkeys(filter(None, said)))

@@ -8,7 +8,7 @@ import hashlib
 import logging
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
@@ -24,9 +24,8 @@ from graphret.llm.structured import aask_json
 from graphret.types import Node
 
 _log = logging.getLogger(__name__)
-# After how many failures in a row for one of these reasons the rest is not asked: the endpoint is down, or refuses.
-_PATIENCE = {"authentication": 1, "not_found": 1, "rate_limit": 20, "server": 20, "timeout": 20, "connection": 20}
 _PROMPT_VERSION = 2  # part of every cache key: raise it when the prompt or the answer's shape changes
+_PATIENCE = 20  # after how many failures in a row the rest is not asked
 _MAX_CONTENT, _MAX_ITEMS, _MAX_TOKENS = 12_000, 100, 4_096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
@@ -94,15 +93,8 @@ _SHAPE = TypeAdapter(_Description)
 class LLMReport:
     """What an `LLMMetadata` has done since it was made.
 
-    Attributes
-    ----------
-    asked, cached, fell_back
-        Questions that the model was asked, those answered from the cache, and nodes with content that the rules
-        describe, because the model failed.
-    input_tokens, output_tokens
-        What it cost, failed attempts included where the endpoint counts them.
-    failures, last_failure
-        How many questions failed, by `ChatError.reason`, and the last failure's message.
+    Questions that the model was asked, those answered from the cache, nodes with content that fell back on the rules,
+    tokens, failed attempts included, how many questions failed, by `ChatError.reason`, and the last failure's message.
     """
 
     asked: int = 0
@@ -114,16 +106,12 @@ class LLMReport:
     last_failure: str = ""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass
 class LLMMetadata(MetadataExtractor):
-    """Metadata asked of a chat model, one question a node (SAGE, section 2.1 A and appendix G).
+    """Asks a model about every node; what it fails on is described by `HeuristicMetadata`, and counted in `report`.
 
-    Questions run concurrently. An answer that is not valid JSON of the right shape is repaired once; a node for which
-    that fails is described by `HeuristicMetadata`, and counted in `report`. When the endpoint itself is down the rest
-    is not asked: at once if it refuses the key or knows no such model, else after twenty failures in a row.
-
-    Node text is quoted to the model as untrusted data, and the answer is untrusted in turn: it is validated, cleaned
-    and cut to size, and ends in nothing but `Metadata`.
+    After twenty failures in a row the rest is not asked. Node text is quoted to the model as untrusted data, and the
+    answer is untrusted in turn: it is validated, cleaned and cut to size, and ends in nothing but `Metadata`.
 
     Parameters
     ----------
@@ -158,7 +146,7 @@ class LLMMetadata(MetadataExtractor):
             raise InvalidInput(f"LLMMetadata: 'concurrency' is 1 or more, not {self.concurrency!r}")
 
     def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
-        """Return the metadata of each node, in their order.
+        """Return the metadata of each node, in their order; the same content is asked about once.
 
         Raises
         ------
@@ -167,76 +155,63 @@ class LLMMetadata(MetadataExtractor):
         StorageError
             If the cache cannot be written.
         """
-        found = run_sync(_Call(self, nodes).run())
-        missing = [i for i, metadata in enumerate(found) if metadata is None]
-        if failed := sum(bool(nodes[i].text.strip()) for i in missing):
+        prompts = [_prompt(node) for node in nodes]
+        keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in prompt]) for prompt in prompts]
+        questions = {
+            key: (node, prompt) for key, node, prompt in zip(keys, nodes, prompts, strict=True) if node.text.strip()
+        }
+        answers = run_sync(self._answers(questions))
+        if failed := sum(key in questions and key not in answers for key in keys):
             self.report.fell_back += failed
             why = self.report.last_failure
             _log.warning("%d of %d nodes have metadata from the rules: %s", failed, len(nodes), why)
-        supplied = HeuristicMetadata().extract(nodes) if missing else []
-        return [metadata or supplied[i] for i, metadata in enumerate(found)]
+        rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
+        return [answers[key].metadata(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
 
+    async def _answers(self, questions: Mapping[str, tuple[Node, list[Message]]]) -> dict[str, _Description]:
+        """Return what the cache or the model says, by the key of the question."""
+        answers: dict[str, _Description] = {}
+        cache = None if self.cache is None else AnswerCache(self.cache)
+        slots, done, failures_in_a_row = asyncio.Semaphore(self.concurrency), 0, 0
 
-class _Call:
-    """One call of `extract`."""
+        async def answer(key: str, node: Node, prompt: list[Message]) -> None:
+            nonlocal done, failures_in_a_row
+            async with slots:
+                if cache is not None and (kept := cache.get(key)) is not None:
+                    with contextlib.suppress(ValidationError):  # what is damaged is asked again
+                        answers[key] = _SHAPE.validate_json(kept)
+                        self.report.cached += 1
+                if key not in answers and failures_in_a_row < _PATIENCE:
+                    found = await self._asked(node, prompt)
+                    failures_in_a_row = 0 if found else failures_in_a_row + 1
+                    if found is not None:
+                        answers[key] = found
+                        if cache is not None:
+                            cache.put(key, found.model_dump_json())
+            done += 1
+            if self.progress is not None:
+                self.progress(done, len(questions))
 
-    def __init__(self, owner: LLMMetadata, nodes: Sequence[Node]) -> None:
-        self.owner, self.nodes, self.done, self.total = owner, nodes, 0, 0
-        self.slots = asyncio.Semaphore(owner.concurrency)
-        self.failures_in_a_row = 0
-        self.stopped = False
-        self.raised: ModelError | None = None
-
-    async def run(self) -> list[Metadata | None]:
-        """Return the metadata of each node, `None` where the model has none; the same content is asked once."""
-        keys, model = [], self.owner.model.name
-        questions: dict[str, tuple[Node, list[Message]]] = {}
-        for node in self.nodes:
-            prompt = _prompt(node)
-            keys.append(cache_key(_PROMPT_VERSION, model, [message.content for message in prompt]))
-            if node.text.strip():
-                questions[keys[-1]] = node, prompt
-        self.total = len(questions)
-        cache = None if self.owner.cache is None else AnswerCache(self.owner.cache)
-        answers = await asyncio.gather(*(self._answer(key, *one, cache) for key, one in questions.items()))
-        if self.raised is not None:
-            raise self.raised
-        known = {key: answer for key, answer in zip(questions, answers, strict=True) if answer}
-        return [known[key].metadata(node) if key in known else None for key, node in zip(keys, self.nodes, strict=True)]
-
-    async def _answer(
-        self, key: str, node: Node, prompt: Sequence[Message], cache: AnswerCache | None
-    ) -> _Description | None:
-        answer = None
-        async with self.slots:
-            if cache is not None and (kept := cache.get(key)) is not None:
-                with contextlib.suppress(ValidationError):
-                    answer = _SHAPE.validate_json(kept)
-                    self.owner.report.cached += 1
-            if answer is None and not self.stopped:
-                answer = await self._asked(node, prompt)
-                if answer is not None and cache is not None:
-                    cache.put(key, answer.model_dump_json())
-        self.done += 1
-        if self.owner.progress is not None:
-            self.owner.progress(self.done, self.total)
-        return answer
-
-    async def _asked(self, node: Node, prompt: Sequence[Message]) -> _Description | None:
-        report = self.owner.report
-        report.asked += 1
         try:
-            answer, usage, _ = await aask_json(self.owner.model, prompt, _SHAPE, max_tokens=_MAX_TOKENS)
-            self.failures_in_a_row = 0
+            async with asyncio.TaskGroup() as tasks:
+                for key, (node, prompt) in questions.items():
+                    tasks.create_task(answer(key, node, prompt))
+        except ExceptionGroup as group:
+            raise group.exceptions[0] from group.exceptions[0].__cause__
+        return answers
+
+    async def _asked(self, node: Node, prompt: list[Message]) -> _Description | None:
+        """Return what the model says about a node, `None` where it fails."""
+        report = self.report
+        report.asked += 1
+        answer = None
+        try:
+            answer, usage, _ = await aask_json(self.model, prompt, _SHAPE, max_tokens=_MAX_TOKENS)
         except ChatError as error:
-            answer, usage = None, error.usage
-            report.last_failure = str(error)
+            if self.on_failure == "raise":
+                raise ModelError(f"node {node.id!r}: {error}") from error
+            usage, report.last_failure = error.usage, str(error)
             report.failures[error.reason] = report.failures.get(error.reason, 0) + 1
-            self.failures_in_a_row = self.failures_in_a_row + 1 if error.reason in _PATIENCE else 0
-            self.stopped |= 0 < _PATIENCE.get(error.reason, 0) <= self.failures_in_a_row
-            if self.owner.on_failure == "raise" and self.raised is None:
-                self.raised, self.stopped = ModelError(f"node {node.id!r}: {error}"), True
-                self.raised.__cause__ = error
         report.input_tokens += usage.input_tokens
         report.output_tokens += usage.output_tokens
         return answer

@@ -48,17 +48,10 @@ class Metadata:
 
     def to_properties(self) -> dict[str, Any]:
         """The known fields as JSON values, under the names that nodes use for them."""
-        values: dict[str, Any] = {
-            "topic": self.topic,
-            "title": self.title,
-            "entities": list(self.entities),
-            "events": list(self.events),
-            "summary": self.summary,
-            "description": self.description,
-            "column_descriptions": dict(self.column_descriptions),
-            "relationships": [list(triple) for triple in self.relationships],
-        }
-        return {name: value for name, value in values.items() if value}
+        listed = {key: [*getattr(self, key)] for key in ("entities", "events")}
+        pairs = {"column_descriptions": {**self.column_descriptions}, "relationships": [*map(list, self.relationships)]}
+        texts = {key: getattr(self, key) for key in ("topic", "title", "summary", "description")}
+        return {key: value for key, value in {**texts, **listed, **pairs}.items() if value}
 
 
 @runtime_checkable

@@ -19,13 +19,12 @@ _SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))  # LangChain's
 
 _FRONT_MATTER = re.compile(r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _YAML_TITLE = re.compile(r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""", re.MULTILINE | re.IGNORECASE)
+_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(
-    r"""^(?:(?P<fence>[ ]{0,3}(?:`{3,}|~{3,}))
-      | [ ]{0,3}(?P<marks>\#{1,6})[ \t]+(?P<atx>.*?)[ \t]*\#*[ \t]*\r?$
-      | .*?<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>)""",
-    re.VERBOSE | re.MULTILINE | re.IGNORECASE,
+    r"^ {0,3}(?P<marks>#{1,6})[ \t]+(?P<atx>.*?)[ \t]*#*[ \t]*\r?$"
+    r"|<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>",
+    re.MULTILINE | re.IGNORECASE,
 )
-_LEVELS = {"title": 0, **{f"h{level}": level for level in range(1, 7)}}
 _TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _MARKS = (
     (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),  # an image is no name
@@ -33,8 +32,7 @@ _MARKS = (
     (_TAG, " "),
     (re.compile(r"\{\s*[#.:][^{}]*\}\s*$"), ""),  # an anchor or a class
     (re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)"), r"\2"),
-    (re.compile(r"`+"), ""),
-    (re.compile(r"\\([\\`*_{}\[\]()#+.!|-])"), r"\1"),
+    (re.compile(r"`+|\\(?=[\\`*_{}\[\]()#+.!|-])"), ""),
 )
 _EXTENSION = re.compile(
     r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?|pdf|docx?|pptx?|xlsx?|ipynb|xml)$", re.IGNORECASE
@@ -48,24 +46,25 @@ _LONGEST = 200
 class Heading(NamedTuple):
     """A heading of a text: where it begins, its level from 1 (0 for a title of the whole), and its name.
 
-    One that leads has no word before it; one that stands apart has empty lines around it, unlike a comment in code.
+    One that leads has no word before it.
     """
 
     start: int
     level: int
     name: str
-    leads: bool = True
-    apart: bool = True
+    leads: bool
 
 
 def clean_name(text: object) -> str:
     """Return a text as a name, without marks of Markdown and HTML and a file's extension; empty where it is none."""
-    if not isinstance(text, str):
-        return ""
+    name = _EXTENSION.sub("", _plain(text)) if isinstance(text, str) else ""
+    return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
+
+
+def _plain(text: str) -> str:
     for pattern, plain in _MARKS:
         text = pattern.sub(plain, text)
-    name = _EXTENSION.sub("", " ".join(html.unescape(text).split()))
-    return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
+    return " ".join(html.unescape(text).split())
 
 
 def given_name(metadata: Mapping[str, Any]) -> str:
@@ -85,10 +84,8 @@ def file_of(metadata: Mapping[str, Any]) -> str:
     """
     for key in _FILE_KEYS:
         value = metadata.get(key)
-        if (
-            isinstance(value, str)
-            and value
-            and (key != "source" or re.search(r"[/\\]", value) or _EXTENSION.search(value))
+        if isinstance(value, str) and (
+            value if key != "source" else re.search(r"[/\\]", value) or _EXTENSION.search(value)
         ):
             return value
     return ""
@@ -102,43 +99,37 @@ def stem_of(file: str) -> str:
     return "" if _NO_STEM.match(name) else name
 
 
+def outside_code(text: str) -> str:
+    """Return a text with blanks in place of fenced code."""
+    return _FENCED.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
+
+
 def headings(text: str) -> list[Heading]:
     """Return the headings of Markdown or HTML, in order; those in fenced code are none, front matter's title is one."""
     front = _FRONT_MATTER.match(text)
     begin = front.end() if front else 0
     found: list[Heading] = []
     if front and (title := _YAML_TITLE.search(front["yaml"])) and (name := clean_name(title["title"])):
-        found.append(Heading(0, 0, name))
-    fence, leads = "", True
-    for match in _HEADING.finditer(text, begin):
-        if match["fence"]:
-            mark = match["fence"].strip()
-            fence = "" if fence and mark.startswith(fence) else fence or mark
-        elif not fence and (name := clean_name(match["atx"] or match["html"])):
-            level = len(match["marks"]) if match["marks"] else _LEVELS[match["tag"].lower()]
-            leads = leads and not clean_name(text[begin : match.start()])
-            around = text[max(0, match.start() - 2) : match.start()] + text[match.end() : match.end() + 2]
-            found.append(Heading(match.start(), level, name, leads, not around.strip()))
-            leads = False
+        found.append(Heading(0, 0, name, leads=True))
+    for match in _HEADING.finditer(outside_code(text), begin):
+        if name := clean_name(match["atx"] or match["html"]):
+            level = len(match["marks"] or "") or int(match["tag"].lower().replace("title", "0")[-1])
+            leads = not found and not any(map(str.isalnum, _plain(text[begin : match.start()])))
+            found.append(Heading(match.start(), level, name, leads))
     return found
 
 
 def title_among(pieces: Sequence[Sequence[Heading]]) -> str:
-    """Return the heading that is the title of a text, empty where none is.
+    """Return the heading that is the title of a text, or of one in pieces; empty where none is.
 
-    It is a title or a heading of the first level, where it leads or is the only one, or else a heading that leads and
-    has none of its level or above beside it. Of a text in pieces whose places are unknown it is a heading of the first
-    level that stands apart, and leads the first piece or is the only one.
+    It is a heading that leads the text and is a title, of the first level, or the only one of its level or above; else
+    the one heading of the first level.
     """
-    if len(pieces) == 1:
-        top = min(pieces[0], key=lambda heading: heading.level, default=None)
-        if top is None or (top.level > 1 and not top.leads):
-            return ""
-        alone = sum(heading.level == top.level for heading in pieces[0]) == 1
-        return top.name if alone or (top.level <= 1 and top.leads) else ""
-    tops = [heading for found in pieces for heading in found if heading.level <= 1 and heading.apart]
-    leading = [heading for found in pieces[:1] for heading in found[:1] if heading in tops and heading.leads]
-    names = {heading.name for heading in leading or tops}
+    every = [heading for found in pieces for heading in found]
+    for first in pieces[0][:1] if pieces else ():
+        if first.leads and (first.level <= 1 or sum(heading.level <= first.level for heading in every) == 1):
+            return first.name
+    names = {heading.name for heading in every if heading.level <= 1}
     return names.pop() if len(names) == 1 else ""
 
 

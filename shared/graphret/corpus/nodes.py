@@ -19,6 +19,7 @@ relationships; a field that the user gave is left alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -76,20 +77,22 @@ def to_nodes(
         raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
     texts = [item.text for item in listed if isinstance(item, Document)]
     spans = iter(chunker.spans(texts) if chunker else [])
-    nodes: dict[str, Node] = {}
+    nodes: list[Node] = []
     for item in listed:
-        if isinstance(item, Document):
-            made = _chunks(item, next(spans) or [(0, len(item.text))]) if chunker else [_whole(item)]
+        if isinstance(item, Record):
+            nodes.append(_record(item))
         elif isinstance(item, Table):
-            made = _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
+            nodes += _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
+        elif chunker:
+            nodes += _chunks(item, next(spans) or [(0, len(item.text))])
         else:
-            made = [_record(item)]
-        for node in made:
-            if nodes.setdefault(node.id, node) is not node:
-                raise InvalidInput(
-                    f"two nodes have the id {node.id!r}: an item has the id that a chunk of another is given"
-                )
-    return describe([*nodes.values()], metadata) if metadata else [*nodes.values()]
+            nodes += [replace(node, id=item.id) for node in _chunks(item, [(0, len(item.text))])]
+    seen: set[str] = set()
+    for node in nodes:
+        if node.id in seen:
+            raise InvalidInput(f"two nodes have the id {node.id!r}: an item is called as a chunk of another is")
+        seen.add(node.id)
+    return describe(nodes, metadata) if metadata else nodes
 
 
 def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()) -> list[Edge]:
@@ -115,7 +118,7 @@ def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] 
             if end not in ends:
                 relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
                 raise InvalidInput(f"edge {relation}: no node or item is its {name!r}")
-        made.append(Edge(ends[edge.source], edge.relation, ends[edge.target], edge.weight, edge.properties))
+        made.append(replace(edge, source=ends[edge.source], target=ends[edge.target]))
     return made
 
 
@@ -139,23 +142,19 @@ def linearize(table: Table, rows: Sequence[Sequence[str]] | None = None) -> str:
     return "\n".join(" ".join(line.split()) for line in lines if line)
 
 
-def _whole(document: Document) -> Node:
-    (node,) = _chunks(document, [(0, len(document.text))])
-    return Node(document.id, node.labels, node.name, node.text, node.properties)
-
-
 def _chunks(document: Document, spans: Sequence[Span]) -> list[Node]:
     given = _given(document, {"title": document.title, **document.metadata})
+    name = document.title or str(given.get("title", ""))
     nodes = []
     for i, (start, end) in enumerate(spans):
         place = {"source_id": document.id, "chunk_index": i, "chunk_start": start, "chunk_end": end}
-        name, text = document.title or str(given.get("title", "")), document.text[start:end]
-        nodes.append(Node(f"{document.id}#{i}", ("Document",), name, text, {**given, **place}))
+        nodes.append(Node(f"{document.id}#{i}", ("Document",), name, document.text[start:end], {**given, **place}))
     return nodes
 
 
 def _segments(table: Table, spans: Sequence[Span]) -> list[Node]:
     given = _given(table, {**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
+    name = table.title or str(given.get("title", ""))
     nodes = []
     for i, (start, end) in enumerate(spans):
         rows = table.rows[start:end]
@@ -167,7 +166,6 @@ def _segments(table: Table, spans: Sequence[Span]) -> list[Node]:
             "table_row_start": start,
             "table_row_end": end,
         }
-        name = table.title or str(given.get("title", ""))
         nodes.append(Node(f"{table.id}#{i}", ("Table",), name, linearize(table, rows), {**given, **place}))
     return nodes
 

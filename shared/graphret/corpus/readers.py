@@ -6,14 +6,14 @@ import json
 import logging
 import os
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import delimited, is_delimited, keyed, pipe_tables
+from graphret.corpus.tables import delimited, delimited_rows, is_delimited, keyed, pipe_tables
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 from graphret.validation import require_edge
@@ -22,27 +22,17 @@ Parsed: TypeAlias = Item | Edge
 _T = TypeVar("_T")
 
 _log = logging.getLogger(__name__)
-_TEXTS = (".csv", ".tsv", ".md", ".markdown", ".txt")
-_TYPES = (".jsonl", *_TEXTS)
+_TYPES = (".jsonl", ".csv", ".tsv", ".md", ".markdown", ".txt")
 _TABLE = re.compile(r"/table-\d+$")
-_ATTRS = {field.name for field in fields(Table)} - {"header", "rows"}
-_SHAPES = (
-    "a document has 'text', a table 'header' and 'rows', a record 'labels' or 'properties', "
-    "an edge 'source', 'relation' and 'target'"
-)
 
 
 class Loaded(NamedTuple):
-    """A whole document: its text, its metadata, its id where it has one, and what to call it in an error.
-
-    The text of a `file` is that of the file, and not what a loader made of it.
-    """
+    """A whole document: its text, its metadata, its id where it has one, and what to call it in an error."""
 
     text: str
     metadata: Mapping[str, Any]
     id: str = ""
     where: str = "document"
-    file: bool = False
 
 
 def read(sources: object) -> Corpus:
@@ -53,12 +43,13 @@ def read(sources: object) -> Corpus:
     sources
         One source or a list of them, each of
 
-        - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and ``.tsv`` (a table), ``.md`` and
-          ``.txt`` (a document, and the tables in it); UTF-8, with or without a byte order mark
+        - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and ``.tsv`` (a table, whose first
+          line names the columns), ``.md`` and ``.txt`` (a document, and the tables in it); UTF-8, with or without a
+          byte order mark
         - a folder: the files of these types in it and below, in order of their paths; files of other types, but for
           hidden ones, are counted in a warning of the logger ``graphret.corpus.readers``
         - a `Document`, `Table`, `Record`, `Edge` or `Corpus`, or a mapping in one of the shapes of JSON Lines
-        - a pandas ``DataFrame`` (a table), a LlamaIndex ``Document`` or ``TextNode``, a LangChain ``Document``
+        - a LlamaIndex ``Document`` or ``TextNode``, a LangChain ``Document``
 
         The id of a file's document or table is its path below the folder that was given, ``notes/a.md``, or its name
         where the file itself was given; of a table in Markdown it is ``notes/a.md/table-0``. The lines of ``.jsonl``
@@ -72,8 +63,8 @@ def read(sources: object) -> Corpus:
     Raises
     ------
     InvalidInput
-        If a file is missing or of no known type, or something in it is malformed; the message names the file, and of
-        JSON Lines and delimited values the line. If a folder has no file that is read, or two items have the same id.
+        If a file is missing or of no known type, or something in it is malformed; the message names the file, and the
+        line of JSON Lines or the row of a table. If a folder has no file that is read, or two items have the same id.
     """
     found = list(_read(sources))
     items = to_items(one for one in found if not isinstance(one, Edge))
@@ -97,15 +88,20 @@ def to_items(sources: Iterable[Loaded | Item], *, metadata: bool = True) -> list
         When a document is malformed; the message names it.
     """
     items: list[Item] = []
-    rows: dict[str, list[Loaded]] = {}
+    rows: dict[str, list[Loaded]] = defaultdict(list)
     for source in sources:
         if not isinstance(source, Loaded):
             items.append(source)
         elif is_delimited(source.metadata) and isinstance(source.metadata.get("row"), int):
-            rows.setdefault(file_of(source.metadata), []).append(source)
+            rows[file_of(source.metadata)].append(source)
         else:
             items += _items_of(source, source.metadata if metadata else {})
-    return [*items, *(_table_of_rows(file, documents) for file, documents in rows.items())]
+    for file, documents in rows.items():
+        documents.sort(key=lambda document: document.metadata["row"])
+        given = {key: value for key, value in documents[0].metadata.items() if key != "row"}
+        header, cells = keyed([document.text for document in documents])
+        items.append(Table(header, cells, file, title=given_name(given) or stem_of(file), metadata=given))
+    return items
 
 
 def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
@@ -118,17 +114,20 @@ def parse_item(value: Mapping[str, Any], where: str = "item") -> Parsed:
     """
     given = {key: one for key, one in value.items() if one is not None}
     if {"source", "relation", "target"} <= value.keys():
-        return _make(_edge, where, **given)
+        edge = _make(Edge, where, **given)
+        _make(require_edge, where, edge=edge)
+        return edge
     if isinstance(given.get("id"), int):
         given["id"] = str(given["id"])
-    if "header" in value or "rows" in value:
+    if value.keys() & {"header", "rows"}:
         return _make(Table, where, **given)
-    if "labels" in value or "properties" in value:
+    if value.keys() & {"labels", "properties"}:
         return _make(Record, where, **given)
     if "text" in value:
         return _make(Document, where, **given)
     raise InvalidInput(
-        f"{where}: none of the known shapes ({_SHAPES}): it has {', '.join(map(repr, value)) or 'nothing'}"
+        f"{where}: a document has 'text', a table 'header' and 'rows', a record 'labels' or 'properties', an edge "
+        f"'source', 'relation' and 'target'; this has {', '.join(map(repr, value)) or 'nothing'}"
     )
 
 
@@ -143,13 +142,11 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> list[Item]:
     A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
     text is the paragraph before it.
     """
-    text, given, id_, where, is_file = document
+    text, given, id_, where = document
     title, stem = given_name(given), stem_of(file_of(given))
-    if is_delimited(given):
-        whole = delimited(text, file=where if is_file else "")
-        if whole is not None:
-            rows = [row.cells for row in whole.rows]
-            return [_make(Table, where, header=whole.header, rows=rows, id=id_, title=title or stem, metadata=metadata)]
+    if is_delimited(given) and (whole := delimited(text)) is not None:
+        rows = [row.cells for row in whole.rows]
+        return [_make(Table, where, header=whole.header, rows=rows, id=id_, title=title or stem, metadata=metadata)]
     found = headings(text)
     title = title or title_among([found]) or stem
     tables = [table for table in pipe_tables(text) if table.header]
@@ -172,30 +169,17 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> list[Item]:
     return items
 
 
-def _table_of_rows(file: str, documents: list[Loaded]) -> Table:
-    documents.sort(key=lambda document: document.metadata["row"])
-    header, rows = keyed([document.text for document in documents])
-    metadata = {key: value for key, value in documents[0].metadata.items() if key != "row"}
-    return Table(header, rows, file, title=given_name(metadata) or stem_of(file), metadata=metadata)
-
-
 def _read(source: Any) -> Iterator[Loaded | Parsed]:
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
-        yield from source.items
-        yield from source.edges
+        yield from (*source.items, *source.edges)
     elif isinstance(source, (str, os.PathLike)):
         yield from _read_path(Path(source))
     elif isinstance(source, Mapping):
         yield parse_item(source)
-    elif hasattr(source, "itertuples"):  # a pandas frame
-        rows = source.astype(object).where(source.notna(), None).to_numpy().tolist()
-        attrs = {key: value for key, value in source.attrs.items() if key in _ATTRS}
-        yield _make(Table, "data frame", header=list(source.columns), rows=rows, **attrs)
     elif hasattr(source, "page_content"):
-        where = f"LangChain document {source.id!r}" if source.id else "LangChain document"
-        yield Loaded(source.page_content, source.metadata, source.id or "", where)
+        yield Loaded(source.page_content, source.metadata, source.id or "", f"LangChain document {source.id!r}")
     elif hasattr(source, "get_content") and hasattr(source, "node_id"):
         text = source.get_content(metadata_mode="none")
         yield Loaded(text, source.metadata, source.node_id, f"LlamaIndex document {source.node_id!r}")
@@ -203,9 +187,7 @@ def _read(source: Any) -> Iterator[Loaded | Parsed]:
         for part in source:
             yield from _read(part)
     else:
-        raise InvalidInput(
-            f"cannot read a {type(source).__name__}: give paths, items, documents of a framework or tables"
-        )
+        raise InvalidInput(f"cannot read a {type(source).__name__}: give paths, items or documents of a framework")
 
 
 def _read_path(path: Path) -> Iterator[Loaded | Parsed]:
@@ -214,57 +196,59 @@ def _read_path(path: Path) -> Iterator[Loaded | Parsed]:
         return
     if not path.is_dir():
         raise InvalidInput(f"{path}: no such file or folder")
-    present = [file for file in sorted(path.rglob("*")) if file.is_file()]
-    present = [file for file in present if not any(part.startswith(".") for part in file.relative_to(path).parts)]
-    known = [file for file in present if file.suffix.lower() in _TYPES]
-    others = [file for file in present if file.suffix.lower() not in _TYPES]
+    known, others = list[tuple[Path, str]](), list[str]()
+    for file in sorted(path.rglob("*")):
+        below = file.relative_to(path)
+        if file.is_file() and not any(part.startswith(".") for part in below.parts):
+            if file.suffix.lower() in _TYPES:
+                known.append((file, below.as_posix()))
+            else:
+                others.append(file.name)
     if others:
-        types = ", ".join(sorted({file.suffix.lower() or "no type" for file in others}))
         _log.warning(
-            f"{path}: {len(others):,} files of other types are not read ({types}), such as {others[0].name}. "
+            f"{path}: {len(others):,} files of other types are not read, such as {others[0]}. "
             "LlamaIndex reads many: graphret.read(SimpleDirectoryReader(folder).load_data())"
         )
     if not known:
         raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_TYPES)}")
-    for file in known:
-        yield from _read_file(file, file.relative_to(path).as_posix())
+    for file, id_ in known:
+        yield from _read_file(file, id_)
 
 
 def _read_file(path: Path, id_: str) -> Iterator[Loaded | Parsed]:
-    suffix = path.suffix.lower()
+    suffix, metadata = path.suffix.lower(), {"file_name": path.name}
     if suffix not in _TYPES:
         raise InvalidInput(f"{path}: unknown file type {suffix!r}; known are {', '.join(_TYPES)}")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{path}: not UTF-8 ({error})") from error
-    if suffix in _TEXTS:
-        yield Loaded(text, {"file_name": path.name}, id_, str(path), file=True)
-        return
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        where = f"{path}, line {number}"
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidInput(f"{where}: not JSON ({error})") from error
-        if not isinstance(value, dict):
-            raise InvalidInput(f"{where}: an object is expected, not {type(value).__name__}")
-        yield parse_item(value, where)
+    if suffix in (".csv", ".tsv"):
+        header, *rows = [row.cells for row in _make(delimited_rows, str(path), text=text, strict=True)] or [[]]
+        values = {"header": [name.strip() for name in header], "rows": rows, "title": stem_of(path.name)}
+        yield _make(Table, str(path), id=id_, metadata=metadata, **values)
+    elif suffix == ".jsonl":
+        for number, line in enumerate(text.split("\n"), 1):
+            if line.strip():
+                yield _parse_line(line, f"{path}, line {number}")
+    else:
+        yield Loaded(text, metadata, id_, str(path))
 
 
-def _edge(**values: Any) -> Edge:
-    edge = Edge(**values)
-    require_edge(edge)
-    return edge
+def _parse_line(line: str, where: str) -> Parsed:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"{where}: not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{where}: an object is expected, not {type(value).__name__}")
+    return parse_item(value, where)
 
 
 def _make(kind: Callable[..., _T], where: str, **values: Any) -> _T:
     try:
-        made = kind(**values)
+        return kind(**values)
     except TypeError as error:  # a field is missing or unknown
         raise InvalidInput(f"{where}: {error}; put anything else in 'metadata' or 'properties'") from error
     except InvalidInput as error:
         raise InvalidInput(f"{where}: {error}") from error
-    return made

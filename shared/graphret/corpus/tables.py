@@ -1,4 +1,4 @@
-"""Tables as text, with the place of every row: files of delimited values, and pipe tables of Markdown."""
+"""Tables as text, with the place of every row: delimited values, and pipe tables of Markdown."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from graphret.corpus.names import file_of
+from graphret.corpus.names import file_of, outside_code
 from graphret.errors import InvalidInput
 
 _DELIMITERS = ",;\t|"
 _CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
-_CSV_TYPES = ("text/csv", "text/tab-separated-values")
 _SAMPLE_LINES = 50
-_YEAR = re.compile(r"(1[5-9]|20)\d\d")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\s*$")
 _CELL_END = re.compile(r"(?<!\\)\|")
-_FENCE = re.compile(r" {0,3}(```+|~~~+)")
 
 
 class Row(NamedTuple):
@@ -42,64 +39,23 @@ class TextTable(NamedTuple):
 
 def is_delimited(metadata: Mapping[str, Any]) -> bool:
     """Whether the metadata of a document or chunk say that its file is one of delimited values."""
-    return _CSV.search(file_of(metadata)) is not None or metadata.get("file_type") in _CSV_TYPES
+    return _CSV.search(file_of(metadata)) is not None
 
 
-def delimited(text: str, header: Sequence[str] = (), *, file: str = "") -> TextTable | None:
-    """Return the table of delimited values that a text is, or a piece of one; `None` where it is none.
+def delimited_rows(text: str, *, strict: bool = False) -> list[Row]:
+    """Return the rows of delimited values that are not blank.
 
-    Rows that a reader joined by a comma and a space have lost the quotes of their cells and their header: a row of too
-    many cells is folded so that numbers stand in the columns of numbers.
-
-    Parameters
-    ----------
-    header
-        The names of the columns, where the text is a later piece; a first line that repeats them is no row.
-    file
-        What to call the text in an error, where it is that of a whole file.
-
-    Raises
-    ------
-    InvalidInput
-        If a file has no line, or one with another number of cells than the first; the message names the line.
+    They are cut at that of comma, semicolon, tab and bar which cuts most lines alike. With `strict`, a quote that is
+    never closed is an `InvalidInput`.
     """
-    rows = _csv_rows(text, file)
-    widths = Counter(len(row.cells) for row in rows)
-    width = len(header) or max(widths, key=lambda n: (widths[n], n), default=0)
-    if file and not rows:
-        raise InvalidInput(f"{file}: no header: the file is empty")
-    if file and len(widths) > 1:
-        row = next(row for row in rows if len(row.cells) != len(rows[0].cells))
-        at = f"{file}, line {text.count(chr(10), 0, row.start) + 1}"
-        raise InvalidInput(f"{at}: {len(row.cells)} cells, and the header has {len(rows[0].cells)}")
-    if not rows or (width < 2 and not file):
-        return None
-    full = [row.cells for row in rows if len(row.cells) == width]
-    first = [cell.strip() for cell in rows[0].cells]
-    joined = not file and '"' not in text and not re.search(r",\S", text)
-    if not header and len(first) == width and not joined and _has_header(full):
-        header = first
-    if first == list(header):
-        rows, full = rows[1:], full[1:]
-    numeric = [all(_is_number(cells[i]) or not cells[i].strip() for cells in full) for i in range(width)]
-    fitted = [
-        row._replace(cells=_fitted(row.cells, numeric, row is rows[-1]))
-        for row in rows
-        if len(row.cells) > 1 or width == 1
-    ]
-    return TextTable(0, len(text), list(header) or column_names(width), fitted)
-
-
-def column_names(width: int) -> list[str]:
-    """Return names for the columns of a table without a header."""
-    return [f"column {i + 1}" for i in range(width)]
-
-
-def _csv_rows(text: str, file: str) -> list[Row]:
-    """Return the rows of a text that are not blank; in a file, quotes must be closed."""
     lines = [*io.StringIO(text, newline="")]
     ends = [0, *accumulate(map(len, lines))]
-    reader = csv.reader(lines, delimiter=_sniff(lines), skipinitialspace=True, strict=bool(file))
+
+    def regularity(delimiter: str) -> tuple[float, int]:
+        widths = [len(row) for row in csv.reader(lines[:_SAMPLE_LINES], delimiter=delimiter) if row]
+        return (widths.count(widths[0]) / len(widths), widths[0]) if widths and widths[0] > 1 else (0.0, 0)
+
+    reader = csv.reader(lines, delimiter=max(_DELIMITERS, key=regularity), skipinitialspace=True, strict=strict)
     rows, line = [], 0
     try:
         for cells in reader:
@@ -108,38 +64,37 @@ def _csv_rows(text: str, file: str) -> list[Row]:
                 rows.append(Row(ends[line], ends[line] + len(piece), cells))
             line = reader.line_num
     except csv.Error as error:
-        raise InvalidInput(f"{file or 'delimited values'}, line {line + 1}: {error}") from error
+        raise InvalidInput(f"line {line + 1}: {error}") from error
     return rows
 
 
-def _sniff(lines: Sequence[str]) -> str:
-    """Return what separates the cells: that of comma, semicolon, tab and bar which cuts most lines alike."""
+def delimited(text: str, header: Sequence[str] = ()) -> TextTable | None:
+    """Return the table of delimited values that a text is, or a piece of one; `None` where it is none.
 
-    def regularity(delimiter: str) -> tuple[float, int]:
-        widths = [len(row) for row in csv.reader(lines[:_SAMPLE_LINES], delimiter=delimiter) if row]
-        return (widths.count(widths[0]) / len(widths), widths[0]) if widths and widths[0] > 1 else (0.0, 0)
+    The first line names the columns, unless `header` does, since the text is a later piece, or LlamaIndex's reader of
+    CSV joined the rows by a comma and a space: they have lost the quotes of their cells and their header, and a row of
+    too many cells is folded so that numbers stand in the columns of numbers.
+    """
+    rows = delimited_rows(text)
+    widths = Counter(len(row.cells) for row in rows)
+    width = len(header) or max(widths, key=lambda n: (widths[n], n), default=0)
+    if width < 2 or not rows:
+        return None
+    first = [cell.strip() for cell in rows[0].cells]
+    if not header:
+        joined = ',"' not in text and 2 * text.count(", ") > text.count(",")
+        header = column_names(width) if joined or len(first) != width else first
+    if first == list(header):
+        rows = rows[1:]
+    full = [row.cells for row in rows if len(row.cells) == width]
+    numeric = [all(_is_number(cells[i]) or not cells[i].strip() for cells in full) for i in range(width)]
+    fitted = [row._replace(cells=_fitted(row.cells, numeric, row is rows[-1])) for row in rows if len(row.cells) > 1]
+    return TextTable(0, len(text), list(header), fitted)
 
-    return max(_DELIMITERS, key=regularity)
 
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the first row names columns: it does unless it has a number, not a year, on top of a column of them."""
-    first, *rest = rows
-    return not rest or not any(
-        _is_number(name)
-        and not _YEAR.fullmatch(name.strip())
-        and all(_is_number(row[i]) or not row[i].strip() for row in rest)
-        for i, name in enumerate(first)
-    )
-
-
-def _is_number(cell: str) -> bool:
-    """Whether a cell is a number, with thousands or a percent sign as people write them."""
-    try:
-        float(cell.replace(",", "").strip().rstrip("%"))
-    except ValueError:
-        return False
-    return True
+def column_names(width: int) -> list[str]:
+    """Return names for the columns of a table without a header."""
+    return [f"column {i + 1}" for i in range(width)]
 
 
 def _fitted(cells: list[str], numeric: Sequence[bool], last: bool) -> list[str]:
@@ -151,10 +106,17 @@ def _fitted(cells: list[str], numeric: Sequence[bool], last: bool) -> list[str]:
     def agreement(row: Sequence[str]) -> int:
         return sum(not cell.strip() or _is_number(cell) == number for cell, number in zip(row, numeric, strict=True))
 
-    folded = (
-        [*cells[:at], ", ".join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]] for at in range(len(numeric))
-    )
+    folded = ([*cells[:i], ", ".join(cells[i : i + extra + 1]), *cells[i + extra + 1 :]] for i in range(len(numeric)))
     return max(folded, key=agreement)
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell is a number, with thousands or a percent sign as people write them."""
+    try:
+        float(cell.replace(",", "").strip().rstrip("%"))
+    except ValueError:
+        return False
+    return True
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -179,18 +141,16 @@ def pipe_tables(text: str, headers: Iterable[Sequence[str]] = ()) -> list[TextTa
     `headers` are those of the source's tables: rows at the beginning of the text that fit one continue its table. A row
     is filled up to the width of the header; what it has beyond that goes into its last cell.
     """
-    lines = text.split("\n") if "|" in text else []
+    lines = outside_code(text).split("\n") if "|" in text else []
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found: list[TextTable] = []
-    fence, number = "", 0
+    number = 0
     while number < len(lines):
-        if mark := _FENCE.match(lines[number]):
-            fence = "" if fence and mark[1].startswith(fence) else fence or mark[1]
-        begun = None if fence else _header_at(lines, number, headers)
+        first, begun = number, _header_at(lines, number, headers)
         if begun is None:
             number += 1
             continue
-        first, (header, taken) = number, begun
+        header, taken = begun
         number += taken
         rows, last = [], len(header) - 1
         while number < len(lines) and "|" in lines[number]:

@@ -6,7 +6,6 @@ Beyond the SAGE paper, whose edges are similarities; docs/concepts/expansion.md 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphret.corpus.chunks import number_of
+from graphret.corpus.readers import file_id
 from graphret.edges import NO_PART, EdgeTable
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
@@ -33,7 +33,6 @@ _MAX_CELL_WORDS, _MAX_POSTINGS, _MIN_COMPLETED, _MAX_COMPLETED = 6, 3000, 0.6, 3
 # An alias by which more than this share of all sources say a node, and more than this many, is an everyday word
 # ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
 _COMMON_SHARE, _COMMON_LEAST = 0.01, 20
-_TABLE_OF = re.compile(r"/table-\d+$")  # a table of a document is named as that is
 _ALIASES = ("text_alias", "inside_alias")
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
@@ -75,7 +74,7 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     places: list[int] = []
     heads: dict[str, tuple[bool, int, int]] = {}  # of each source the first chunk, texts before tables
     for i, node in enumerate(nodes):
-        sources.append(_TABLE_OF.sub("", str(node.properties.get("source_id", node.id))))
+        sources.append(file_id(str(node.properties.get("source_id", node.id))))
         places.append(number_of(node, "chunk_index"))
         key = "table_rows" in node.properties, places[i], i
         heads[sources[i]] = min(key, heads.get(sources[i], key))

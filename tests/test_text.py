@@ -34,7 +34,7 @@ def test_normalize_name(name: str, normal: str) -> None:
     assert words("東京 tower") == ["東", "京", "tower"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.text(max_size=60))
 def test_tokens_are_the_normalised_text_cut_up_in_order(text: str) -> None:
     once, tokens = normalize_name(text), tokenize(text)
