@@ -142,7 +142,7 @@ class Corpus:
         for number, item in enumerate(self.items):
             if not isinstance(item, Item):
                 raise InvalidInput(
-                    f"item {number}: a Document, Table or Record is expected, not a {type(item).__name__}; "
+                    f"item {number}: a Document, Table or Record is expected, not {type(item)!r}: "
                     "graphret.read makes items of files, and of documents of LlamaIndex and LangChain"
                 )
             if item.id in seen:
