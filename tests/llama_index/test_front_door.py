@@ -120,7 +120,7 @@ def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
     graph.add([graphret.Document("The Po is long.", id="po")])
     assert {"mole#0", "turin"} <= set(graph.nodes.ids)
     assert graph.remove(["mole"]) == ["mole#0"]
-    with pytest.raises(InvalidInput, match=r"llama_index's Document: llama_index_graphret.SageGraph .* graphret.read"):
+    with pytest.raises(InvalidInput, match=r"llama_index.*graphret.read"):
         graphret.SageGraph.build(documents)
     assert "Stadion Poljud" in {
         node.name for node in graphret.SageGraph.build(graphret.read(documents), encoder=None).nodes

@@ -35,7 +35,7 @@ _GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
 _BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ])[ ]*\Z""")
 _HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is no lead sentence
-_LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS = 600, 30, 8
+_LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, MAX_NAMES = 600, 30, 8, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +45,18 @@ class HeuristicMetadata(MetadataExtractor):
     The topic is the first sentence, behind the title unless it says it. Entities are the titles, names and aliases of
     the corpus where a text or cell says them (longest first; a single word only where it is capitalised, in scripts
     that have case), then phrases in capitals, then cells that are neither numbers nor dates. A name with a bracket
-    behind it ("Mercury (planet)") is also looked for without.
-
-    Parameters
-    ----------
-    max_entities
-        The most entities of a node.
+    behind it ("Mercury (planet)") is also looked for without. A node has at most 100 entities.
     """
 
-    max_entities: int = 100
     corpus_wide: bool = True
 
     def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
         """Return the metadata of each node, with the names of all of them as the gazetteer."""
         names = _Names(nodes)
-        most = self.max_entities
-        return [(_of_table if "table_rows" in one.properties else _of_text)(one, names, most) for one in nodes]
+        return [(_of_table if "table_rows" in one.properties else _of_text)(one, names) for one in nodes]
 
 
-def _of_text(node: Node, names: _Names, most: int) -> Metadata:
+def _of_text(node: Node, names: _Names) -> Metadata:
     title = _title_of(node)
     head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(iter(split_sentences(head)), (0, 0))
@@ -79,10 +72,10 @@ def _of_text(node: Node, names: _Names, most: int) -> Metadata:
     bare = normalize_name(_BRACKETS.sub(" ", title))
     says_title = not title or (bare and bare in normalize_name(lead))
     topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
-    return Metadata(topic=topic, title="" if title else made, entities=distinct(found, most))
+    return Metadata(topic=topic, title="" if title else made, entities=distinct(found))
 
 
-def _of_table(node: Node, names: _Names, most: int) -> Metadata:
+def _of_table(node: Node, names: _Names) -> Metadata:
     given = node.properties
     about = [text for key in ("section", "introduction") for text in names.in_text(str(given.get(key) or ""))]
     cells = [name for row in given["table_rows"] for cell in row for name in names.in_cell(cell)]
@@ -91,7 +84,7 @@ def _of_table(node: Node, names: _Names, most: int) -> Metadata:
     return Metadata(
         topic=f"{heading}: {columns}" if heading and columns else heading or columns,
         description=f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
-        entities=distinct([*_bearers(node), *about, *cells], most),
+        entities=distinct([*_bearers(node), *about, *cells]),
     )
 
 
@@ -183,10 +176,10 @@ def _is_textual(cell: str) -> bool:
     return not all(word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words)
 
 
-def distinct(names: Iterable[str], most: int) -> tuple[str, ...]:
-    """Return names without those that only case, accents or punctuation tell from an earlier one, at most so many."""
+def distinct(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names without those that only case, accents or punctuation tell from an earlier one, 100 at most."""
     first: dict[str, str] = {}
     for name in names:
         if key := normalize_name(name):
             first.setdefault(key, name)
-    return tuple(first.values())[:most]
+    return tuple(first.values())[:MAX_NAMES]

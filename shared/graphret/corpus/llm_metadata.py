@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from graphret.corpus.heuristics import HeuristicMetadata, distinct
+from graphret.corpus.heuristics import MAX_NAMES, HeuristicMetadata, distinct
 from graphret.corpus.metadata import Metadata, MetadataExtractor
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.cache import AnswerCache, cache_key
@@ -26,22 +27,18 @@ from graphret.types import Node
 _log = logging.getLogger(__name__)
 _PROMPT_VERSION = 2  # part of every cache key: raise it when the prompt or the answer's shape changes
 _PATIENCE = 20  # after how many failures in a row the rest is not asked
-_MAX_CONTENT, _MAX_ITEMS, _MAX_TOKENS = 12_000, 100, 4_096
+_MAX_CONTENT, _MAX_TOKENS = 12_000, 4_096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
-def _line(most: int) -> AfterValidator:
-    """Return what makes a model's text one clean line of at most so many characters."""
-
-    def cleaned(text: str) -> str:
-        line = " ".join(_CONTROL.sub(" ", text).split())
-        return line if len(line) <= most else line[: most - 1] + "…"
-
-    return AfterValidator(cleaned)
+def _line(text: str, most: int = 1_000) -> str:
+    """Return a model's text as one clean line of at most so many characters."""
+    line = " ".join(_CONTROL.sub(" ", text).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
-_Name = Annotated[str, _line(200)]
-_Text = Annotated[str, _line(1_000)]
+_Name = Annotated[str, AfterValidator(partial(_line, most=200))]
+_Text = Annotated[str, AfterValidator(_line)]
 
 
 class _Part(BaseModel):
@@ -73,12 +70,12 @@ class _Description(_Part):
     def metadata(self, node: Node) -> Metadata:
         header = node.properties.get("table_header") or ()
         described = {column.name.casefold(): column.description for column in self.columns}
-        stated = [(one.subject, one.relation, one.object) for one in self.relationships[:_MAX_ITEMS]]
+        stated = [(one.subject, one.relation, one.object) for one in self.relationships[:MAX_NAMES]]
         return Metadata(
             topic=self.topic,
             title=self.title or "",
-            entities=distinct(self.entities, _MAX_ITEMS),
-            events=distinct(self.events, _MAX_ITEMS),
+            entities=distinct(self.entities),
+            events=distinct(self.events),
             summary=self.summary or "",
             description=self.topic if header else "",
             column_descriptions={name: text for name in header if (text := described.get(name.casefold()))},

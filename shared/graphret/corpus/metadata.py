@@ -83,10 +83,18 @@ def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
         If the extractor does not answer with one `Metadata` a node.
     """
     bare = [without_extracted(node) for node in nodes]
-    found = extractor.extract(bare)
-    if len(found) != len(bare):
-        raise ModelError(f"the metadata extractor answered for {len(found)} of {len(bare)} nodes")
-    return [_described(node, metadata) for node, metadata in zip(bare, found, strict=True)]
+    answered = extractor.extract(bare)
+    if len(answered) != len(bare):
+        raise ModelError(f"the metadata extractor answered for {len(answered)} of {len(bare)} nodes")
+    described = []
+    for node, metadata in zip(bare, answered, strict=True):
+        given = node.properties
+        new = {name: value for name, value in metadata.to_properties().items() if not given.get(name)}
+        name = node.name or new.get("title", "")
+        filled = [*sorted(new), *(["name"] if name != node.name else [])]
+        properties = {**given, **new, EXTRACTED: filled} if new else given
+        described.append(replace(node, name=name, properties=properties))
+    return described
 
 
 def without_extracted(node: Node) -> Node:
@@ -96,13 +104,3 @@ def without_extracted(node: Node) -> Node:
     gone = {*filled, EXTRACTED} - {"name"}  # which stands for the node's: a property of this name is the user's
     properties = {key: value for key, value in node.properties.items() if key not in gone}
     return replace(node, name="" if "name" in filled else node.name, properties=properties)
-
-
-def _described(node: Node, metadata: Metadata) -> Node:
-    given = node.properties
-    new = {name: value for name, value in metadata.to_properties().items() if not given.get(name)}
-    if not new:
-        return node
-    named = ["name"] if "title" in new and not node.name else []
-    name = metadata.title if named else node.name
-    return replace(node, name=name, properties={**given, **new, EXTRACTED: [*sorted(new), *named]})

@@ -31,14 +31,8 @@ from graphret.corpus.sentences import Span
 from graphret.errors import InvalidInput
 from graphret.types import Edge, Node
 
-MIN_SEGMENT_ROWS = 5
-"""Fewest rows of a segment, where the table has them (SAGE, section 2.1 A 2)."""
-
-MAX_SEGMENT_ROWS = 10
-"""Most rows of a segment (SAGE, section 2.1 A 2)."""
-
-_DEFAULT_CHUNKER = SentenceChunker()
-_DEFAULT_METADATA = HeuristicMetadata()
+#: Fewest rows of a segment, where the table has them, and most (SAGE, section 2.1 A 2).
+MIN_SEGMENT_ROWS, MAX_SEGMENT_ROWS = 5, 10
 _FIELDS = ("title", "section", "section_text", "introduction", "column_descriptions")
 _NAMES = ("entities", "aliases")
 
@@ -46,10 +40,10 @@ _NAMES = ("entities", "aliases")
 def to_nodes(
     items: Corpus | Iterable[Item],
     *,
-    chunker: Chunker | None = _DEFAULT_CHUNKER,
+    chunker: Chunker | None = SentenceChunker(),  # noqa: B008 -- it holds no state
     rows_per_segment: int = MAX_SEGMENT_ROWS,
     balance: bool = True,
-    metadata: MetadataExtractor | None = _DEFAULT_METADATA,
+    metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008
 ) -> list[Node]:
     """Turn items into nodes, in their order.
 

@@ -196,23 +196,19 @@ def _read_path(path: Path) -> Iterator[Loaded | Parsed]:
         return
     if not path.is_dir():
         raise InvalidInput(f"{path}: no such file or folder")
-    known, others = list[tuple[Path, str]](), list[str]()
-    for file in sorted(path.rglob("*")):
-        below = file.relative_to(path)
-        if file.is_file() and not any(part.startswith(".") for part in below.parts):
-            if file.suffix.lower() in _TYPES:
-                known.append((file, below.as_posix()))
-            else:
-                others.append(file.name)
+    files = {file.relative_to(path): file for file in sorted(path.rglob("*")) if file.is_file()}
+    seen = {below: file for below, file in files.items() if not any(part.startswith(".") for part in below.parts)}
+    others = [file.name for file in seen.values() if file.suffix.lower() not in _TYPES]
     if others:
         _log.warning(
             f"{path}: {len(others):,} files of other types are not read, such as {others[0]}. "
             "LlamaIndex reads many: graphret.read(SimpleDirectoryReader(folder).load_data())"
         )
-    if not known:
+    if len(others) == len(seen):
         raise InvalidInput(f"{path}: holds no file of a type that is read: {', '.join(_TYPES)}")
-    for file, id_ in known:
-        yield from _read_file(file, id_)
+    for below, file in seen.items():
+        if file.suffix.lower() in _TYPES:
+            yield from _read_file(file, below.as_posix())
 
 
 def _read_file(path: Path, id_: str) -> Iterator[Loaded | Parsed]:

@@ -67,13 +67,12 @@ def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
         cut = start + max_chars
         space = next((i for i in range(cut, start, -1) if text[i].isspace()), cut)
         pieces += _stripped(text, start, space)
-        start = _skip_space(text, space)
+        start = next((i for i in range(space, end) if not text[i].isspace()), end)
     return [*pieces, *_stripped(text, start, end)]
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
-    after = _skip_space(text, match.end())
-    following = text[after : after + _LOOK_BACK].lstrip(_OPENERS)
+    following = text[match.end() : match.end() + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
     if following[:1].islower():
         return False
     if match["stop"][0] != "." or match["stop"].startswith(".."):
@@ -87,12 +86,6 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     if last in _OPEN or (len(last) == 1 and last.isalpha()) or _DOTTED.fullmatch(last):
         return following.split(maxsplit=1)[0].lower().rstrip(",'’") in _STARTERS if following.split() else True
     return True
-
-
-def _skip_space(text: str, index: int) -> int:
-    while index < len(text) and text[index].isspace():
-        index += 1
-    return index
 
 
 def _stripped(text: str, start: int, end: int) -> list[Span]:

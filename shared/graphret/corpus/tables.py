@@ -125,11 +125,10 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     A key is what every text has in front of a colon; a line without one continues the cell above it.
     """
     keys = [[line.partition(":")[0] for line in text.split("\n") if ":" in line] for text in texts]
-    common = set.intersection(*map(set, keys))
-    header = list(dict.fromkeys(key for key in keys[0] if key in common))
+    header = list(dict.fromkeys(key for key in keys[0] if all(key in own for own in keys)))
+    key_at = re.compile(rf"^({'|'.join(map(re.escape, header))}):", re.MULTILINE)
     rows = []
-    for text in texts:
-        _, *parts = re.split(rf"^({'|'.join(map(re.escape, header))}):", text, flags=re.MULTILINE) if header else [text]
+    for parts in (key_at.split(text)[1:] for text in texts) if header else ():
         cells = dict(zip(parts[-2::-2], parts[::-2], strict=True))  # of a key that comes again, what it has first
         rows.append([cells[key].strip() for key in header])
     return [key.strip() for key in header], rows
