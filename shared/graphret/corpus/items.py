@@ -160,6 +160,8 @@ def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserv
 
     With `reserved`, the names that graphret itself gives to the properties of nodes are refused.
     """
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput(f"{what}: {name!r} is a mapping, not {type(metadata).__name__}")
     require_properties(metadata, f"{what}: {name}")
     for key in metadata if reserved else ():
         if key in _RESERVED or key.startswith(_RESERVED_PREFIXES):
