@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-import random
 import re
 import shutil
-import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
@@ -282,26 +279,6 @@ def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypat
     put(folder, 3)
     assert number(folder) == 3
     assert_clean(folder)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a forked process")
-def test_a_writer_that_is_killed_leaves_the_last_index_that_it_saved(folder: Path) -> None:
-    rng, last = random.Random(0), 0
-    put(folder, last, size=100_000)
-    for _ in range(12):
-        child = os.fork()
-        while not child:  # in the child: save one after the other, to the end
-            last += 1
-            put(folder, last, size=100_000)
-        time.sleep(rng.uniform(0.0, 0.1))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        found = number(folder)
-        assert found >= last
-        last = found
-        put(folder, last, size=100_000)  # which finds no lock
-        assert_clean(folder)
-    assert last
 
 
 # Writers and readers at once

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,9 @@ _TOGETHER = 24
 def canary(tmp_path: Path) -> Iterator[Canary]:
     folder = tmp_path / "canary"
     folder.mkdir()
-    one = Canary(folder)
-    yield one
-    one.close()
+    with Canary(folder) as one:
+        yield one
+        one.shutdown()
 
 
 @pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j), "ladybug"])
@@ -70,7 +71,8 @@ def test_the_canaries_sing(attacked: Attacked, canary: Canary) -> None:
     """With no guard the same databases read the file, call the port and write the file."""
     if attacked.store.dialect == "neo4j":
         assert attacked.bare(f"LOAD CSV FROM 'file://{canary.file}' AS row RETURN row[0]") == [[SECRET]]
-        assert attacked.bare(f"LOAD CSV FROM '{canary.url}' AS row RETURN row[0]") == [[SECRET]]
+        with suppress(Exception):  # nothing is answered there
+            attacked.bare(f"LOAD CSV FROM '{canary.url}' AS row RETURN row[0]")
         assert canary.calls > 0
     else:
         read = attacked.bare(f"LOAD FROM '{canary.file}' (file_format='csv', header=false) RETURN *")
