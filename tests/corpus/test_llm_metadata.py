@@ -12,7 +12,7 @@ from graphret.corpus import HeuristicMetadata, Metadata
 from graphret.corpus.llm_metadata import LLMMetadata
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm import OpenAIChat
-from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, empty, json_text, slow, status
+from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, json_text, slow, status, text
 from graphret.types import Node
 
 DOCUMENT = Node("d", ("Document",), "Ulm", "Ulm lies on the Danube. Einstein was born there in 1879.", {"title": "Ulm"})
@@ -146,7 +146,7 @@ def test_the_same_content_is_asked_once_and_nothing_is_not_asked() -> None:
 
 
 def test_the_cache_knows_content_and_model_and_no_failures(tmp_path: Path) -> None:
-    with OpenAIServer([empty(), empty()]) as server:
+    with OpenAIServer([text(""), text("")]) as server:
         extractor(server, cache=tmp_path).extract([DOCUMENT])
     with OpenAIServer(answer) as server:
         for nodes in ([DOCUMENT], [DOCUMENT], [replace(DOCUMENT, text="changed")], [replace(DOCUMENT, id="moved")]):

@@ -14,7 +14,7 @@ from llama_index.core.tools.calling import acall_tool, call_tool
 from llama_support import INDEX, QUESTION, STORE
 
 from graphret.ark import Toolbox
-from graphret.testing.openai_server import OpenAIServer, text, tool_call, tool_calls
+from graphret.testing.openai_server import OpenAIServer, text, tool_calls
 from llama_index_graphret import ScriptedExplorer, ark_tools
 
 NAMES = ["global_search", "explore_neighborhood"]
@@ -84,7 +84,7 @@ async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool
     script = [
         tool_calls(("global_search", {"query": "Tom Hanks"}), ("explore_neighborhood", {"node": "nobody"})),
         tool_calls(*(("explore_neighborhood", raw) for raw in ('{"node": ', '["p1"]', "{}{}", "5"))),
-        tool_call("explore_neighborhood", {"node": "p1"}),
+        tool_calls(("explore_neighborhood", {"node": "p1"})),
         text("Big, Cast Away and Splash."),
     ]
     with OpenAIServer(script) as server:

@@ -15,7 +15,6 @@ from graphret.testing.openai_server import (
     OpenAIServer,
     body,
     cut,
-    empty,
     slow,
     status,
     text,
@@ -125,7 +124,7 @@ def test_a_body_that_is_no_completion(answer: str) -> None:
 def test_an_empty_reply_a_refusal_and_text_in_parts_are_replies() -> None:
     parts = '{"choices": [{"message": {"content": [{"type": "thinking"}, {"type": "text", "text": "a"}]}}]}'
     refusal = '{"choices": [{"message": {"content": null, "refusal": "I will not."}, "finish_reason": "stop"}]}'
-    with OpenAIServer([empty(), body('{"choices": [{"message": {}}]}'), body(parts), body(refusal)]) as server:
+    with OpenAIServer([text(""), body('{"choices": [{"message": {}}]}'), body(parts), body(refusal)]) as server:
         model = chat(server)
         replies = [model.chat(HELLO) for _ in range(4)]
     assert [reply.text for reply in replies] == ["", "", "a", "I will not."]

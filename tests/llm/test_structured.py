@@ -11,7 +11,7 @@ from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, OpenAIChat, aask_json, ask_json
 from graphret.llm.schema import plain_schema, strict_schema
 from graphret.llm.structured import parse_json
-from graphret.testing.openai_server import Behaviour, OpenAIServer, empty, json_text, status, text
+from graphret.testing.openai_server import Behaviour, OpenAIServer, json_text, status, text
 
 
 @dataclass
@@ -86,7 +86,7 @@ def test_malformed_json_is_repaired() -> None:
 
 
 async def test_async_repairs_too_even_an_empty_or_truncated_reply() -> None:
-    script = [empty(), text('{"title": "U', finish_reason="length"), json_text({"title": "Ulm"})]
+    script = [text(""), text('{"title": "U', finish_reason="length"), json_text({"title": "Ulm"})]
     with OpenAIServer(script) as server:
         answer = await aask_json(chat(server), WHERE, City, repairs=2)
     assert (answer.value, answer.attempts) == (City("Ulm"), 3)

@@ -2,7 +2,7 @@
 
 It listens on 127.0.0.1 at a free port, so that what is under test is the real client over real HTTP::
 
-    from graphret.testing.openai_server import OpenAIServer, status, text, tool_call
+    from graphret.testing.openai_server import OpenAIServer, status, text
 
     with OpenAIServer([status(429, retry_after=0.01), text("hello")]) as server:
         model = OpenAIChat("any", base_url=server.base_url)
@@ -20,27 +20,25 @@ from __future__ import annotations
 import json
 import re
 import threading
-import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_ROLES = ("system", "developer", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How one request is answered, as the functions below make it: a reply, an error of HTTP, or a `body` as it is."""
+    """How one request is answered, as the functions below make it: a reply of text and calls, or a `body` as it is."""
 
     content: str | None = None
     calls: tuple[tuple[str, str], ...] = ()
     finish_reason: str = ""
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    param: str | None = None
     body: bytes | None = None
-    content_type: str = "application/json"
     delay: float = 0.0
     cut: bool = False
 
@@ -51,7 +49,6 @@ class Request:
 
     headers: Mapping[str, str]
     body: Mapping[str, Any]
-    at: float
 
     @property
     def messages(self) -> Sequence[Mapping[str, Any]]:
@@ -65,6 +62,7 @@ class Request:
         return "\n".join(str(message.get("content") or "") for message in self.messages)
 
 
+#: Answers in turn, or whatever is to be answered to a request.
 Script = Iterable[Behaviour | str] | Callable[[Request], Behaviour | str]
 
 
@@ -78,21 +76,17 @@ def json_text(value: Any) -> Behaviour:
     return text(json.dumps(value))
 
 
-def tool_call(name: str, arguments: Mapping[str, Any] | str = "{}") -> Behaviour:
-    """A reply with one tool call; arguments that are a string are sent as they are, valid or not."""
-    return tool_calls((name, arguments))
-
-
 def tool_calls(*calls: tuple[str, Mapping[str, Any] | str]) -> Behaviour:
-    """A reply with several tool calls."""
+    """A reply of tool calls; arguments that are a string are sent as they are, valid or not."""
     raw = tuple((name, given if isinstance(given, str) else json.dumps(dict(given))) for name, given in calls)
     return Behaviour(calls=raw, finish_reason="tool_calls")
 
 
 def status(code: int, message: str = "", *, retry_after: float | None = None, param: str | None = None) -> Behaviour:
     """An error, such as 429 with ``Retry-After`` in seconds, that complains of the field `param`."""
+    error = {"message": message or f"scripted error {code}", "param": param}
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-    return Behaviour(message or f"scripted error {code}", code=code, headers=headers, param=param)
+    return Behaviour(code=code, headers=headers, body=json.dumps({"error": error}).encode())
 
 
 def cut(content: str = "this reply is never finished") -> Behaviour:
@@ -100,19 +94,14 @@ def cut(content: str = "this reply is never finished") -> Behaviour:
     return replace(text(content), cut=True)
 
 
-def slow(seconds: float, then: Behaviour | str = "late") -> Behaviour:
+def slow(seconds: float, then: Behaviour | None = None) -> Behaviour:
     """An answer that takes its time; closing the server ends the wait."""
-    return replace(_behaviour(then), delay=seconds)
-
-
-def empty() -> Behaviour:
-    """A reply that says nothing."""
-    return text("")
+    return replace(then or text("late"), delay=seconds)
 
 
 def body(content: str, content_type: str = "application/json") -> Behaviour:
     """A response that is no chat completion: half a JSON object, an HTML page."""
-    return Behaviour(body=content.encode(), content_type=content_type)
+    return Behaviour(body=content.encode(), headers={"Content-Type": content_type})
 
 
 class OpenAIServer(ThreadingHTTPServer):
@@ -148,8 +137,7 @@ class OpenAIServer(ThreadingHTTPServer):
         self.base_url = f"http://127.0.0.1:{self.server_port}/v1"
         self.requests: list[Request] = []
         self.in_flight = self.most_in_flight = 0
-        self.closing = threading.Event()
-        self.lock = threading.Lock()
+        self.closing, self.lock = threading.Event(), threading.Lock()
         self._script = script if callable(script) else iter(script)
         self._default = status(400, "the script is used up") if default is None else default
         self._refuses = frozenset(refuses)
@@ -173,13 +161,11 @@ class OpenAIServer(ThreadingHTTPServer):
         for name in sorted(self._refuses & request.body.keys()):
             return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
         if callable(self._script):
-            return _behaviour(self._script(request))
-        with self.lock:
-            return _behaviour(next(self._script, self._default))
-
-
-def _behaviour(given: Behaviour | str) -> Behaviour:
-    return text(given) if isinstance(given, str) else given
+            given = self._script(request)
+        else:
+            with self.lock:
+                given = next(self._script, self._default)
+        return text(given) if isinstance(given, str) else given
 
 
 def _problem(request: Mapping[str, Any]) -> str | None:
@@ -195,10 +181,8 @@ def _problem(request: Mapping[str, Any]) -> str | None:
             unanswered.remove(message["tool_call_id"])
         elif unanswered:
             break
-        elif role not in ("system", "developer", "user", "assistant"):
-            return f"unknown role {role!r}"
-        elif message.get("content") is None and not calls:
-            return "'content' is required"
+        elif role not in _ROLES or (message.get("content") is None and not calls):
+            return f"unknown role {role!r}, or no 'content'"
         unanswered |= {call["id"] for call in calls}
         if wrong := [call for call in calls if not _NAME.fullmatch(call["function"]["name"])]:
             return f"tool_calls: {wrong[0]['function']['name']!r} does not match '^[a-zA-Z0-9_-]+$'"
@@ -216,7 +200,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         server, sent = self.server, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        request = Request({name.lower(): value for name, value in self.headers.items()}, sent, time.monotonic())
+        request = Request({name.lower(): value for name, value in self.headers.items()}, sent)
         with server.lock:
             server.requests.append(request)
             server.in_flight += 1
@@ -231,54 +215,35 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = self.close_connection or server.closing.is_set()
 
     def _send(self, behaviour: Behaviour, sent: Mapping[str, Any]) -> None:
-        content_type, data = behaviour.content_type, behaviour.body
-        if data is None and behaviour.code != 200:
-            data = json.dumps({"error": {"message": behaviour.content, "param": behaviour.param}}).encode()
-        elif data is None and sent.get("stream"):
-            content_type, events = "text/event-stream", [*map(json.dumps, _events(behaviour, sent)), "[DONE]"]
-            data = "".join(f"data: {event}\n\n" for event in events).encode()
-        elif data is None:
-            message: dict[str, Any] = {"role": "assistant", "content": behaviour.content, "refusal": None}
-            message |= {"tool_calls": _calls(behaviour)} if behaviour.calls else {}
-            choice = {"index": 0, "message": message, "finish_reason": behaviour.finish_reason}
-            about = {**_ABOUT, "object": "chat.completion", "choices": [choice], "usage": _usage(behaviour, sent)}
-            data = json.dumps(about).encode()
+        data = _completion(behaviour, sent) if behaviour.body is None else behaviour.body
+        streamed = behaviour.body is None and sent.get("stream")
+        headers = {"Content-Type": "text/event-stream" if streamed else "application/json", **behaviour.headers}
         self.send_response(behaviour.code)
-        for name, value in {**behaviour.headers, "Content-Type": content_type, "Content-Length": len(data)}.items():
+        for name, value in {**headers, "Content-Length": len(data)}.items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
         self.close_connection = behaviour.cut or self.close_connection
 
 
-_ABOUT = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
-
-
-def _calls(behaviour: Behaviour) -> list[dict[str, Any]]:
-    return [
-        {"id": f"call_{place}", "type": "function", "function": {"name": name, "arguments": arguments}}
-        for place, (name, arguments) in enumerate(behaviour.calls)
+def _completion(behaviour: Behaviour, sent: Mapping[str, Any]) -> bytes:
+    """A reply as one object, or as a stream of its text, its calls, its end and what it cost, in words for tokens."""
+    calls = [
+        {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": raw}}
+        for i, (name, raw) in enumerate(behaviour.calls)
     ]
-
-
-def _usage(behaviour: Behaviour, sent: Mapping[str, Any]) -> dict[str, int]:
-    """Counts of words, in the place of tokens."""
+    said: dict[str, Any] = {"role": "assistant", "content": behaviour.content}
     read = sum(len(str(each.get("content") or "").split()) for each in sent["messages"])
-    written = len((behaviour.content or "").split()) + sum(len(raw.split()) for _, raw in behaviour.calls)
-    return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
-
-
-def _events(behaviour: Behaviour, sent: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """A reply as chunks of a stream: the role, the text word by word, the calls in two pieces, the end."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"content": piece} for piece in re.findall(r"\S+\s*", behaviour.content or "")]
-    for place, call in enumerate(_calls(behaviour)):
-        raw = call["function"].pop("arguments")
-        deltas += [{"tool_calls": [call | {"index": place}]}]
-        deltas += [{"tool_calls": [{"index": place, "function": {"arguments": raw}}]}]
-    ends = [*((delta, None) for delta in deltas), ({}, behaviour.finish_reason)]
-    base = {**_ABOUT, "object": "chat.completion.chunk"}
-    events = [{**base, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in ends]
+    written = sum(len(some.split()) for some in (behaviour.content or "", *(raw for _, raw in behaviour.calls)))
+    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    about = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
+    end = behaviour.finish_reason
+    if not sent.get("stream"):
+        choice = {"index": 0, "message": said | ({"tool_calls": calls} if calls else {}), "finish_reason": end}
+        return json.dumps({**about, "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+    deltas = [(said, None), *(({"tool_calls": [call]}, None) for call in calls), ({}, end)]
+    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas]
     if (sent.get("stream_options") or {}).get("include_usage"):
-        events.append({**base, "choices": [], "usage": _usage(behaviour, sent)})
-    return events
+        chunks.append({"choices": [], "usage": usage})  # type: ignore[dict-item]
+    events = [*(json.dumps({**about, "object": "chat.completion.chunk", **chunk}) for chunk in chunks), "[DONE]"]
+    return "".join(f"data: {event}\n\n" for event in events).encode()
