@@ -143,8 +143,10 @@ def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
     """Return the chunker that is meant: the paper's semantic one by default, sentences where there is no encoder."""
     if name == "default":
         name = "semantic" if encoder else "sentence"
-    if name not in ("semantic", "sentence", "none") or (name == "semantic" and encoder is None):
-        raise InvalidInput(f"chunker: 'semantic' (with an encoder), 'sentence' or 'none' is expected, not {name!r}")
+    if name not in ("semantic", "sentence", "none"):
+        raise InvalidInput(f"chunker: 'semantic', 'sentence' or 'none' is expected, not {name!r}")
+    if name == "semantic" and encoder is None:
+        raise InvalidInput("chunker: 'semantic' needs an encoder")
     return None if name == "none" else SemanticChunker(encoder) if name == "semantic" and encoder else SentenceChunker()
 
 
