@@ -176,18 +176,21 @@ class EdgeTable:
         indptr, order = self.by_target
         return order[ranges(indptr, positions)]
 
-    def incident_each(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the edges that touch each of the nodes, and for each edge the number of its node in `positions`."""
-        at = np.asarray(positions)
-        which = [
-            np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at])
-            for indptr in (self.out_indptr, self.by_target[0])
-        ]
-        return np.concatenate([self.leaving(at), self.entering(at)]), np.concatenate(which)
+    def incident_each(
+        self, positions: NDArray[np.int64], direction: str = "both"
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the edges that leave, enter or touch each of the nodes, and for each the number of its node."""
+        at, edges, which = np.asarray(positions), [], []
+        for way, indptr, follow in (("out", self.out_indptr, self.leaving), ("in", self.by_target[0], self.entering)):
+            if direction in (way, "both"):
+                edges.append(follow(at))
+                which.append(np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at]))
+        return np.concatenate(edges), np.concatenate(which)
 
-    def degrees(self) -> NDArray[np.int64]:
-        """How many edges touch each node, ``(n_nodes,)``."""
-        return np.diff(self.out_indptr) + np.diff(self.by_target[0])
+    def degrees(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many edges touch each of the nodes."""
+        out, into = (indptr[positions + 1] - indptr[positions] for indptr in (self.out_indptr, self.by_target[0]))
+        return out + into
 
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
         """Return the edges at `positions`, in that order, with their parts among their properties."""

@@ -13,7 +13,7 @@ from graphret.cypher.check import check
 from graphret.cypher.report import Report
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
-from graphret.stores.base import CypherStore, Rows, require_limit
+from graphret.stores.base import CypherStore, Rows, require_cypher, require_limit
 
 TIMEOUT = 30.0
 MAX_ROWS = 1000
@@ -95,9 +95,7 @@ def _check(
     max_rows: int,
     allowed: Allowed,
 ) -> Report:
-    dialect = getattr(store, "dialect", None)
-    if dialect is None:
-        raise InvalidInput(f"store: {type(store).__name__} answers no Cypher")
+    dialect = require_cypher(store).dialect
     if not isinstance(query, str):
         raise InvalidInput(f"query: text is expected, not {query!r}")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):

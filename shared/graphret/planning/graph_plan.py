@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -71,6 +71,10 @@ class PlanHop(_Part):
     to_label: str | None = None
     direction: Literal["any", "out", "in"] = "any"
     negated: bool = False
+
+    def ends(self, seen: Collection[str]) -> tuple[str, str]:
+        """The variables, one that is among those seen before the other."""
+        return (self.source, self.to_var) if self.source in seen else (self.to_var, self.source)
 
     def __str__(self) -> str:
         arrow = {"any": ("–", "–"), "out": ("–", "→"), "in": ("←", "–")}[self.direction]
@@ -141,6 +145,11 @@ class GraphPlan(_Part):
             if hop.to_label and not labels:
                 labels.append(hop.to_label)
         return found
+
+    def joined(self) -> set[str]:
+        """The variables of a valid plan that its target is joined to, and the target."""
+        hops = (hop for hop in self.hops if not hop.negated)
+        return {self.target.var}.union(*({hop.source, hop.to_var} for hop in hops))
 
     def problems(self, schema: GraphSchema) -> list[str]:
         """Return what is wrong with the plan on a graph, in words that a model can act on; nothing for a valid plan."""

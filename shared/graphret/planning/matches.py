@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.edges import ranges, row_starts
 from graphret.planning.graph_plan import GraphPlan, Order, PlanHop
 from graphret.stores.memory import Graph
 from graphret.types import Node
@@ -20,6 +21,9 @@ Bindings: TypeAlias = Mapping[str, Mapping[str, float]]
 #: Cosines are summed in another order by each engine.
 DECIMALS = 6
 
+#: How the edges of a hop are asked for at its source, and at its other end.
+_SEEN = {"any": "both", "out": "out", "in": "in"}
+_TURNED = {"any": "both", "out": "in", "in": "out"}
 _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -76,12 +80,12 @@ class _Join:
 
     def __init__(self, plan: GraphPlan, graph: Graph, bindings: Bindings) -> None:
         self.plan, self.graph = plan, graph
-        self.labels, nodes = plan.labels_of(), graph.nodes
-        self.domain: dict[str, NDArray[np.bool_] | None] = {}
+        nodes = graph.nodes
+        self.domain = {
+            var: nodes.mask(Where.parse(plan.where.get(var)), labels or None)
+            for var, labels in plan.labels_of().items()
+        }
         self.bound: dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
-        for var, labels in self.labels.items():
-            mask = nodes.mask(Where.parse(plan.where.get(var)), labels or None)
-            self.domain[var] = mask
         for anchor in plan.anchors:
             given = bindings.get(anchor.var, {})
             found = nodes.find(list(given))
@@ -97,8 +101,7 @@ class _Join:
         """Join all hops; return the positions of the target's nodes, distinct, and their scores."""
         target, waiting = self.plan.target.var, [hop for hop in self.plan.hops if not hop.negated]
         absent = [hop for hop in self.plan.hops if hop.negated]
-        joined = {var for hop in waiting for var in (hop.source, hop.to_var)} | {target}
-        self._begin(min((var for var in self.bound if var in joined), key=self._size, default=target))
+        self._begin(min((var for var in self.bound if var in self.plan.joined()), key=self._size, default=target))
         while True:
             for hop in [hop for hop in waiting if {hop.source, hop.to_var} <= self.columns.keys()]:
                 waiting.remove(hop)
@@ -131,29 +134,18 @@ class _Join:
 
     def _cost(self, hop: PlanHop) -> tuple[bool, int]:
         """What is joined first: hops to an anchor, then those from the fewest nodes."""
-        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        near, far = hop.ends(self.columns)
         return far not in self.bound, self._size(far) if far in self.bound else len(np.unique(self.columns[near]))
 
     def _pairs(self, hop: PlanHop, begin: str, positions: NDArray[np.int64]) -> _Pairs:
         """The pairs that a hop joins, from nodes that `begin` stands for to the other variable's, distinct."""
         edges = self.graph.edges
         codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
-        out = [hop.direction != "in", hop.direction != "out"]  # as edges lead from the hop's source
-        leaving, entering = out if begin == hop.source else out[::-1]
-        ends = []
-        for way, (indptr, follow, far) in enumerate(
-            ((edges.out_indptr, edges.leaving, edges.target), (None, edges.entering, edges.source))
-        ):
-            if not (leaving, entering)[way]:
-                continue
-            indptr = edges.by_target[0] if indptr is None else indptr
-            found = follow(positions)
-            own = np.repeat(positions, indptr[positions + 1] - indptr[positions])
-            kept = np.isin(edges.relation[found], codes)
-            ends.append((own[kept], far[found[kept]].astype(np.int64)))
-        n = len(self.graph.nodes)
-        keys = np.unique(np.concatenate([own * n + other for own, other in ends])) if n else np.zeros(0, np.int64)
-        own, other = np.divmod(keys, max(n, 1))
+        found, which = edges.incident_each(positions, (_SEEN if begin == hop.source else _TURNED)[hop.direction])
+        kept = np.isin(edges.relation[found], codes)
+        found, own, n = found[kept], positions[which[kept]], len(self.graph.nodes)
+        other = np.where(edges.source[found] == own, edges.target[found], edges.source[found])
+        own, other = np.divmod(np.unique(own * n + other), max(n, 1))
         end = hop.to_var if begin == hop.source else hop.source
         mask = self.domain[end]
         if end in self.bound:
@@ -166,13 +158,13 @@ class _Join:
 
     def _between(self, hop: PlanHop) -> _Pairs:
         """The pairs of a hop from a variable that has rows, by whichever of its ends reads fewer edges."""
-        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        near, far = hop.ends(self.columns)
         here = np.unique(self.columns[near])
         there = np.unique(self.columns[far]) if far in self.columns else self.bound.get(far, (None,))[0]
         if there is None:
             return self._pairs(hop, near, here)
-        there, degrees = np.unique(there), self.graph.edges.degrees()
-        if degrees[here].sum() <= degrees[there].sum():
+        there, degrees = np.unique(there), self.graph.edges.degrees
+        if degrees(here).sum() <= degrees(there).sum():
             return self._pairs(hop, near, here)
         other, own = self._pairs(hop, far, there)
         order = np.lexsort((other, own))
@@ -180,13 +172,11 @@ class _Join:
 
     def _extend(self, hop: PlanHop) -> None:
         """Join the rows with the variable that a hop leads to."""
-        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        near, far = hop.ends(self.columns)
         own, other = self._between(hop)
-        rows = self.columns[near]
-        first, last = np.searchsorted(own, rows, "left"), np.searchsorted(own, rows, "right")
-        row = np.repeat(np.arange(len(rows)), last - first)
-        shift = np.repeat(first - np.cumsum(last - first) + (last - first), last - first)
-        reached = other[shift + np.arange(len(row))]
+        rows, starts = self.columns[near], row_starts(own, len(self.graph.nodes))
+        row = np.repeat(np.arange(len(rows)), starts[rows + 1] - starts[rows])
+        reached = other[ranges(starts, rows)]
         self.columns = {var: column[row] for var, column in self.columns.items()}
         self.columns[far], self.scores = reached, self.scores[row]
         if far in self.bound:
@@ -197,12 +187,12 @@ class _Join:
     def _keep(self, hop: PlanHop, there: bool) -> None:
         """Keep the rows whose two nodes a hop joins, or those that it does not."""
         n, (own, other) = len(self.graph.nodes), self._between(hop)
-        near, far = (hop.source, hop.to_var) if hop.source in self.columns else (hop.to_var, hop.source)
+        near, far = hop.ends(self.columns)
         self._select(np.isin(self.columns[near] * n + self.columns[far], own * n + other, invert=not there))
 
     def _without(self, hop: PlanHop) -> None:
         """Keep the rows from which a hop leads nowhere."""
-        near = hop.source if hop.source in self.columns else hop.to_var
+        near, _ = hop.ends(self.columns)
         self._select(np.isin(self.columns[near], self._between(hop)[0], invert=True))
 
     def _select(self, kept: NDArray[np.bool_]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from graphret.planning.graph_plan import GraphPlan, PlanHop
 from graphret.planning.matches import DECIMALS, Bindings, Match, match_in_memory, ordered
 from graphret.schema import GraphSchema
-from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.base import CypherStore, GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
 from graphret.where import Where
 
@@ -35,16 +35,18 @@ def find_matches(
 
     Raises
     ------
+    InvalidInput
+        When the store is neither.
     QueryTimeout
         When it took longer.
     """
     if isinstance(store, MemoryStore):
         return match_in_memory(plan, store.graph, bindings, limit)
-    assert isinstance(store, CypherStore)
-    if any(not bindings.get(anchor.var) for anchor in plan.anchors if anchor.var in _joined(plan)):
+    database = require_cypher(store)
+    if any(not bindings.get(anchor.var) for anchor in plan.anchors if anchor.var in plan.joined()):
         return []
-    query, parameters = compile_plan(plan, store, bindings, limit=limit if plan.order is None else _MOST_ORDERED)
-    rows = store.query(query, parameters, timeout=timeout)
+    query, parameters = compile_plan(plan, database, bindings, limit=limit if plan.order is None else _MOST_ORDERED)
+    rows = database.query(query, parameters, timeout=timeout)
     found = [Match(node_id, round(score, DECIMALS)) for node_id, score in rows.rows]
     found.sort(key=lambda match: (-match.score, match.id))
     return ordered(plan.order, found, store.get([match.id for match in found]))[:limit] if plan.order else found
@@ -67,12 +69,6 @@ def compile_plan(
     return _Compiler(plan, store, bindings, schema or store.schema()).query(limit)
 
 
-def _joined(plan: GraphPlan) -> set[str]:
-    """The variables that are joined to the target, or are it."""
-    hops = (hop for hop in plan.hops if not hop.negated)
-    return {plan.target.var}.union(*({hop.source, hop.to_var} for hop in hops))
-
-
 class _Compiler:
     def __init__(self, plan: GraphPlan, store: CypherStore, bindings: Bindings, schema: GraphSchema) -> None:
         self.plan, self.store, self.bindings, self.schema = plan, store, bindings, schema
@@ -84,19 +80,18 @@ class _Compiler:
 
     def query(self, limit: int) -> tuple[str, dict[str, Any]]:
         """Write it, the anchor with the fewest bindings first, then what leads to another anchor."""
-        target, joined = self.plan.target.var, _joined(self.plan)
+        target = self.plan.target.var
         waiting = [hop for hop in self.plan.hops if not hop.negated]
         absent = [hop for hop in self.plan.hops if hop.negated]
-        begin = min(
-            (var for var in self.anchored & joined), key=lambda var: (len(self.bindings[var]), var), default=target
-        )
+        anchored = sorted(self.anchored & self.plan.joined())
+        begin = min(anchored, key=lambda var: len(self.bindings[var]), default=target)
         self.clauses.append("WITH 0.0 AS s")
         self._match(begin, None)
         while waiting:
             near = [hop for hop in waiting if {hop.source, hop.to_var} & {*self.seen}]
             hop = min(near, key=self._rank)
             waiting.remove(hop)
-            far = hop.to_var if hop.source in self.seen else hop.source
+            _, far = hop.ends(self.seen)
             self._match(far, hop)
             self._keep({target}.union(*({hop.source, hop.to_var} for hop in [*waiting, *absent])))
         for hop in absent:
@@ -135,7 +130,7 @@ class _Compiler:
 
     def _without(self, hop: PlanHop) -> None:
         """Keep what the hop leads nowhere from."""
-        far = hop.to_var if hop.source in self.seen else hop.source
+        _, far = hop.ends(self.seen)
         pattern, conditions = self._node(far) if far not in self.seen else (f"({self.names[far]})", [])
         if far not in self.seen and far in self.anchored:
             name = f"{self.names[far]}_ids"

@@ -31,7 +31,7 @@ from graphret.spark.prompt import system_prompt
 from graphret.spark.repairs import Mended, mend, with_known_values
 from graphret.spark.rows import nodes_of, shown
 from graphret.spark.settings import SparkSettings
-from graphret.stores.base import CypherStore, Rows
+from graphret.stores.base import CypherStore, Rows, require_cypher
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Stage, Trace
 from graphret.where import Where
 
@@ -143,8 +143,7 @@ class Spark(Retriever):
         fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
-        if getattr(store, "dialect", None) is None:
-            raise InvalidInput(f"store: {type(store).__name__} answers no Cypher; LadybugStore and Neo4jStore do")
+        require_cypher(store)
         if restriction_of(store) is not None or restriction_of(index) is not None:
             raise InvalidInput("store: it is a view, and a query that a model writes could read past it")
         if not fulfils(model, ChatModel):

@@ -197,6 +197,13 @@ def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
             return
 
 
+def require_cypher(store: Any) -> CypherStore:
+    """Return the store, and raise an `InvalidInput` if it answers no Cypher."""
+    if getattr(store, "dialect", None) is None:
+        raise InvalidInput(f"store: {type(store).__name__} answers no Cypher; LadybugStore and Neo4jStore do")
+    return store  # type: ignore[no-any-return]
+
+
 def require_direction(direction: str) -> None:
     """Raise an `InvalidInput` if it is no direction."""
     if direction not in ("out", "in", "both"):
