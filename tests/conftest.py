@@ -6,10 +6,14 @@ import gc
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tests_support import HashingEncoder
+from venue_files import mentions, write_venues
+
+from graphret import SageGraph, read
 
 pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]
 
@@ -39,3 +43,17 @@ settings.load_profile("graphret")
 @pytest.fixture
 def encoder() -> HashingEncoder:
     return HashingEncoder()
+
+
+@pytest.fixture(scope="session")
+def venues(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of files as people have them."""
+    folder = tmp_path_factory.mktemp("venues")
+    write_venues(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def venue_links(venues: Path) -> set[tuple[str, int, str]]:
+    """The links of these files."""
+    return mentions(SageGraph.build(read(venues), encoder=None))

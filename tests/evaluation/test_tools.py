@@ -8,7 +8,7 @@ from pathlib import Path
 import generality
 import make_corpus
 from bench_loaders import bench_loaders
-from venues import QUESTION, write_venues
+from venue_files import QUESTION, write_venues
 
 
 def test_five_ways_find_the_same_files(tmp_path: Path) -> None:

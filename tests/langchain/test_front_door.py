@@ -16,7 +16,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.stores import BaseStore, InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
-from venues import QUESTION, mentions, write_venues
+from venue_files import QUESTION, mentions
 
 import graphret
 from graphret.corpus import HeuristicMetadata
@@ -28,23 +28,10 @@ with warnings.catch_warnings():
     from langchain_community.document_loaders import CSVLoader, DirectoryLoader, TextLoader
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("venues")
-    write_venues(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def expected(folder: Path) -> set[tuple[str, int, str]]:
-    """The links of the files."""
-    return mentions(graphret.SageGraph.build(graphret.read(folder), encoder=None))
-
-
 @pytest.fixture
-def documents(folder: Path) -> list[Document]:
-    rows = DirectoryLoader(str(folder), glob="*.csv", loader_cls=CSVLoader).load()
-    return [*rows, *DirectoryLoader(str(folder), glob="*.md", loader_cls=TextLoader).load()]
+def documents(venues: Path) -> list[Document]:
+    rows = DirectoryLoader(str(venues), glob="*.csv", loader_cls=CSVLoader).load()
+    return [*rows, *DirectoryLoader(str(venues), glob="*.md", loader_cls=TextLoader).load()]
 
 
 def characters(documents: list[Document], *, shuffled: bool = False) -> list[Document]:
@@ -72,12 +59,12 @@ def headers(documents: list[Document]) -> list[Document]:
 )
 def test_documents_get_the_links_of_the_files(
     documents: list[Document],
-    expected: set[tuple[str, int, str]],
+    venue_links: set[tuple[str, int, str]],
     made: Callable[[list[Document]], list[Document]],
 ) -> None:
     chunks = made(documents)
     graph = SageGraph.from_documents(chunks, None)
-    assert mentions(graph) == expected
+    assert mentions(graph) == venue_links
     found = SageRetriever(graph, k=2).invoke(QUESTION)
     assert any("row 12 -MENTIONS→ Stadion Poljud" in str(one) for document in found for one in evidence_of(document))
     given = {document.page_content: document.metadata for document in chunks}
@@ -104,13 +91,13 @@ def chroma(documents: list[Document]) -> VectorStore:
 @pytest.mark.parametrize("kind", [documents_store, memory, chroma], ids=["docstore", "memory", "chroma"])
 def test_a_graph_follows_a_store(
     documents: list[Document],
-    expected: set[tuple[str, int, str]],
+    venue_links: set[tuple[str, int, str]],
     kind: Callable[[list[Document]], BaseStore[str, Document] | VectorStore],
 ) -> None:
     store = kind(characters(documents))
     graph = SageGraph.from_documents([Document("x", id="old")], None)
     assert graph.refresh_from_store(store).deleted == ("old",)
-    assert mentions(graph) == expected
+    assert mentions(graph) == venue_links
     assert not graph.refresh_from_store(store)
 
     gone = sorted(node.id for node in graph.nodes if node.name == "Stadion Poljud")

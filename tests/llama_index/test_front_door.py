@@ -17,7 +17,7 @@ from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.vector_stores.chroma import ChromaVectorStore
-from venues import QUESTION, mentions, write_venues
+from venue_files import QUESTION, mentions
 
 import graphret
 from graphret.errors import InvalidInput
@@ -26,22 +26,9 @@ from llama_index_graphret import SageGraph, SageNodeParser, SageRetriever, evide
 NEW = "new"
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("venues")
-    write_venues(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def expected(folder: Path) -> set[tuple[str, int, str]]:
-    """The links of the files."""
-    return mentions(graphret.SageGraph.build(graphret.read(folder), encoder=None))
-
-
 @pytest.fixture
-def documents(folder: Path) -> list[Document]:
-    return list(SimpleDirectoryReader(folder, recursive=True).load_data())
+def documents(venues: Path) -> list[Document]:
+    return list(SimpleDirectoryReader(venues, recursive=True).load_data())
 
 
 def split(documents: list[Document]) -> list[BaseNode]:
@@ -67,12 +54,12 @@ def docstore(documents: list[Document]) -> list[BaseNode]:
 )
 def test_nodes_get_the_links_of_the_files(
     documents: list[Document],
-    expected: set[tuple[str, int, str]],
+    venue_links: set[tuple[str, int, str]],
     made: Callable[[list[Document]], list[BaseNode]],
 ) -> None:
     nodes = made(documents)
     graph = SageGraph.from_nodes(nodes, encoder=None)
-    assert mentions(graph) == expected
+    assert mentions(graph) == venue_links
     first, second = SageRetriever(graph, similarity_top_k=2).retrieve(QUESTION)
     given = {node.node_id: node for node in nodes}
     for found in (first, second):
@@ -96,10 +83,10 @@ def index(request: pytest.FixtureRequest, documents: list[Document]) -> VectorSt
 
 
 def test_an_index_gets_the_links_of_the_files_and_is_followed(
-    index: VectorStoreIndex, expected: set[tuple[str, int, str]]
+    index: VectorStoreIndex, venue_links: set[tuple[str, int, str]]
 ) -> None:
     graph = SageGraph.from_index(index, embeddings=False)
-    assert mentions(graph) == expected
+    assert mentions(graph) == venue_links
     assert not graph.refresh_from_index(index)
 
     poljud = [node for node in graph.nodes if node.name == "Stadion Poljud"]

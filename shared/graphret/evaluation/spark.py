@@ -106,6 +106,20 @@ def bench_spark(
     }
 
 
+@contextmanager
+def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
+    """Give a database that holds a graph: the empty Neo4j at an address, emptied afterwards, or a Ladybug that goes."""
+    with tempfile.TemporaryDirectory() as folder, opened(graph or f"{folder}/g.lbug", create=True) as store:
+        if store.count()[0]:
+            raise InvalidInput(f"--graph: {graph} is not empty")
+        try:
+            copy(source, store)
+            yield store
+        finally:
+            if graph is not None:
+                store.delete([node.id for nodes in source.nodes() for node in nodes])
+
+
 class _Run:
     """The rows of the benchmark, as they come."""
 
@@ -121,19 +135,6 @@ class _Run:
         if of:
             self.rows[row][metric] = round(100 * found / of, 2)
 
-    @contextmanager
-    def _filled(self, source: MemoryStore) -> Iterator[Any]:
-        """A database that holds a graph, and is empty or gone afterwards."""
-        with tempfile.TemporaryDirectory() as folder, opened(self.graph or f"{folder}/g.lbug", create=True) as store:
-            if store.count()[0]:
-                raise InvalidInput(f"--graph: {self.graph} is not empty")
-            try:
-                copy(source, store)
-                yield store
-            finally:
-                if self.graph is not None:
-                    store.delete([node.id for nodes in source.nodes() for node in nodes])
-
     def queries(self, queries: Sequence[Query], limit: int | None) -> None:
         """Run the queries that models wrote, and the same with a mistake."""
         of: dict[int, list[Query]] = defaultdict(list)
@@ -143,7 +144,7 @@ class _Run:
         ends, right, again = Counter[str](), Counter[str](), Counter[str]()
         for number, given in enumerate(of.values(), 1):
             chosen = given if limit is None or limit >= len(given) else self.rng.sample(given, limit)
-            with self._filled(made_up(chosen[0].schema, given, self.rng)) as store:
+            with filled(made_up(chosen[0].schema, given, self.rng), self.graph) as store:
                 spark = Spark(ScriptedPlanner({}), store, BM25Index.of_store(store))
                 for place, query in enumerate(chosen, 1):
                     self.progress(f"database {number} of {len(of)}", place, len(chosen))
@@ -187,7 +188,7 @@ class _Run:
 
     def films(self, source: MemoryStore, asked: Mapping[int, Sequence[MetaQuestion]], model: ChatModel | None) -> None:
         """Ask MetaQA's questions, by the plan of their type or by that of a model."""
-        with self._filled(source) as store:
+        with filled(source, self.graph) as store:
             index = BM25Index.of_store(store)
             for n, questions in asked.items():
                 plans = {one.text: compiled(one) for one in questions}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -14,10 +13,11 @@ from typing import Any, NamedTuple
 from graphret.cypher import check
 from graphret.errors import GraphretError, InvalidInput
 from graphret.evaluation.runner import Progress
-from graphret.graphs.locations import opened
+from graphret.evaluation.spark import filled
 from graphret.planning import GraphPlan, compile_plan
 from graphret.schema import GraphSchema
-from graphret.stores import CypherStore
+from graphret.stores import MemoryStore
+from graphret.stores.neo4j.layout import MARKER
 from graphret.types import Edge, Node
 
 _BODY = ("biological_process", "molecular_function", "cellular_component")
@@ -166,11 +166,8 @@ def bench_stark_plans(
         records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()[:limit]]
         schema, seen = schema_of(dataset), Counter[str]()
         nodes = [Node(label, (label,), label) for label in schema.labels]
-        with tempfile.TemporaryDirectory() as place, opened(graph or f"{place}/g.lbug", create=True) as store:
-            if store.count()[0]:
-                raise InvalidInput(f"--graph: {graph} is not empty")
-            assert isinstance(store, CypherStore)
-            store.upsert(nodes, [Edge(one, name, other) for one, name, other in schema.relations])
+        smallest = MemoryStore.of(nodes, [Edge(one, name, other) for one, name, other in schema.relations])
+        with filled(smallest, graph) as store:
             known, verdicts = store.schema(), dict[str, tuple[bool, bool]]()
             for number, record in enumerate(records, 1):
                 if progress is not None:
@@ -190,7 +187,6 @@ def bench_stark_plans(
                 seen["planned"] += planned
                 if not (guarded and planned):
                     missed[f"{dataset}/planned"].append({"query": record["query"], "cypher": query})
-            store.delete([node.id for node in nodes])
         shares = {"valid": len(records), "whole": len(records), "guarded": seen["valid"], "planned": seen["valid"]}
         for what, of in shares.items():
             rows.setdefault(dataset, {})[what] = round(100 * seen[what] / max(of, 1), 2)
@@ -201,7 +197,7 @@ def bench_stark_plans(
 
 def _verdict(query: str, store: Any, schema: GraphSchema) -> tuple[bool, bool]:
     """Whether the guard accepts a query, but for the label by which a store finds its own nodes, and the database."""
-    guarded = check(query.replace(":`__Graphret__`", ""), schema, dialect=store.dialect).ok
+    guarded = check(query.replace(f":`{MARKER}`", ""), schema, dialect=store.dialect).ok
     try:
         return guarded, store.explain(query) in (None, "r")
     except GraphretError:

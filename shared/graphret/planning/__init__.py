@@ -8,7 +8,7 @@ from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Targ
 from graphret.planning.matches import Bindings, Match
 from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans
 from graphret.planning.queries import compile_plan, find_matches
-from graphret.planning.question import Cue, Reading, readings, spans, unread
+from graphret.planning.question import Cue, Reading, readings, spans
 
 __all__ = [
     "Anchor",
@@ -30,5 +30,4 @@ __all__ = [
     "plans",
     "readings",
     "spans",
-    "unread",
 ]

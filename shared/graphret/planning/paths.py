@@ -61,8 +61,6 @@ class Explored:
         Those that were shown.
     asked
         The relations that the exploration was limited to, or `None`.
-    query
-        What ranked the neighbours.
     """
 
     node: str
@@ -70,7 +68,6 @@ class Explored:
     relations: tuple[tuple[str, bool, str, int], ...]
     neighbors: tuple[Neighbor, ...]
     asked: frozenset[str] | None = None
-    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import dropwhile
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.names import SIGNS
-from graphret.planning.words import is_relational, means_person, stem
+from graphret.planning.words import is_relational, stem
 from graphret.text import Token, tokenize
 
 #: Most parts that are searched for.
@@ -152,17 +152,6 @@ def readings(
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
     return tuple(reading for asked in _asked(before, behind) for reading in _read(before, behind, asked, bool(others)))
-
-
-def unread(question: str, names: Collection[tuple[int, int]], named: Callable[[str], bool]) -> list[str]:
-    """Return the words of a question that neither belong to a name nor name a relation or a type: words of texts."""
-    return [
-        word
-        for word, start, end in tokenize(question[:_TEXT])
-        if not any(first < end and start < last for first, last in names)
-        and _leads(word)
-        and not (named(word) or is_relational(word) or means_person(word))
-    ]
 
 
 def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked, among: bool) -> list[Reading]:
