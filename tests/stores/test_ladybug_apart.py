@@ -31,8 +31,9 @@ def _processes() -> list[psutil.Process]:
 
 
 def test_a_process_that_breaks_down_is_told_and_replaced(store: LadybugStore) -> None:
+    others = _processes()
     store.query_apart(NAMES, timeout=30.0)
-    (process,) = _processes()
+    (process,) = {*_processes()} - {*others}
     threading.Timer(0.3, process.kill).start()
     with pytest.raises(QueryRefused, match=r"broke down on the query"):
         store.query_apart(ROWS, timeout=30.0)
@@ -66,9 +67,10 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
 
 def test_many_at_once_take_turns_and_a_write_waits_for_them(store: LadybugStore) -> None:
     query = "UNWIND range(1, 1000) AS a UNWIND range(1, 1000) AS b RETURN max(a * b)"
+    others = len(_processes())
     with ThreadPoolExecutor(3) as pool:
         asked = [pool.submit(store.query_apart, query, timeout=60.0) for _ in range(3)]
         store.upsert([Node("cid", ("Person",), "Cid")])
         assert [one.result().rows for one in asked] == [[(1_000_000,)]] * 3
     assert len(store.query_apart(NAMES, timeout=30.0)) == 3
-    assert len(_processes()) == 1
+    assert len(_processes()) - others <= 1

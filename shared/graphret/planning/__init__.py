@@ -7,6 +7,7 @@
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
 from graphret.planning.matches import Bindings, Match
 from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans
+from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.planning.question import Cue, Reading, readings, spans
 
@@ -23,6 +24,8 @@ __all__ = [
     "Order",
     "Plan",
     "PlanHop",
+    "Planned",
+    "Planner",
     "Reading",
     "Target",
     "compile_plan",

@@ -1,0 +1,48 @@
+"""The contract of planners: a question becomes a plan, with a model or without one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from graphret.planning.graph_plan import GraphPlan
+from graphret.planning.matches import Bindings
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What a planner made of a question.
+
+    Parameters
+    ----------
+    plan
+        The plan, valid on the planner's graph; `None` where there is no valid one, which is a state of its own: who
+        else answers then answers alone (GRASP, section 3.1).
+    bindings
+        Of anchors that the planner has linked already the nodes that they may mean, with the cosine of each.
+    problem
+        Why there is no plan.
+    details
+        What a trace should keep, such as the tokens spent.
+    """
+
+    plan: GraphPlan | None
+    bindings: Bindings = field(default_factory=dict)
+    problem: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Planner(Protocol):
+    """Writes plans for questions on a graph. What fails within is told in the result, not raised."""
+
+    name: str
+
+    def plan(self, question: str) -> Planned:
+        """Return a plan for a question."""
+        ...
+
+    async def aplan(self, question: str) -> Planned:
+        """Do what `plan` does without blocking the event loop."""
+        ...
