@@ -18,6 +18,7 @@ from benchmarks import (
     bench_ark_latency,
     bench_databases,
     bench_search,
+    bench_spark,
     bench_stores,
     speed_parts,
 )
@@ -39,6 +40,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "ark hub": bench_ark_hub.whole,
     "ark hub neo4j": bench_ark_hub.neo4j,
     "ark latency": bench_ark_latency.latency,
+    "spark": bench_spark.spark,
     "stores": bench_stores.stores,
     "databases": bench_databases.databases,
 }

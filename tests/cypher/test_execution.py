@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from graphret.cypher import arun_checked, run_checked
+from graphret.cypher import arun_checked, check, run_checked
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
@@ -50,6 +51,15 @@ def test_rows_of_a_query(store: Any) -> None:
 
     query = "MATCH (p:Person)-[:knows]->(q:Person) WHERE q.age > $age RETURN p.name, q.age LIMIT 3"
     assert run_checked(store, query, {"age": 45}, schema=store.schema()).rows == [("Ann", 50)]
+
+
+def test_a_query_that_was_checked_before(store: Any) -> None:
+    report = check(NAMES, store.schema(), dialect=store.dialect)
+    assert run_checked(store, report).rows == [("Ann",), ("Bob",)]
+    with pytest.raises(QueryRefused, match="refused"):
+        run_checked(store, check("CREATE (p:Person)", dialect=store.dialect))
+    with pytest.raises(InvalidInput, match="dialect"):
+        run_checked(store, replace(report, dialect="other"))
 
 
 def test_a_cap_on_rows(store: Any) -> None:

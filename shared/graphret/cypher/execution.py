@@ -32,7 +32,7 @@ class Allowed(TypedDict, total=False):
 
 def run_checked(
     store: CypherStore,
-    query: str,
+    query: str | Report,
     parameters: Mapping[str, Any] | None = None,
     *,
     schema: GraphSchema | None = None,
@@ -48,7 +48,8 @@ def run_checked(
     store
         The graph; a view refuses every query.
     query, parameters
-        The query, and the values of its ``$names``.
+        The query, or what `check` said of it in the store's dialect, which is then not checked again; and the values of
+        its ``$names``.
     schema
         What its labels, relations and properties are held against; without one only its form is checked.
     timeout
@@ -71,6 +72,7 @@ def run_checked(
     """
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, allowed)
+    query = report.query
     # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
     apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
     if apart is not None:
@@ -81,7 +83,7 @@ def run_checked(
 
 
 async def arun_checked(
-    store: CypherStore, query: str, parameters: Mapping[str, Any] | None = None, **options: Any
+    store: CypherStore, query: str | Report, parameters: Mapping[str, Any] | None = None, **options: Any
 ) -> Rows:
     """Do what `run_checked` does, with the same options, in a thread, so that the event loop goes on."""
     return await asyncio.to_thread(run_checked, store, query, parameters, **options)
@@ -89,20 +91,20 @@ async def arun_checked(
 
 def _check(
     store: CypherStore,
-    query: str,
+    query: str | Report,
     schema: GraphSchema | None,
     timeout: float,
     max_rows: int,
     allowed: Allowed,
 ) -> Report:
     dialect = require_cypher(store).dialect
-    if not isinstance(query, str):
-        raise InvalidInput(f"query: text is expected, not {query!r}")
+    if not isinstance(query, str | Report) or getattr(query, "dialect", dialect) != dialect:
+        raise InvalidInput(f"query: text, or a report in the dialect of {dialect}, is expected, not {query!r}")
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
         raise InvalidInput(f"timeout: a number of seconds above 0 is expected, not {timeout!r}")
     if require_limit(max_rows) is None:
         raise InvalidInput("max_rows: a number is expected; a query that nobody wrote by hand needs a cap")
-    report = check(query, schema, dialect=dialect, **allowed)
+    report = check(query, schema, dialect=dialect, **allowed) if isinstance(query, str) else query
     if not report.ok:
         raise QueryRefused(f"the query was refused: {'; '.join(map(str, report.errors))}", report)
     return report

@@ -55,8 +55,8 @@ class Mended:
         return self.report.query
 
 
-def mend(query: str, schema: GraphSchema, *, dialect: str, rows: int, doubtful: bool = False) -> Mended:
-    """Return a query with what the guard finds wrong against the schema put right, as far as the schema says how.
+def mend(report: Report, schema: GraphSchema, *, rows: int, doubtful: bool = False) -> Mended:
+    """Return a query with what the guard found wrong against the schema put right, as far as the schema says how.
 
     A relationship is turned to the schema's direction; a label, relation or property that there is not becomes the
     nearest one, in backticks where Ladybug needs them; a path without a bound gets one; properties are returned with
@@ -64,13 +64,15 @@ def mend(query: str, schema: GraphSchema, *, dialect: str, rows: int, doubtful: 
 
     Parameters
     ----------
+    report
+        What the guard said of the query.
     rows
         The limit.
     doubtful
         Whether what the guard only warns of is put right too, as where the schema is a sample.
     """
     notes: list[str] = []
-    report = check(query, schema, dialect=dialect)
+    dialect = report.dialect
     for _ in range(_ROUNDS):
         changed = _apply(report, _by_schema(report, doubtful))
         if changed is None:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from graphret.contracts import fulfils, restriction_of
-from graphret.cypher import edits, run_checked
+from graphret.cypher import check, edits, run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message, Reply, Usage
 from graphret.llm.errors import as_chat_error, usage_of
@@ -218,11 +218,11 @@ class Spark(Retriever):
 
     def check(self, plan: SparkPlan) -> list[Checked]:
         """Return the steps as they will run: queries checked, and mended where the schema says how."""
-        schema, rows = self.schema(), self.settings.max_rows
-        return [
-            step if isinstance(step, SemanticStep) else mend(step.cypher, schema, dialect=self.store.dialect, rows=rows)
-            for step in plan.steps
-        ]
+        return [step if isinstance(step, SemanticStep) else self._mended(step.cypher) for step in plan.steps]
+
+    def _mended(self, query: str) -> Mended:
+        schema = self.schema()
+        return mend(check(query, schema, dialect=self.store.dialect), schema, rows=self.settings.max_rows)
 
     def run(self, question: str, steps: Sequence[Checked], trace: Trace) -> Found:
         """Run the steps of a plan and rank what the last one found; what goes wrong is in the result and the trace."""
@@ -300,8 +300,7 @@ class Spark(Retriever):
         """
         parameters, rows = self._run(step, ids)
         if not any(value not in _NOTHING for row in rows.rows for value in row):
-            schema, most = self.schema(), self.settings.max_rows
-            again = mend(step.query, schema, dialect=self.store.dialect, rows=most, doubtful=True)
+            again = mend(step.report, self.schema(), rows=self.settings.max_rows, doubtful=True)
             again = replace(again if again.report.ok else step, parameters=step.parameters)
             better = with_known_values(again, self.store, self.index) or again
             if better.query != step.query:
@@ -315,7 +314,7 @@ class Spark(Retriever):
         named = {name: list(found) for name, found in ids.items() if f"${name}" in step.query}
         parameters = {**step.parameters, **named}
         limits = self.settings
-        rows = run_checked(self.store, step.query, parameters, timeout=limits.timeout, max_rows=limits.max_rows)
+        rows = run_checked(self.store, step.report, parameters, timeout=limits.timeout, max_rows=limits.max_rows)
         return parameters, rows
 
     # -- the answer

