@@ -15,7 +15,7 @@ from graphret.rerank import Rerank
 from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Retriever, Steps
 from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
 from graphret.stores import MemoryStore
-from graphret.types import Edge, Evidence, Hit, Node, Retrieval
+from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 
 
@@ -25,12 +25,13 @@ class Fixed(Retriever):
     def __init__(self, ids: Sequence[str], name: str = "fixed") -> None:
         self.ids = list(ids)
         self.name = name
+        self.signals = Signals()
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
         nodes = [Node(i) for i in self.ids]
         nodes = [node for node in nodes if where is None or where.matches(node)]
         hits = [Hit(node, 1.0 / rank, (Evidence("seed", rank=rank),)) for rank, node in enumerate(nodes, start=1)]
-        return Retrieval(query, k, hits[:k])
+        return Retrieval(query, k, hits[:k], self.signals)
 
 
 class Broken(Retriever):
@@ -74,6 +75,21 @@ def test_fusion_sums_weighted_reciprocal_ranks(ask) -> None:
     assert fused.hits[1].score == pytest.approx(2 / 13 + 1 / 11)
     ranks = {(e.retriever, e.rank) for e in fused.hits[0].evidence if e.kind == "rank"}
     assert ranks == {("one", 2), ("two", 2)}
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_weights_may_depend_on_what_each_retriever_signals(ask) -> None:
+    def weights(signals: Sequence[Signals]) -> list[float]:
+        return [0.0 if one.risk == "weak" else 1.0 for one in signals]
+
+    sure, unsure = Fixed("ab", "sure"), Fixed("cd", "unsure")
+    unsure.signals = Signals(risk="weak", plan_valid=True)
+    fused = ask(Fuse([unsure, sure], weights=weights), "q", 2)
+    assert fused.ids == ["a", "b"]
+    assert (fused.signals.risk, fused.signals.plan_valid) == ("weak", True)
+    assert fused.trace.stages[-1].details["weights"] == [0.0, 1.0]
+    with pytest.raises(InvalidInput, match="weights: 2 numbers"):
+        ask(Fuse([unsure, sure], weights=lambda signals: [1.0]), "q", 2)
 
 
 @pytest.mark.parametrize("ask", ASKED)

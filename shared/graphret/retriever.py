@@ -254,6 +254,10 @@ class IndexRetriever(Retriever):
         return Retrieval(query, k, hits, signals, trace)
 
 
+#: How much each retriever counts, or what gives that for a question.
+Weights: TypeAlias = Sequence[float] | Callable[[Sequence[Signals]], Sequence[float]]
+
+
 class Fuse(Retriever):
     """Ask several retrievers at once and fuse their rankings by reciprocal ranks.
 
@@ -264,7 +268,8 @@ class Fuse(Retriever):
     retrievers
         Who is asked.
     weights
-        How much each counts; 1 by default.
+        How much each counts; 1 by default. Or a function that gives the weights for a question, from what each
+        retriever signals, such as `graphret.grasp.DynamicWeights`; an empty `Signals` for one that failed.
     rrf_k
         Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
     depth
@@ -279,7 +284,7 @@ class Fuse(Retriever):
         self,
         retrievers: Sequence[Retriever],
         *,
-        weights: Sequence[float] | None = None,
+        weights: Weights | None = None,
         rrf_k: float = 60.0,
         depth: int = 50,
         on_failure: str = "fallback",
@@ -287,31 +292,42 @@ class Fuse(Retriever):
         if not retrievers:
             raise InvalidInput("retrievers: there are none to fuse")
         self.retrievers = list(retrievers)
-        self.weights = [1.0] * len(self.retrievers) if weights is None else list(weights)
-        if len(self.weights) != len(self.retrievers) or not all(0 <= weight < math.inf for weight in self.weights):
-            raise InvalidInput(f"weights: {len(self.retrievers)} numbers of at least 0 are expected, not {weights}")
+        self.weights: Weights = [1.0] * len(self.retrievers) if weights is None else weights
+        if not callable(self.weights):
+            self._checked(self.weights)
         self.rrf_k = rrf_k
         self.depth = depth
         self.on_failure = require_on_failure(on_failure)
+
+    def _checked(self, weights: Sequence[float]) -> list[float]:
+        if len(weights) != len(self.retrievers) or not all(0 <= weight < math.inf for weight in weights):
+            raise InvalidInput(f"weights: {len(self.retrievers)} numbers of at least 0 are expected, not {weights}")
+        return list(weights)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         with trace.stage("ask", retrievers=[str(r) for r in self.retrievers]):
             results = yield [Ask(r, query, max(k, self.depth), where) for r in self.retrievers]
         lists: list[Sequence[Hit]] = []
-        signals = Signals()
+        signals, each = Signals(), list[Signals]()
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = answered(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer else [])
+            each.append(answer.signals if answer else Signals())
             if answer:
                 trace.extend(answer.trace, f"{retriever}/")
                 best = answer.hits[0].relevance if answer.hits else None
                 signals.confidence = max(signals.confidence or 0.0, best or 0.0)
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
-        with trace.stage("fuse"):
-            hits = reciprocal_rank(lists, [str(r) for r in self.retrievers], self.weights, self.rrf_k)
+        with trace.stage("fuse") as stage:
+            weights = self._checked(self.weights(each)) if callable(self.weights) else list(self.weights)
+            stage.details["weights"] = weights
+            hits = reciprocal_rank(lists, [str(r) for r in self.retrievers], weights, self.rrf_k)
         signals.candidates = len(hits)
+        signals.walked_edges = any(one.walked_edges for one in each)
+        for name in ("answer_labels", "plan_valid", "risk"):
+            setattr(signals, name, next((v for one in each if (v := getattr(one, name)) is not None), None))
         return Retrieval(query, k, hits[:k], signals, trace)
 
 

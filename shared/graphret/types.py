@@ -89,7 +89,8 @@ class Evidence:
     """Why a hit was returned.
 
     `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
-    ``rank`` (its place in a fused list), ``path``, ``votes``, ``query`` (row `rank` of the Cypher query among the
+    ``rank`` (its place in a fused list), ``path`` (an edge on the path of a plan to the hit, from `source` to `target`,
+    or the plan itself among the properties), ``votes``, ``query`` (row `rank` of the Cypher query among the
     properties) and ``fill`` (below what the method selected).
 
     An edge was walked from the node `source` to the hit, `target`; its `direction` is ``"out"`` where it leads that way
@@ -131,10 +132,12 @@ class Evidence:
         return given | ({"properties": dict(self.properties)} if self.properties else {})
 
     def __str__(self) -> str:
-        if self.kind == "neighbor":
+        if self.kind in ("neighbor", "path") and self.relation:
             return self._edge()
         if self.kind == "rank":
             return f"rank {self.rank} in {self.retriever}"
+        if self.kind == "path":
+            return f"plan {self.properties.get('plan')}"
         if self.kind == "query":
             return f"row {self.rank} of {' '.join(str(self.properties.get('cypher')).split())}"
         if self.kind == "votes" and self.properties:
@@ -199,7 +202,8 @@ class Signals:
     """What a combinator may need to know of a retrieval; `None` where a method cannot say.
 
     `confidence` is how well the best hit answers, 0 … 1: the share of the question's words, by rarity, that it and the
-    node which brought it say, with an encoder joined with their cosine; of agents, the share that selected it.
+    node which brought it say, with an encoder joined with their cosine; of agents, the share that selected it. `risk`
+    is the risk level that a planner gave its plan (GRASP, section 3.1).
     """
 
     candidates: int | None = None
@@ -207,6 +211,7 @@ class Signals:
     walked_edges: bool | None = None
     answer_labels: tuple[str, ...] | None = None
     plan_valid: bool | None = None
+    risk: str | None = None
 
 
 @dataclass(slots=True)

@@ -88,7 +88,7 @@ def retrieval_picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Col
     """
     ranks = {hit.id: rank for rank, hit in enumerate(hits, start=1)}
     edges = [
-        (e.source, edge_text(e.relation, e.properties), hit.id)
+        (e.source, edge_text(e.relation, e.properties), e.target if e.kind == "path" and e.target else hit.id)
         for hit in sorted(hits, key=lambda hit: hit.id in found)  # edges that brought something first
         for e in hit.evidence
         if e.kind in _EDGES and e.source
