@@ -312,9 +312,9 @@ class Fuse(Retriever):
         signals, each = Signals(), list[Signals]()
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = answered(result, retriever, self.on_failure, trace)
-            lists.append(answer.hits if answer else [])
-            each.append(answer.signals if answer else Signals())
-            if answer:
+            lists.append(answer.hits if answer is not None else [])
+            each.append(answer.signals if answer is not None else Signals())
+            if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
                 best = answer.hits[0].relevance if answer.hits else None
                 signals.confidence = max(signals.confidence or 0.0, best or 0.0)
@@ -350,7 +350,7 @@ class Fallback(Retriever):
         trace = Trace()
         result = yield Ask(self.first, query, k, where)
         answer = answered(result, self.first, "fallback", trace)
-        if answer:
+        if answer is not None:
             trace.extend(answer.trace, f"{self.first}/")
             if len(answer.hits) >= k:
                 return Retrieval(query, k, answer.hits[:k], answer.signals, trace)

@@ -15,7 +15,7 @@ from graphret.where import Where
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
 RetrievalMode: TypeAlias = Literal["doc_search", "graph_filter_doc", "graph_expand", "graph_strict"]
 
-#: Most hops of a plan: longer ones are a model's babble, and reach everything.
+#: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach everything.
 MOST_HOPS = 8
 
 
@@ -126,8 +126,8 @@ class GraphPlan(_Part):
         How strongly the graph is used, in plans for product search (appendix B).
     """
 
-    anchors: list[Anchor] = []
-    hops: list[PlanHop] = []
+    anchors: Annotated[list[Anchor], Field(max_length=MOST_HOPS)] = []
+    hops: Annotated[list[PlanHop], Field(max_length=MOST_HOPS)] = []
     target: Target = Target()
     where: dict[str, dict[str, Any]] = {}
     order: Order | None = None
@@ -162,9 +162,6 @@ class GraphPlan(_Part):
         return self
 
     def _problems(self, schema: GraphSchema) -> Iterator[str]:
-        if len(self.hops) > MOST_HOPS:
-            yield f"there are {len(self.hops)} hops; at most {MOST_HOPS} may be"
-            return
         if not self.anchors and not self.target.relevance_text and not self.where:
             yield "there is neither an anchor, a condition nor a relevance_text to begin with"
         bound = [anchor.var for anchor in self.anchors]

@@ -16,7 +16,13 @@ _MOST_ORDERED = 10_000
 
 
 def find_matches(
-    plan: GraphPlan, store: GraphStore, bindings: Bindings, *, limit: int = 1000, timeout: float | None = None
+    plan: GraphPlan,
+    store: GraphStore,
+    bindings: Bindings,
+    *,
+    schema: GraphSchema | None = None,
+    limit: int = 1000,
+    timeout: float | None = None,
 ) -> list[Match]:
     """Return what a plan finds in a graph: in memory by set joins, in a database by one query.
 
@@ -28,6 +34,8 @@ def find_matches(
         A `MemoryStore`, or a store that answers Cypher.
     bindings
         Of every anchor the nodes that it may mean, with the cosine of each; an anchor of none matches nothing.
+    schema
+        That of the store, which is else read from a database each time.
     limit
         Most matches that are returned: the best.
     timeout
@@ -45,7 +53,8 @@ def find_matches(
     database = require_cypher(store)
     if any(not bindings.get(anchor.var) for anchor in plan.anchors if anchor.var in plan.joined()):
         return []
-    query, parameters = compile_plan(plan, database, bindings, limit=limit if plan.order is None else _MOST_ORDERED)
+    most = limit if plan.order is None else _MOST_ORDERED
+    query, parameters = compile_plan(plan, database, bindings, schema=schema, limit=most)
     rows = database.query(query, parameters, timeout=timeout)
     found = [Match(node_id, round(score, DECIMALS)) for node_id, score in rows.rows]
     found.sort(key=lambda match: (-match.score, match.id))

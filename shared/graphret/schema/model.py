@@ -142,7 +142,7 @@ class GraphSchema:
     def _all_labels(self) -> set[str]:
         return {*self.labels, *self.properties, *(end for s, _, t in self.relations for end in (s, t))}
 
-    def text(self, max_tokens: int | None = None, *, cypher: bool = True) -> str:
+    def text(self, max_tokens: int | None = None, *, cypher: bool = True, values: bool = True) -> str:
         """Return the schema for a prompt: labels with their properties, triples and counts, the most frequent first.
 
         What does not fit is left out from the end: examples, then properties, then rare labels and triples; the text
@@ -155,13 +155,15 @@ class GraphSchema:
             The text has at most this many, as `graphret.schema.text.estimate_tokens` counts; `None` is no limit.
         cypher
             Whether labels and relations are called as queries call them, or else as nodes and edges bear them.
+        values
+            Whether examples of values are shown.
 
         Raises
         ------
         InvalidInput
             When `max_tokens` is too few even to say that everything was left out.
         """
-        return _write(self.in_cypher() if cypher else self, max_tokens)
+        return _write(self.in_cypher() if cypher else self, max_tokens, values)
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as JSON values; examples that are none, such as dates, as text."""
@@ -253,9 +255,9 @@ class _Piece(NamedTuple):
         return any(names) and all(quote_name(name) for name in names if name)
 
 
-def _write(schema: GraphSchema, max_tokens: int | None) -> str:
+def _write(schema: GraphSchema, max_tokens: int | None, values: bool) -> str:
     """Write as much of a schema as fits."""
-    known = _pieces(schema)
+    known = [piece for piece in _pieces(schema) if values or piece.kind != "examples"]
     pieces, missing = [p for p in known if p.fits], [p for p in known if not p.fits]
     if max_tokens is None:
         return _render(schema, pieces, missing)
@@ -326,15 +328,11 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
     if note := _left_out(missing):
         out.append(note)
     if schema.sampled:
-        out.append(f"Seen in a sample: there may be more {', '.join(_incomplete(schema))}.")
+        properties = schema.sampled_properties or schema.sampled_relation_properties
+        relations = schema.sampled_names or schema.sampled_relations
+        kinds = {"labels": schema.sampled_names, "relations": relations, "properties": properties}
+        out.append(f"Seen in a sample: there may be more {', '.join(kind for kind, is_ in kinds.items() if is_)}.")
     return "\n".join(out)
-
-
-def _incomplete(schema: GraphSchema) -> list[str]:
-    relations = schema.sampled_names or bool(schema.sampled_relations)
-    properties = bool(schema.sampled_properties or schema.sampled_relation_properties)
-    kinds = {"labels": schema.sampled_names, "relations": relations, "properties": properties}
-    return [kind for kind, sampled in kinds.items() if sampled]
 
 
 def _left_out(missing: list[_Piece]) -> str:

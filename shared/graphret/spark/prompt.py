@@ -6,8 +6,7 @@ The paper's prompts (appendix H) were written by hand for each of three graphs; 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator
 from typing import Any
 
 from graphret.cypher import run_checked
@@ -53,7 +52,7 @@ _DIALECTS = {
 def system_prompt(store: CypherStore, schema: GraphSchema, settings: SparkSettings, hints: str = "") -> str:
     """Return the system message: at most about `settings.prompt_tokens` tokens, the schema cut to fit."""
     dialect, rules = _DIALECTS[store.dialect]
-    schema = schema.in_cypher() if settings.show_values else _without_values(schema.in_cypher())
+    schema = schema.in_cypher()
     examples = [json.dumps({"steps": steps}, ensure_ascii=False) for steps in _examples(store, schema, settings)]
     after = "\n".join([*(["Plans for this graph:", *examples] if examples else []), *([hints] if hints else [])])
 
@@ -68,17 +67,7 @@ def system_prompt(store: CypherStore, schema: GraphSchema, settings: SparkSettin
         return f"{task}\n\n{after}" if after else task
 
     left = settings.prompt_tokens - estimate_tokens(told(""))
-    return told(schema.text(max(left, 60)))
-
-
-def _without_values(schema: GraphSchema) -> GraphSchema:
-    def bare(properties: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            owner: {name: replace(known, examples=()) for name, known in of_owner.items()}
-            for owner, of_owner in properties.items()
-        }
-
-    return replace(schema, properties=bare(schema.properties), relation_properties=bare(schema.relation_properties))
+    return told(schema.text(max(left, 60), values=settings.show_values))
 
 
 def _examples(store: CypherStore, schema: GraphSchema, settings: SparkSettings) -> Iterator[list[dict[str, Any]]]:

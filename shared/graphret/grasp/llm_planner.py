@@ -1,0 +1,172 @@
+"""`LLMPlanner`: one call of a model turns a question into a plan over the graph (GRASP, section 3.1, appendix B)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, TypeAdapter
+
+from graphret.contracts import fulfils
+from graphret.errors import InvalidInput
+from graphret.llm import ChatModel, Message, Usage, aask_json, ask_json
+from graphret.llm.errors import as_chat_error, usage_of
+from graphret.planning.graph_plan import GraphPlan
+from graphret.planning.planner import Planned
+from graphret.schema.text import estimate_tokens
+from graphret.search.bm25 import BM25Index
+from graphret.search.encoder import as_encoder
+from graphret.search.hybrid import HybridIndex
+from graphret.stores.base import GraphStore
+from graphret.types import Node
+
+_TASK = """\
+You translate a question into a plan over a graph. You do not answer it, and you cannot see the graph: the plan is run \
+on it, and the nodes that the target stands for are the answer.
+
+{schema}
+
+A plan is one JSON object:
+- "anchors": what the question mentions by name or by description. "var": a new variable such as "A1"; "text": the \
+words that say which node is meant; "label": its label; "match_mode": "name" for a name, "doc" for a description.
+- "hops": the relations between anchors, nodes in between, and the target. "from": a variable; "rel": a relation of \
+the schema, or a list of which any will do; "to_var": a variable; "to_label": its label; "negated": true for a \
+relation that there must not be, as in "not expressed in". The direction does not matter.
+- "target": "var": the variable of the answer; "labels": the labels that it may bear; "relevance_text": what its own \
+text should say that no hop expresses, or "" where the hops say all.
+- "where": for a variable a condition on properties of the schema, such as {{"T": {{"year": {{"$gte": 2010}}}}}}; \
+"order": {{"by": a property of the target, "descending": true, "limit": 5}} where the question asks for the most or \
+the last. Leave both out otherwise.
+- "risk_level": how far the plan is to be trusted beside a search by text: "no_trade" where you are not sure of it, \
+"weak" where it says little of the question, "normal", or "aggressive" where it says all of it.
+
+Every variable is joined to the target by hops. Use the labels, relations and properties above and no others."""
+
+
+class LLMPlanner:
+    """Write plans with a chat model: one call a question, one more where the first plan cannot be used.
+
+    The prompt is made of the schema of any graph, in four parts as in the paper: role, schema, structure of a plan, and
+    how far it is to be trusted. A plan that is invalid still after its repair is none: what it is fused with answers
+    alone.
+
+    Parameters
+    ----------
+    model
+        The chat model.
+    store
+        The graph; its schema is read once, and again with `refresh`.
+    examples
+        Questions with their plans, as `GraphPlan` or its JSON. Those most like a question are shown to the model.
+    n_examples
+        How many are shown.
+    encoder
+        Compares questions by meaning besides by words.
+    hints
+        What else the model should know of the domain.
+    repairs
+        How often the model is shown what is wrong with its plan.
+    prompt_tokens
+        The system message has at most about so many; of a large schema the rarest is left out.
+    show_values
+        Whether the model may see values of the graph.
+    name
+        What traces call it.
+
+    Raises
+    ------
+    InvalidInput
+        When an example is no valid plan on the graph, or an argument is malformed.
+
+    Examples
+    --------
+    >>> planner = LLMPlanner(OpenAIChat("gpt-4o-mini"), store)  # doctest: +SKIP
+    >>> print(planner.plan("papers of 2019 by authors from Ulm").plan)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        store: GraphStore,
+        *,
+        examples: Sequence[tuple[str, GraphPlan | Mapping[str, Any]]] = (),
+        n_examples: int = 5,
+        encoder: Any = None,
+        hints: str = "",
+        repairs: int = 1,
+        prompt_tokens: int = 3000,
+        show_values: bool = False,
+        name: str = "llm",
+    ) -> None:
+        if not fulfils(model, ChatModel):
+            raise InvalidInput(f"model: a chat model is expected, not {type(model).__name__}")
+        self.model = model
+        self.store = store
+        self.n_examples = n_examples
+        self.hints = hints
+        self.repairs = repairs
+        self.prompt_tokens = prompt_tokens
+        self.show_values = show_values
+        self.name = name
+        self.refresh()
+        self._examples: dict[str, tuple[str, GraphPlan]] = {}
+        for number, (question, plan) in enumerate(examples):
+            try:
+                valid = GraphPlan.model_validate(plan).checked(self._schema)
+            except ValueError as error:
+                raise InvalidInput(f"example {number}: {error}") from error
+            self._examples[str(number)] = question, valid
+        nodes = [Node(at, text=question) for at, (question, _) in self._examples.items()]
+        model_ = as_encoder(encoder)
+        self._index = BM25Index.build(nodes) if model_ is None else HybridIndex.build(nodes, model_)
+
+    def refresh(self) -> None:
+        """Read the schema of the graph again, after it was changed."""
+        self._schema = self.store.schema()
+        # A reply is held against the form of a plan and the schema, and what is wrong is what the model is told.
+        self._adapter: TypeAdapter[GraphPlan] = TypeAdapter(Annotated[GraphPlan, AfterValidator(self.check)])
+
+    def plan(self, question: str) -> Planned:
+        """Ask the model for a plan; what fails is told in the result."""
+        try:
+            answer = ask_json(self.model, self.messages(question), self._adapter, repairs=self.repairs)
+        except Exception as error:
+            return self._failed(error)
+        return self._planned(answer.value, answer.usage, answer.attempts)
+
+    async def aplan(self, question: str) -> Planned:
+        """Do what `plan` does without blocking the event loop."""
+        try:
+            messages = await asyncio.to_thread(self.messages, question)
+            answer = await aask_json(self.model, messages, self._adapter, repairs=self.repairs)
+        except Exception as error:
+            return self._failed(error)
+        return self._planned(answer.value, answer.usage, answer.attempts)
+
+    def messages(self, question: str) -> list[Message]:
+        """Return what the model is asked: the task, the examples that are most like the question, and the question."""
+        shown = self._index.search(question, self.n_examples).ids if self._examples and self.n_examples else []
+        examples = [self._examples[at] for at in reversed(shown)]  # the nearest last
+        dialogue = [
+            message for asked, plan in examples for message in (Message.user(asked), Message.assistant(_written(plan)))
+        ]
+        after = f"\n\n{self.hints}" if self.hints else ""
+        left = self.prompt_tokens - estimate_tokens(_TASK + after)
+        schema = self._schema.text(max(left, 60), cypher=False, values=self.show_values)
+        return [Message.system(_TASK.format(schema=schema) + after), *dialogue, Message.user(question)]
+
+    def check(self, plan: GraphPlan) -> GraphPlan:
+        """Return a plan that is valid on the graph; an `InvalidInput` says what is wrong with it."""
+        return plan.checked(self._schema)
+
+    def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> Planned:
+        return Planned(plan, details={"tokens": usage.total_tokens, "replies": attempts})
+
+    def _failed(self, error: Exception) -> Planned:
+        told = as_chat_error(error, self.model.name)
+        return Planned(None, problem=str(told), details={"tokens": usage_of(error).total_tokens})
+
+
+def _written(plan: GraphPlan) -> str:
+    return plan.model_dump_json(by_alias=True, exclude_defaults=True)

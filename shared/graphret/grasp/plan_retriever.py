@@ -1,0 +1,252 @@
+"""`PlanRetriever`: what a plan finds in the graph, ranked by its anchors and by what it says (GRASP, section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from graphret.contracts import fulfils, require_same_view, restriction_of
+from graphret.cypher.execution import TIMEOUT
+from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.linking import Linker
+from graphret.linking.linker import RULES
+from graphret.planning.graph_plan import Anchor, GraphPlan
+from graphret.planning.matches import Bindings, Match
+from graphret.planning.planner import Planned, Planner
+from graphret.planning.queries import find_matches
+from graphret.retriever import Call, Compute, Retriever, Steps, require_on_failure
+from graphret.schema import GraphSchema
+from graphret.search.bm25 import BM25Index
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore, require_cypher
+from graphret.stores.memory import MemoryStore
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.where import Where
+
+#: Hits for which the path of the plan is found, edge by edge.
+_PATHS = 3
+
+
+class PlanRetriever(Retriever):
+    """Plan, link the plan's anchors, and run it: the first stage of GRASP.
+
+    A hit's anchor score is the sum of the cosines of the nodes that the anchors stand for, that of the best path to it;
+    where the plan has a relevance text, the likeness of the hit's own text to it is added, and beyond the paper that to
+    the question decides between equals. Where there is no valid plan
+    nothing is found, and `Signals.plan_valid` says so: `Fuse` then goes by the others, `Fallback` asks another.
+
+    Parameters
+    ----------
+    planner
+        Who writes the plan: `LLMPlanner`, or `graphret.planning.PathPlanner`, which needs no model.
+    store
+        The graph. No view of a database: a plan could read past it.
+    linker
+        Finds what anchors mean that the planner did not link; made of the store's nodes when first needed.
+    documents
+        An index of whole nodes, which relevance texts are held against: cosines of a `DenseIndex`, as in the paper, or
+        any other's scores, as shares of the highest possible. Without one they are left out.
+    rules
+        For each mode of matching at most how many nodes an anchor stands for, and the least share of the best one's
+        score: (5, 0.95) for names, (10, 0.90) for descriptions (appendix A).
+    limit
+        Most nodes that a plan finds: the best.
+    timeout
+        Seconds for the query of a plan, in a database.
+    on_failure
+        ``"fallback"`` finds nothing where planner or graph fail, and says so in the trace; ``"raise"`` raises
+        `RetrievalFailed`.
+    """
+
+    name = "plan"
+
+    def __init__(
+        self,
+        planner: Planner,
+        store: GraphStore,
+        *,
+        linker: Linker | None = None,
+        documents: TextIndex | None = None,
+        rules: Mapping[str, tuple[int, float]] = RULES,
+        limit: int = 1000,
+        timeout: float = TIMEOUT,
+        on_failure: str = "fallback",
+    ) -> None:
+        if not fulfils(planner, Planner):
+            raise InvalidInput(f"planner: an object with plan and aplan is expected, not {type(planner).__name__}")
+        if not isinstance(store, MemoryStore):
+            require_cypher(store)
+            if restriction_of(store) is not None:
+                raise InvalidInput("store: it is a view of a database, and the query of a plan could read past it")
+        if documents is not None:
+            require_same_view(store, documents)
+        self.planner = planner
+        self.store = store
+        self.documents = documents
+        self.rules = {**RULES, **rules}
+        self.limit = limit
+        self.timeout = timeout
+        self.on_failure = require_on_failure(on_failure)
+        self._linker = linker
+        self._schema: GraphSchema | None = None
+
+    @property
+    def linker(self) -> Linker:
+        """What finds the nodes that anchors mean."""
+        if self._linker is None:
+            self._linker = Linker.of_store(self.store)
+        return self._linker
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        with trace.stage("plan", planner=self.planner.name) as stage:
+            try:
+                planned: Planned = yield Call(lambda: self.planner.plan(query), lambda: self.planner.aplan(query))
+            except Exception as error:
+                planned = Planned(None, problem=f"{type(error).__name__}: {error}")
+            stage.details.update(planned.details)
+            if planned.plan is not None:
+                stage.details.update(plan=planned.plan.model_dump(by_alias=True, exclude_defaults=True))
+                stage.details.update(reading=str(planned.plan), risk_level=planned.plan.risk_level)
+        if planned.plan is None:
+            return self._nothing(query, k, planned.problem or "the planner found no plan", trace, valid=False)
+        try:
+            found: Retrieval = yield Compute(partial(self.run, query, k, planned.plan, planned.bindings, trace, where))
+        except InvalidInput as error:
+            return self._nothing(query, k, str(error), trace, valid=False)
+        except GraphretError as error:
+            return self._nothing(query, k, f"{type(error).__name__}: {error}", trace, valid=True)
+        return found
+
+    def _nothing(self, query: str, k: int, problem: str, trace: Trace, *, valid: bool) -> Retrieval:
+        if self.on_failure == "raise":
+            raise RetrievalFailed(f"{self.name} failed: {problem}")
+        trace.note("fallback", failed=self.name, error=problem)
+        return Retrieval(query, k, [], Signals(0, walked_edges=False, plan_valid=valid), trace)
+
+    def run(
+        self,
+        query: str,
+        k: int,
+        plan: GraphPlan,
+        linked: Bindings | None = None,
+        trace: Trace | None = None,
+        where: Where | None = None,
+    ) -> Retrieval:
+        """Return what a plan finds; the first `k` of those that satisfy `where`.
+
+        Parameters
+        ----------
+        linked
+            Of some anchors the nodes that they stand for, with the cosine of each; the others are linked.
+
+        Raises
+        ------
+        InvalidInput
+            When the plan cannot be run on the graph.
+        QueryTimeout
+            When it took longer than `timeout`.
+        """
+        trace = Trace() if trace is None else trace
+        with trace.stage("link") as stage:
+            bindings = {a.var: (linked or {}).get(a.var) or self.link(a) for a in plan.anchors}
+            stage.details["bindings"] = {var: dict(found) for var, found in bindings.items()}
+        with trace.stage("match") as stage:
+            matches = self._matches(plan, bindings, self.limit)
+            stage.details["candidates"] = len(matches)
+        matches = self._rescored(query, plan, matches, trace)
+        read = matches[:k] if where is None else matches
+        nodes = zip(self.store.get([match.id for match in read]), read, strict=True)
+        found = [(node, match) for node, match in nodes if node and (where is None or where.matches(node))]
+        told = Evidence("path", retriever=self.name, properties={"plan": str(plan)})
+        hits = [Hit(node, match.score, (replace(told, rank=rank),)) for rank, (node, match) in enumerate(found[:k], 1)]
+        with trace.stage("paths"):
+            paths = {hit.id: tuple(self.path(plan, bindings, hit.node)) for hit in hits[:_PATHS]}
+        hits = [replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence)) for hit in hits]
+        labels = tuple(dict.fromkeys(hit.node.label for hit in hits)) or None
+        signals = Signals(len(matches), None, bool(plan.hops), labels, plan_valid=True, risk=plan.risk_level)
+        return Retrieval(query, k, hits, signals, trace)
+
+    def link(self, anchor: Anchor) -> dict[str, float]:
+        """Return the nodes that an anchor may stand for, with the likeness of each."""
+        mode = anchor.match_mode if self.linker.documents is not None else "name"
+        k, tau = self.rules[mode]
+        labels = None if anchor.label is None else [anchor.label]
+        found = self.linker.link(anchor.text, mode=mode, k=k, tau=tau, labels=labels)
+        return {one.id: one.score for one in found}
+
+    def _matches(self, plan: GraphPlan, bindings: Bindings, limit: int) -> list[Match]:
+        if self._schema is None and not isinstance(self.store, MemoryStore):
+            self._schema = self.store.schema()
+        return find_matches(plan, self.store, bindings, schema=self._schema, limit=limit, timeout=self.timeout)
+
+    def _rescored(self, query: str, plan: GraphPlan, matches: list[Match], trace: Trace) -> list[Match]:
+        """Add the likeness of each node to the plan's relevance text; without one the question decides between equals.
+
+        A plan with an order of its own keeps it.
+        """
+        if self.documents is None or not matches or plan.order is not None:
+            return matches
+        text = plan.target.relevance_text.strip()
+        with trace.stage("rescore", text=text or query) as stage:
+            try:
+                likeness = self._likeness(text or query, [match.id for match in matches])
+            except GraphretError as error:
+                stage.details["error"] = f"{type(error).__name__}: {error}"
+                return matches
+        added = [Match(one.id, one.score + more * bool(text)) for one, more in zip(matches, likeness, strict=True)]
+        ranked = sorted(zip(added, likeness, strict=True), key=lambda one: (-one[0].score, -one[1], one[0].id))
+        return [match for match, _ in ranked]
+
+    def _likeness(self, text: str, ids: Sequence[str]) -> list[float]:
+        """How like nodes are to a text: cosines, and scores that are scaled to 1, as they are, others as shares."""
+        assert self.documents is not None
+        scores = np.asarray(self.documents.score(text, ids), dtype=np.float64)
+        most = self.documents.ceiling(text) if isinstance(self.documents, BM25Index) else scores.max()
+        return (scores / max(most, 1.0)).tolist()
+
+    # -- why
+
+    def path(self, plan: GraphPlan, bindings: Bindings, hit: Node) -> Iterator[Evidence]:
+        """Go through the edges by which the best anchors of a plan lead to one of its nodes, hop by hop."""
+        chosen = {plan.target.var: hit.id}
+        anchored = {var: bindings.get(var, {}) for var in plan.joined()}
+        for var in self._outward(plan):
+            fixed = {name: {node: 1.0} for name, node in chosen.items()}
+            anchors = [*(Anchor(var=name, text=name) for name in chosen)]
+            anchors += [a for a in plan.anchors if a.var not in chosen]
+            asked = plan.model_copy(
+                update={
+                    "anchors": anchors,
+                    "target": plan.target.model_copy(update={"var": var, "labels": []}),
+                    "order": None,
+                }
+            )
+            best = self._matches(asked, {**anchored, **fixed}, 1)
+            if not best:
+                return
+            chosen[var] = best[0].id
+        nodes = dict(zip(chosen.values(), self.store.get(list(chosen.values())), strict=True))
+        called = {id_: node for id_, node in nodes.items() if node is not None}
+        for hop in plan.hops:
+            if not hop.negated:
+                ends = chosen[hop.source], chosen[hop.to_var]
+                for edge in self.store.neighbors([ends[0]], relations=hop.rel):
+                    if {edge.source, edge.target} == set(ends):
+                        far, near = called[ends[0]], called[ends[1]]
+                        yield replace(Evidence.of_edge(edge, near, far), kind="path", retriever=self.name)
+                        break
+
+    @staticmethod
+    def _outward(plan: GraphPlan) -> Sequence[str]:
+        """The variables that hops join to the target, in the order in which they are reached from it."""
+        reached = [plan.target.var]
+        waiting = [hop for hop in plan.hops if not hop.negated]
+        while waiting:
+            hop = next(hop for hop in waiting if {hop.source, hop.to_var} & {*reached})
+            waiting.remove(hop)
+            reached += [var for var in (hop.source, hop.to_var) if var not in reached]
+        return reached[1:]

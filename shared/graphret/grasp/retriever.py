@@ -1,0 +1,82 @@
+"""`Grasp`: a plan's hits fused with those of a search by text, and reranked (Tao et al. 2026)."""
+
+from __future__ import annotations
+
+from graphret.errors import InvalidInput
+from graphret.grasp.plan_retriever import PlanRetriever
+from graphret.grasp.settings import GraspSettings
+from graphret.linking import Linker
+from graphret.planning.planner import Planner
+from graphret.rerank import Rerank, Reranker
+from graphret.retriever import Fuse, IndexRetriever, Retriever, Steps
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.where import Where
+
+
+class Grasp(Retriever):
+    """Plan and run the plan on the graph, fuse what it finds with a search by text, and rerank (GRASP, section 3).
+
+    ``Rerank(Fuse([PlanRetriever(…), IndexRetriever(…)]), reranker)``, each of which is of use alone. A plan that is
+    invalid, or that finds nothing, leaves the answer to the search; the trace tells plan, bindings, candidates, weights
+    and the ranks at each stage.
+
+    Parameters
+    ----------
+    planner
+        Who writes plans: `graphret.planning.PathPlanner`, which needs no model, or `LLMPlanner`.
+    store
+        The graph.
+    index
+        The second opinion: a text index over its nodes (`FieldIndex` in the paper's place of mFAR), or any retriever.
+    documents
+        What relevance texts are held against; `index` by default, where it is one.
+    linker
+        Finds what anchors mean that the planner did not link.
+    reranker
+        The third stage; none without.
+    settings
+        Weights and depths: `GraspSettings.load` reads what ``graphret tune`` wrote.
+    on_failure
+        ``"fallback"`` goes on with what did not fail; ``"raise"`` raises `RetrievalFailed`.
+
+    Raises
+    ------
+    InvalidInput
+        When an argument is malformed, or store and index are not views of one condition.
+
+    Examples
+    --------
+    >>> grasp = Grasp(PathPlanner(store), store, FieldIndex.of_store(store))  # doctest: +SKIP
+    >>> grasp.retrieve("films that share a director with Heat").hits  # doctest: +SKIP
+    """
+
+    name = "grasp"
+
+    def __init__(
+        self,
+        planner: Planner,
+        store: GraphStore,
+        index: TextIndex | Retriever,
+        *,
+        documents: TextIndex | None = None,
+        linker: Linker | None = None,
+        reranker: Reranker | None = None,
+        settings: GraspSettings | None = None,
+        on_failure: str = "fallback",
+    ) -> None:
+        self.settings = chosen = settings or GraspSettings()
+        if not isinstance(chosen, GraspSettings):
+            raise InvalidInput(f"settings: GraspSettings are expected, not {type(chosen).__name__}")
+        if documents is None and not isinstance(index, Retriever):
+            documents = index
+        self.plan = PlanRetriever(planner, store, linker=linker, documents=documents, on_failure=on_failure)
+        self.text = index if isinstance(index, Retriever) else IndexRetriever(index, store, name="text")
+        both, weights = [self.plan, self.text], chosen.weights
+        self.fused = Fuse(both, weights=weights, rrf_k=chosen.rrf_k, depth=chosen.depth, on_failure=on_failure)
+        self.whole: Retriever = self.fused
+        if reranker is not None:
+            self.whole = Rerank(self.fused, reranker, depth=chosen.rerank_depth, on_failure=on_failure)
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        return self.whole._steps(query, k, where)

@@ -1,0 +1,1 @@
+"""Fitting graphret to labelled questions."""

@@ -1,0 +1,274 @@
+"""GRASP over every store: plan, link, run, rescore, fuse, rerank; and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_parts import EDGES, NODES
+
+from graphret.errors import InvalidInput, QueryTimeout, RetrievalFailed
+from graphret.grasp import DynamicWeights, Grasp, GraspSettings, LLMPlanner, PlanRetriever, StaticWeights
+from graphret.llm import OpenAIChat
+from graphret.planning import GraphPlan, Planned
+from graphret.retriever import Retriever
+from graphret.search import BM25Index, FieldIndex, NodeText
+from graphret.stores import MemoryStore
+from graphret.stores.base import GraphStore
+from graphret.testing.openai_server import OpenAIServer, status, text
+from graphret.types import Hit, Signals
+
+#: Papers on graph retrieval, which is the field of those that Ada Ames wrote.
+PLAN: dict[str, Any] = {
+    "anchors": [{"var": "a", "text": "ada ames", "label": "Author"}],
+    "hops": [{"from": "a", "rel": "WROTE", "to_var": "p"}, {"from": "p", "rel": "ABOUT", "to_var": "T"}],
+    "target": {"labels": ["Field"]},
+}
+BY_ADA = PLAN | {"hops": [PLAN["hops"][0] | {"to_var": "T"}], "target": {"labels": ["Paper"]}}
+
+
+class Fixed:
+    """A planner of one plan."""
+
+    name = "fixed"
+
+    def __init__(self, plan: Any, **told: Any) -> None:
+        self.told = Planned(plan if plan is None else GraphPlan.model_validate(plan), **told)
+
+    def plan(self, question: str) -> Planned:
+        return self.told
+
+    async def aplan(self, question: str) -> Planned:
+        return self.plan(question)
+
+
+class Broken(Fixed):
+    def plan(self, question: str) -> Planned:
+        raise ConnectionError("the planner is away")
+
+
+ASKED = [
+    pytest.param(lambda r, *a, **kw: r.retrieve(*a, **kw), id="sync"),
+    pytest.param(lambda r, *a, **kw: asyncio.run(r.aretrieve(*a, **kw)), id="async"),
+]
+Ask = Callable[..., Any]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_plan_finds_its_targets_and_tells_the_path_to_them(store: GraphStore, ask: Ask) -> None:
+    found = ask(PlanRetriever(Fixed(PLAN), store), "the field of Ada Ames", 5)
+    assert found.ids == ["f0"]
+    path = [(one.source_name, one.relation, one.target_name) for one in found.hits[0].evidence if one.relation]
+    assert [(a, r) for a, r, _ in path] == [("Ada Ames", "WROTE"), ("Graph Retrieval 0", "ABOUT")]
+    assert path[-1][2] == "Graph Retrieval"
+    assert found.hits[0].score == pytest.approx(0.99)
+    assert found.signals == Signals(1, None, True, ("Field",), plan_valid=True, risk="normal")
+    stages = {stage.name: stage.details for stage in found.trace.stages}
+    assert stages["plan"]["reading"] == str(GraphPlan.model_validate(PLAN))
+    assert stages["link"]["bindings"] == {"a": {"a0": pytest.approx(0.99)}}
+    assert stages["match"]["candidates"] == 1
+
+
+def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(store: GraphStore) -> None:
+    said = BY_ADA | {"target": {"labels": ["Paper"], "relevance_text": "retrieval 6"}}
+    documents = BM25Index.of_store(store)
+    assert PlanRetriever(Fixed(said), store, documents=documents).retrieve("q", 3).ids == ["p6", "p0", "p3"]
+    assert PlanRetriever(Fixed(said), store).retrieve("q", 3).ids == ["p0", "p3", "p6"]
+    ordered = said | {"order": {"by": "year", "limit": 2}}
+    assert PlanRetriever(Fixed(ordered), store, documents=documents).retrieve("q", 3).ids == ["p6", "p3"]
+
+
+def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(store: GraphStore) -> None:
+    plan = PlanRetriever(Fixed(BY_ADA, bindings={"a": {"a1": 1.0}}), store)
+    assert plan.retrieve("q", 5).ids == ["p1", "p4", "p7"]
+    assert plan.retrieve("q", 5, {"year": {"$gte": 2014}}).ids == ["p4", "p7"]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(store: GraphStore, ask: Ask) -> None:
+    grasp = Grasp(Fixed(BY_ADA), store, FieldIndex.of_store(store))
+    found = ask(grasp, "retrieval of 3 proteins", 6)
+    assert set(found.ids[:3]) == {"p0", "p3", "p6"}
+    assert found.ids[0] == "p3"
+    ranks = {one.retriever: one.rank for one in found.hits[0].evidence if one.kind == "rank"}
+    assert ranks == {"plan": 1, "text": 1}
+    assert len(found) == 6
+    fusion = next(stage for stage in found.trace.stages if stage.name == "fuse")
+    assert fusion.details["weights"] == pytest.approx([0.9, 0.1])
+
+
+@pytest.mark.parametrize("ask", ASKED)
+@pytest.mark.parametrize(
+    ("planner", "said"),
+    [
+        (Fixed(None, problem="it is no JSON"), "it is no JSON"),
+        (Broken(None), "ConnectionError: the planner is away"),
+        (Fixed(BY_ADA | {"hops": [{"from": "a", "rel": "WROTE", "to_var": "T", "to_label": "Paper"}] * 2}), None),
+        (Fixed(BY_ADA | {"anchors": [{"var": "a", "text": "zzz"}]}), None),
+    ],
+)
+def test_without_a_plan_that_finds_anything_the_text_answers_alone(
+    store: GraphStore, ask: Ask, planner: Fixed, said: str | None
+) -> None:
+    index = BM25Index.of_store(store)
+    found = ask(Grasp(planner, store, index), "speech synthesis 4", 4)
+    assert len(found) == 4
+    notes = [stage.details["error"] for stage in found.trace.fallbacks]
+    assert notes == ([] if said is None else [said])
+    if said is not None:
+        assert found.ids == Grasp(planner, store, index).text.retrieve("speech synthesis 4", 4).ids
+        with pytest.raises(RetrievalFailed, match=said):
+            ask(PlanRetriever(planner, store, on_failure="raise"), "q", 1)
+
+
+def test_a_database_that_is_too_slow_leaves_the_second_stage_alone(
+    store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: Any, **__: Any) -> Any:
+        raise QueryTimeout("the query took longer than 30 s")
+
+    monkeypatch.setattr("graphret.grasp.plan_retriever.find_matches", slow)
+    found = Grasp(Fixed(BY_ADA), store, BM25Index.of_store(store)).retrieve("speech synthesis 4", 2)
+    assert found.ids[0] == "p4"
+    assert [note.details["error"] for note in found.trace.fallbacks] == [
+        "QueryTimeout: the query took longer than 30 s"
+    ]
+
+
+class Backwards:
+    name = "backwards"
+
+    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+        return [float(place) for place in range(len(hits))]
+
+
+def test_a_reranker_is_the_third_stage_and_a_bad_one_changes_nothing() -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    index = BM25Index.of_store(store)
+    plain = Grasp(Fixed(BY_ADA), store, index)
+    settings = GraspSettings(rerank_weight=1.0, rerank_depth=3)
+    turned = Grasp(Fixed(BY_ADA), store, index, reranker=Backwards(), settings=settings)
+    assert turned.retrieve("graph", 3).ids == plain.retrieve("graph", 3).ids[::-1]
+
+    class Mute(Backwards):
+        def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+            return [float("nan")] * len(hits)
+
+    kept = Grasp(Fixed(BY_ADA), store, index, reranker=Mute()).retrieve("graph", 3)
+    assert kept.ids == plain.retrieve("graph", 3).ids
+    assert any("backwards" in str(note.details) for note in kept.trace.fallbacks)
+
+
+def test_views_hide_from_plans_what_they_hide(store: GraphStore) -> None:
+    only = {"year": {"$lt": 2014}}
+    if isinstance(store, MemoryStore):
+        view = store.view({"$or": [only, {"label": {"$in": ["Author", "Field"]}}]})
+        assert PlanRetriever(Fixed(BY_ADA), view).retrieve("q", 5).ids == ["p0", "p3"]
+    else:
+        with pytest.raises(InvalidInput, match="view"):
+            PlanRetriever(Fixed(BY_ADA), store.view(only))
+
+
+# -- weights
+
+
+@pytest.mark.parametrize(
+    ("candidates", "risk", "weight"),
+    [
+        (10, "normal", 2.0 * 1.25),
+        (11, "weak", 0.8 * 0.5),
+        (501, "aggressive", 0.05),
+        (0, "normal", 0.0),
+        (5, None, 0.0),
+    ],
+)
+def test_dynamic_weights_are_the_papers(candidates: int, risk: str | None, weight: float) -> None:
+    signals = [Signals(candidates, plan_valid=True, risk=risk), Signals()]
+    assert DynamicWeights()(signals) == [pytest.approx(weight), 1.0]
+    assert DynamicWeights()([Signals(candidates, plan_valid=False, risk=risk)]) == [0.0, 1.0]
+    assert StaticWeights(0.3)(signals) == [0.3, 0.7]
+
+
+def test_settings_are_kept_in_a_file_and_bad_ones_are_named(tmp_path: Path) -> None:
+    for weights in (StaticWeights(0.35), DynamicWeights(risks=(0, 0.5, 0.75, 1))):
+        settings = GraspSettings(weights=weights, rrf_k=5)
+        settings.save(tmp_path / "grasp.json")
+        assert GraspSettings.load(tmp_path / "grasp.json") == settings
+    (tmp_path / "grasp.json").write_text('{"weights": {"kind": "best"}}')
+    with pytest.raises(InvalidInput, match=r"grasp\.json.*best"):
+        GraspSettings.load(tmp_path / "grasp.json")
+    for bad in ({"risks": (1, 2)}, {"buckets": (1, 1, 1, 1, -1)}):
+        with pytest.raises(InvalidInput, match=next(iter(bad))):
+            DynamicWeights(**bad)
+    with pytest.raises(InvalidInput, match="graph"):
+        StaticWeights(1.5)
+
+
+# -- the planner
+
+
+def planner_of(server: OpenAIServer, **options: Any) -> LLMPlanner:
+    return LLMPlanner(
+        OpenAIChat("planner", server.base_url, max_retries=0, timeout=5), MemoryStore.of(NODES, EDGES), **options
+    )
+
+
+@pytest.mark.parametrize("ask", [lambda p, q: p.plan(q), lambda p, q: asyncio.run(p.aplan(q))], ids=["sync", "async"])
+def test_a_model_writes_a_plan_and_is_shown_once_what_is_wrong_with_it(ask: Ask) -> None:
+    wrong = json.dumps(BY_ADA).replace("WROTE", "WRITES")
+    with OpenAIServer([text(wrong), text(f"Here it is:\n```json\n{json.dumps(BY_ADA)}\n```")]) as server:
+        planned = ask(planner_of(server), "papers by Ada Ames")
+        assert planned.plan == GraphPlan.model_validate(BY_ADA)
+        assert planned.details["replies"] == 2
+        assert "there is no relation 'WRITES'; there is" in server.requests[-1].messages[-1]["content"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        text("I cannot do that."),
+        text('{"anchors": 3}'),
+        text(json.dumps(BY_ADA | {"hops": BY_ADA["hops"] * 40})),
+        text(json.dumps(BY_ADA | {"target": {"labels": ["Film"]}})),
+        status(500, "it broke"),
+    ],
+)
+def test_no_valid_plan_is_a_state_of_its_own(reply: Any) -> None:
+    with OpenAIServer([reply, reply]) as server:
+        store = MemoryStore.of(NODES, EDGES)
+        found = Grasp(planner_of(server), store, BM25Index.of_store(store)).retrieve("speech synthesis 4", 2)
+        assert found.ids[0] == "p4"
+        assert found.signals.plan_valid is False
+        assert len(found.trace.fallbacks) == 1
+
+
+def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
+    examples = [("films by Ann", BY_ADA), ("which field does Ada work in", PLAN), ("papers of Bo", BY_ADA)]
+    with OpenAIServer([]) as server:
+        planner = planner_of(server, examples=examples, n_examples=2, hints="Years are of publication.")
+        told = planner.messages("the field of Cy O'Hara, in which field does she work")
+        assert "(:Author)-[:WROTE]->(:Paper)" in told[0].content
+        assert "Years are of publication." in told[0].content
+        assert "2010" not in told[0].content.partition("A plan is")[0]
+        assert "Ada" not in told[0].content
+        assert [message.content for message in told if message.role == "user"][-2] == examples[1][0]
+        assert len(told) == 6
+        assert "e.g. 2010" in planner_of(server, show_values=True).messages("q")[0].content
+        with pytest.raises(InvalidInput, match=r"example 0: .*'Film'"):
+            planner_of(server, examples=[("q", BY_ADA | {"target": {"labels": ["Film"]}})])
+
+
+def test_it_takes_any_retriever_for_the_text(store: GraphStore) -> None:
+    names = BM25Index.of_store(store, text=NodeText.names())
+
+    class Reader(Retriever):
+        name = "reader"
+
+        def _retrieve(self, query: str, k: int, where: Any) -> Any:
+            return Grasp(Fixed(None), store, names).text.retrieve("protein folding 2", k, where)
+
+    assert Grasp(Fixed(None), store, Reader()).retrieve("q", 1).ids == ["p2"]

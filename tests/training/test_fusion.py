@@ -1,0 +1,73 @@
+"""Tuning the fusion of GRASP on labelled questions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphret.errors import InvalidInput
+from graphret.grasp import DynamicWeights, GraspSettings, StaticWeights
+from graphret.grasp.settings import RISKS
+from graphret.training.fusion import Case, tune_fusion
+from graphret.types import Signals
+
+
+def case(plan: str, text: str, gold: str, candidates: int = 5, risk: str = "normal") -> Case:
+    return Case(plan.split(), text.split(), Signals(candidates, plan_valid=True, risk=risk), frozenset(gold.split()))
+
+
+def test_where_the_text_is_right_its_weight_is_high_and_the_other_way_round() -> None:
+    of_text = tune_fusion([case("x y g", "g y z", "g")] * 20, GraspSettings(weights=StaticWeights(0.9)))
+    assert of_text.metrics["tuned"]["hit@1"] == 100
+    assert of_text.metrics["default"]["hit@1"] == 0
+    of_plan = tune_fusion([case("g y x", "x y g", "g")] * 20, GraspSettings(weights=StaticWeights(0.1)))
+    assert of_plan.metrics["tuned"]["hit@1"] == 100
+    assert of_plan.heat.shape == (21, 9)
+    assert of_plan.heat[0].max() == 0
+    assert of_plan.heat[-1].min() == 100
+
+
+def test_what_depends_on_the_plan_makes_the_weights_dynamic() -> None:
+    sure = case("z u v", "a b c", "z", candidates=3, risk="aggressive")
+    unsure = case("a b c", "z u v", "z", candidates=700, risk="no_trade")
+    tuned = tune_fusion([sure] * 10 + [unsure] * 10, GraspSettings(weights=StaticWeights(0.5)))
+    assert isinstance(tuned.settings.weights, DynamicWeights)
+    assert tuned.metrics["dynamic"]["hit@1"] == 100
+    assert tuned.metrics["static"]["hit@1"] <= 50
+
+
+cases = st.builds(
+    Case,
+    st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5),
+    st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5),
+    st.builds(Signals, st.integers(0, 900), plan_valid=st.booleans(), risk=st.sampled_from(RISKS)),
+    st.frozensets(st.sampled_from("abcdefg"), min_size=1, max_size=2),
+)
+
+
+@given(st.lists(cases, min_size=10, max_size=30))
+def test_it_never_ends_below_the_default_and_the_heat_map_is_what_fusion_does(asked: list[Case]) -> None:
+    default = GraspSettings()
+    tuned = tune_fusion(asked, default)
+    assert tuned.metrics["tuned"]["hit@1"] >= tuned.metrics["default"]["hit@1"]
+    weights = StaticWeights(0.35)
+    firsts = [(one.ranked(weights([one.signals]), 20) or [""])[0] in one.gold for one in asked]
+    assert tuned.heat[7, 4] == pytest.approx(100 * np.mean(firsts))
+
+
+@given(cases, st.floats(0, 1), st.sampled_from([1, 10, 60]))
+def test_fusion_of_two_lists(one: Case, w: float, k: float) -> None:
+    assert Case(one.text, one.plan, one.signals, one.gold).ranked([1 - w, w], k) == one.ranked([w, 1 - w], k)
+    assert one.ranked([1, 0], k)[: len(one.plan)] == list(one.plan)
+    assert one.ranked([0, 1], k)[: len(one.text)] == list(one.text)
+    if len(one.plan) > 1:  # a node that rises in a list does not fall in the fusion
+        raised = Case([one.plan[-1], *one.plan[:-1]], one.text, one.signals, one.gold)
+        node = one.plan[-1]
+        assert raised.ranked([w, 1 - w], k).index(node) <= one.ranked([w, 1 - w], k).index(node)
+
+
+def test_too_few_questions_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="at least 10"):
+        tune_fusion([case("a", "b", "a")] * 9)
