@@ -52,7 +52,7 @@ class ArkRetriever(CoreRetriever):
     callback_manager
         As any LlamaIndex retriever has it.
     options
-        As `graphret.Ark` has them: `settings`, `hints`, `text`, `fill`, `on_failure`, `on_step`, `on_run`.
+        As `graphret.Ark` has them: `settings`, `hints`, `text`, `fill`, `on_failure`, `on_run`.
 
     Raises
     ------

@@ -13,7 +13,6 @@ def small(question: str = "who?", agents: int = 2) -> Run:
         call = ToolCall("c1", "global_search", '{"query": "who"}')
         session.messages += [Message.assistant("", [call]), Message.tool(call, '{"found": 1}\n{"id": "a"}')]
         session.steps = [StepRecord(1, calls=[CallRecord("global_search", {"query": "who"}, nodes=["a"])])]
-        session.seen = {"a": None}
         session.selection = ["a"]
         session.end("finished")
     return Run(question, made, 1.5)

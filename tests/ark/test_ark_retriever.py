@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from ark_support import Follows, call, films, index_of, selecting, turns
 
-from graphret.ark import Ark, ArkSession, ArkSettings, Recorder, Run, read_runs
+from graphret.ark import Ark, ArkSettings, Recorder, Run, read_runs
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.expansion import Expand
 from graphret.llm.chat import ChatError, Message, Reply, Usage
 from graphret.types import Trace
 
@@ -55,17 +54,12 @@ def test_agents_vote_and_every_hit_says_why(awaited: bool) -> None:
     assert found.signals.walked_edges
 
 
-def test_the_trace_has_every_step_and_call_of_every_agent_and_steps_and_runs_are_told() -> None:
-    told: list[tuple[int, int]] = []
+def test_the_trace_has_every_step_and_call_of_every_agent_and_a_run_is_told() -> None:
     runs: list[Run] = []
-    explorer = ark(
-        Follows(selecting("f1")), on_step=lambda one: told.append((one.agent, len(one.steps))), on_run=runs.append
-    )
-    trace = explorer.retrieve("films by Bob Bell", 1).trace
-    assert sorted(told) == [(agent, step) for agent in range(3) for step in (1, 2, 3)]
+    trace = ark(Follows(selecting("f1")), on_run=runs.append).retrieve("films by Bob Bell", 1).trace
     assert (runs[0].question, [vote.id for vote in runs[0].votes]) == ("films by Bob Bell", ["f1"])
     steps = [stage.details for stage in trace.stages if "/step " in stage.name]
-    assert [(step["agent"] - 1, step["step"]) for step in steps] == sorted(told)
+    assert [(step["agent"], step["step"]) for step in steps] == [(agent, n) for agent in (1, 2, 3) for n in (1, 2, 3)]
     first = steps[0]["calls"][0]
     assert (steps[0]["input_tokens"], steps[0]["output_tokens"], first["tool"]) == (100, 10, "global_search")
     assert first["tokens"] > 0
@@ -110,27 +104,6 @@ async def test_agents_stop_once_the_vote_is_settled() -> None:
     assert slow.running == 0
 
 
-async def test_agents_go_on_while_they_could_change_the_top() -> None:
-    others: set[int] = set()
-    done = asyncio.Event()
-
-    class Late(Follows):
-        async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:  # type: ignore[override]
-            await done.wait()
-            return await super().achat(messages, **options)
-
-    def told(session: ArkSession) -> None:
-        if session.stop:
-            others.add(session.agent)
-        if others >= {0, 1}:
-            done.set()
-
-    models = (Follows(selecting("f1")), Follows(selecting("f4")), Late(selecting("f4")))
-    found = await ark(*models, settings=ArkSettings(), on_step=told).aretrieve("films by Bob Bell", 2)
-    assert found.ids == ["f4", "f1"]
-    assert stops(found.trace) == ["finished"] * 3
-
-
 def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
     models = [Follows(selecting("f1"), name) for name in "abc"]
     ark(*models, temperature=[0.0, None, 1.0]).retrieve("films by Bob Bell", 1)
@@ -151,11 +124,7 @@ def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> 
         [call("select", nodes=["f1", "p1"]), call("finish")],
     )
     film, person = ark(Follows(policy)).retrieve("Bob Bell's Blue Dusk", 2)
-    assert (film.evidence[1].kind, film.evidence[1].source, film.evidence[1].relation) == (
-        "neighbor",
-        "p1",
-        "directed_by",
-    )
+    assert str(film.evidence[1]) == "Blue Dusk -directed_by→ Bob Bell"
     assert [one.kind for one in person.evidence] == ["votes", "seed"]
 
 
@@ -163,11 +132,9 @@ def test_an_answer_is_not_lost_because_it_could_not_be_recorded(caplog: pytest.L
     def full(run: Run) -> None:
         raise OSError("the disk is full")
 
-    found = ark(Follows(selecting("f1")), on_run=full).retrieve("films by Bob Bell", 1)
-    assert found.ids == ["f1"]
-    assert "could not be handed on" in caplog.text
     strict = ark(Follows(selecting("f1")), on_run=full, on_failure="raise")
     assert strict.retrieve("films by Bob Bell", 1).ids == ["f1"]
+    assert "could not be handed on" in caplog.text
 
 
 async def test_a_cancelled_run_is_told_with_what_was_done(tmp_path: Path) -> None:
@@ -203,19 +170,3 @@ def test_a_failed_request_is_a_step_with_its_tokens_and_seconds(tmp_path: Path) 
         assert (step.input_tokens, step.output_tokens, step.calls) == (700, 70, [])
         assert "no JSON" in step.error
         assert one.sessions[0].stop == "failed"
-
-
-def test_a_seed_of_an_expansion_keeps_its_votes_and_how_agents_came_to_it() -> None:
-    hits = {hit.id: hit for hit in Expand(ark(Follows(selecting("f4", "f1"))), STORE, INDEX).retrieve("Bob Bell", 6)}
-    for place, id_ in ((1, "f4"), (2, "f1")):
-        seed, *others = hits[id_].evidence
-        [votes] = [one for one in others if one.kind == "votes"]
-        assert (seed.kind, seed.rank, votes.rank) == ("seed", place, place)
-        assert votes.properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
-        assert ("neighbor", "p1", "directed_by") in [(one.kind, one.source, one.relation) for one in others]
-        told = [one.to_dict() for one in hits[id_].evidence]
-        assert all(told.count(one) == 1 for one in told)
-    assert len(hits) > 2
-    assert not [
-        why for hit in hits.values() if hit.id not in ("f4", "f1") for why in hit.evidence if why.kind == "votes"
-    ]

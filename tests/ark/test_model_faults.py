@@ -26,21 +26,11 @@ Found = tuple[list[str], Trace]
 
 
 def of_core(model: Any, settings: ArkSettings, **options: Any) -> Found:
-    found = Ark(model, STORE, INDEX, settings=settings, **options).retrieve(QUESTION, 4)
-    return found.ids, found.trace
-
-
-def of_core_awaited(model: Any, settings: ArkSettings, **options: Any) -> Found:
     found = asyncio.run(Ark(model, STORE, INDEX, settings=settings, **options).aretrieve(QUESTION, 4))
     return found.ids, found.trace
 
 
 def of_langgraph(model: Any, settings: ArkSettings, **options: Any) -> Found:
-    found = create_ark_graph(model, STORE, INDEX, settings=settings, k=4, **options).invoke({"question": QUESTION})
-    return [hit["id"] for hit in found["hits"]], Trace.from_dict(found["trace"])
-
-
-def of_langgraph_awaited(model: Any, settings: ArkSettings, **options: Any) -> Found:
     compiled = create_ark_graph(model, STORE, INDEX, settings=settings, k=4, **options)
     found = asyncio.run(compiled.ainvoke({"question": QUESTION}))
     return [hit["id"] for hit in found["hits"]], Trace.from_dict(found["trace"])
@@ -53,7 +43,7 @@ def of_llama_index(model: Any, settings: ArkSettings, **options: Any) -> Found:
     return [one.node.node_id for one in nodes], retrieval.trace
 
 
-WAYS: list[Callable[..., Found]] = [of_core, of_core_awaited, of_langgraph, of_langgraph_awaited, of_llama_index]
+WAYS: list[Callable[..., Found]] = [of_core, of_langgraph, of_llama_index]
 LOOK = [call("global_search", "s", query="Bob Bell"), call("explore_neighborhood", "e", node="p1")]
 CHOOSE = [call("select", "c", nodes=["f4", "f1"])]
 
@@ -86,7 +76,7 @@ TOLD = {
 }
 
 
-@pytest.mark.parametrize("way", [of_core, of_langgraph_awaited])
+@pytest.mark.parametrize("way", [of_core, of_langgraph])
 @pytest.mark.parametrize("kind", TOLD)
 def test_a_model_is_told_what_is_wrong_and_goes_on(kind: str, way: Callable[..., Found]) -> None:
     fault = TOLD[kind]
@@ -158,7 +148,7 @@ def test_a_run_ends_where_its_budget_does(budget: Any, stop: str, way: Callable[
     assert next(s.details["stopped"] for s in trace.stages if s.name == "explore") == {stop: 1}
 
 
-@pytest.mark.parametrize("way", [of_core_awaited, of_langgraph_awaited])
+@pytest.mark.parametrize("way", WAYS[:2])
 def test_a_model_that_hangs_is_left_when_the_time_is_up(way: Callable[..., Found]) -> None:
     def policy(messages: Sequence[Message]) -> Any:
         model.wait = 30.0  # from now on
@@ -180,7 +170,7 @@ REFUSALS = [
 ]
 
 
-@pytest.mark.parametrize(("way", "refusal"), zip(WAYS, REFUSALS, strict=True))
+@pytest.mark.parametrize(("way", "refusal"), zip([*WAYS, *WAYS[1:]], REFUSALS, strict=True))
 def test_a_model_that_calls_no_tools_is_asked_for_json(way: Callable[..., Found], refusal: tuple[str, str]) -> None:
     def policy(messages: Sequence[Message]) -> Reply:
         if "You act by calling tools" not in messages[0].content:

@@ -22,10 +22,11 @@ def test_the_message_says_what_there_is_and_how_to_work() -> None:
         assert part in prompt
     assert prompt.endswith(hints)
     assert "Hints" not in system_prompt(SCHEMA, hints="  ")
-    search, explore, select, finish = make_tools(settings)
-    assert "7 by default" in search.parameters["properties"]["k"]["description"]
-    assert "33 by default" in explore.parameters["properties"]["k"]["description"]
-    assert (select.parameters["required"], finish.parameters["properties"]) == (["nodes"], {})
+    search, explore, select, finish = (tool.parameters for tool in make_tools(settings))
+    assert search["properties"]["k"]["type"] == explore["properties"]["k"]["type"] == "integer"
+    assert explore["properties"]["node_types"]["type"] == "array"
+    assert (search["required"], explore["required"], select["required"]) == (["query"], ["node"], ["nodes"])
+    assert finish["properties"] == {}
 
 
 def test_a_large_or_hostile_schema_neither_floods_the_message_nor_adds_lines() -> None:

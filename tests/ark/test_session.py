@@ -96,6 +96,18 @@ def test_calls_get_ids_of_their_own_and_arguments_that_are_json() -> None:
     assert sent == ["{}", "{}", "{}", "{}", '{"k": 2}', "no JSON"]
 
 
+def test_calls_beyond_the_most_of_a_turn_are_answered_and_not_run() -> None:
+    session = started(max_calls=2)
+    calls = [call("global_search", id, query=id) for id in "abc"] + [
+        call("select", "d", nodes=["a"]),
+        call("finish", "e"),
+    ]
+    assert [one.id for one in turn(session, *calls)] == ["a", "b"]
+    answers = [message.content for message in session.messages[3:]]
+    assert answers == [FOUND.text] * 2 + ['{"error": "not run: at most 2 calls a turn"}'] * 3
+    assert (session.selection, session.stop) == ([], None)
+
+
 def test_replies_without_calls_are_nudged_and_then_the_agent_is_given_up() -> None:
     session = started()
     turn(session)

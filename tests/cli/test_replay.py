@@ -98,6 +98,6 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     path.write_text(text.replace("trajectory/1", "trajectory/9"))
     ran = graphret("replay", path)
     assert ran.code == 3
-    assert "line 1: a trajectory of version 9" in ran.err
+    assert "line 1: 'graphret.trajectory/9'" in ran.err
     path.write_text("\n")
     assert "holds no run" in graphret("replay", path).err

@@ -42,7 +42,7 @@ def test_models_are_told_of_them_as_arks_agents_are() -> None:
     expected = [tool.to_dict() for tool in make_tools() if tool.name in ("global_search", "explore_neighborhood")]
     assert [convert_to_openai_tool(tool) for tool in (SEARCH, EXPLORE)] == expected
     seven = ark_tools(STORE, INDEX, settings=ArkSettings(search_k=7))[0]
-    assert "7 by default" in json.dumps(convert_to_openai_tool(seven))
+    assert "; 7 unless" in json.dumps(convert_to_openai_tool(seven))
 
 
 async def test_text_and_ids_come_back_in_both_forms() -> None:

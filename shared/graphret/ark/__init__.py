@@ -10,7 +10,6 @@ from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Toolbox
 from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
-from graphret.fusion import Vote, vote
 
 __all__ = [
     "TOOLS",
@@ -28,11 +27,9 @@ __all__ = [
     "StepRecord",
     "ToolCaller",
     "Toolbox",
-    "Vote",
     "fitting",
     "make_tools",
     "read_runs",
     "recorded_runs",
     "system_prompt",
-    "vote",
 ]

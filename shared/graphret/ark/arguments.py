@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from graphret.ark.neighborhood import matching
 from graphret.ark.observation import quoted
+from graphret.ark.settings import MAX_K
 from graphret.cypher.suggestions import nearest
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -24,36 +25,44 @@ class Unclear(Exception):
 
 #: Names, of which models write one as a string.
 _Names = Annotated[list[str], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+#: How many nodes to show; as the tool has it where the model does not say.
+_Count = Annotated[
+    int, Field(description="How many nodes to show.", json_schema_extra={"minimum": 1, "maximum": MAX_K})
+]
 
 
-class _Arguments(BaseModel):
+class NoArguments(BaseModel):
+    """What a tool is given, as a model is told; here nothing."""
+
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
-class SearchArguments(_Arguments):
+class SearchArguments(NoArguments):
     """What `global_search` is given."""
 
-    query: str
-    k: int | None = None
+    query: str = Field(description="Words that the node's name or text should hold.")
+    k: _Count = 0
 
 
-class ExploreArguments(_Arguments):
+class ExploreArguments(NoArguments):
     """What `explore_neighborhood` is given."""
 
-    node: str
-    query: str | None = None
-    node_types: _Names | None = None
-    relation_types: _Names | None = None
-    k: int | None = None
+    node: str = Field(description="The id of a node, exactly as a tool has shown it.")
+    query: str = Field("", description="Ranks the neighbours by how well they match these words.")
+    node_types: _Names = Field([], description="Show only neighbours of these types.")
+    relation_types: _Names = Field(
+        [], description='Show only neighbours by these relations, such as "r"; "-[r]->" or "<-[r]-" for one direction.'
+    )
+    k: _Count = 0
 
 
-class SelectArguments(_Arguments):
+class SelectArguments(NoArguments):
     """What `select` is given."""
 
-    nodes: Annotated[_Names, Field(min_length=1)]
+    nodes: _Names = Field(min_length=1, description="Ids of nodes, exactly as a tool has shown them.")
 
 
-T = TypeVar("T", bound=_Arguments)
+T = TypeVar("T", bound=NoArguments)
 
 
 def read(kind: type[T], tool: str, given: Any) -> T:
@@ -85,9 +94,9 @@ def read_arrow(text: str) -> tuple[str, bool | None]:
 def directions(names: Sequence[str]) -> dict[str, str]:
     """Return the relations asked for as ``r``, ``-[r]->`` or ``<-[r]-``, each with ``both``, ``out`` or ``in``."""
     made: dict[str, str] = {}
-    for name in map(meant, names):
-        relation, outgoing = read_arrow(name)
-        direction = "both" if outgoing is None else "out" if outgoing else "in"
+    for name in names:
+        relation, outgoing = read_arrow(meant(name))
+        direction = {None: "both", True: "out", False: "in"}[outgoing]
         made[meant(relation)] = direction if made.get(meant(relation), direction) == direction else "both"
     return made
 

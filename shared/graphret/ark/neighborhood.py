@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.errors import InvalidInput
 from graphret.search.arrays import ArrayIndex
 from graphret.search.index import TextIndex, top_k
 from graphret.stores.base import GraphStore
@@ -82,8 +81,7 @@ def explore(
         for i in best
     ]
     in_order = [sorted(ways, key=lambda way: (not way[1], way[0])) for ways in via]
-    counts = _counts(whole, incident if whole is passing else _incident(whole, node))
-    return Neighborhood(nodes.at(others[best]), in_order, len(others), counts, capped, partial)
+    return Neighborhood(nodes.at(others[best]), in_order, len(others), _counts(whole, node), capped, partial)
 
 
 def matching(index: TextIndex, query: str, k: int) -> list[str]:
@@ -98,7 +96,7 @@ def _read(
     node: str,
     query: str | None,
     labels: Collection[str] | None,
-    relations: Mapping[str, str] | None,
+    relations: Collection[str] | None,
 ) -> tuple[Graph, Graph, bool, bool]:
     """Read what is around a node, and what of it may pass the filters; whether either has more than was read."""
     if isinstance(store, MemoryStore):
@@ -107,14 +105,13 @@ def _read(
     whole = _star(store, node, edges[:CAP], known)
     if len(edges) <= CAP:
         return whole, whole, False, False
-    passing, partial = edges[:CAP], True
     if labels is not None or relations is not None:
         names, kinds = (None if one is None else sorted(one) for one in (relations, labels))
-        passing = store.neighbors([node], relations=names, labels=kinds, limit=CAP + 1)
-        partial, passing = len(passing) > CAP, passing[:CAP]
+        edges = store.neighbors([node], relations=names, labels=kinds, limit=CAP + 1)
+    passing, partial = edges[:CAP], len(edges) > CAP
     if partial and query is not None and (best := matching(index, query, _SEARCHED)):
         passing = [*passing, *store.neighbors(best, where={"id": node})]
-    return whole, whole if passing == edges[:CAP] else _star(store, node, passing, known), True, partial
+    return whole, _star(store, node, passing, known), True, partial
 
 
 def _star(store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, Node]) -> Graph:
@@ -151,14 +148,8 @@ def _score(index: TextIndex, query: str, graph: Graph, places: NDArray[np.int64]
         same = index.table.ids is ids or index.table.ids.equals(ids)  # as where it is of the whole store
         held = places if same else index.table.find(ids.take(places))
         scores[held >= 0] = index.score_at(query, held[held >= 0])
-        return
-    named = list(ids.take(places))
-    try:
-        scores[:] = index.score(query, named)
-    except InvalidInput:  # an index in a database, of some labels alone, does not hold them all
-        found = index.search(query, max(_SEARCHED, len(named)))
-        known = dict(zip(found.ids, np.asarray(found.scores).tolist(), strict=True))
-        scores[:] = [known.get(one, -np.inf) for one in named]
+    else:
+        scores[:] = index.score(query, list(ids.take(places)))
 
 
 def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int64]:
@@ -169,8 +160,8 @@ def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int
     return chosen[np.lexsort((chosen, -weights[chosen], -scores[chosen]))]
 
 
-def _counts(graph: Graph, incident: _Incident) -> Counter[tuple[str, bool, str]]:
-    relations, sets = graph.edges.relations, graph.nodes.label_sets
+def _counts(graph: Graph, node: str) -> Counter[tuple[str, bool, str]]:
+    relations, sets, incident = graph.edges.relations, graph.nodes.label_sets, _incident(graph, node)
     ways = incident.relation.astype(np.int64) * 2 + incident.outgoing
     counts = Counter[tuple[str, bool, str]]()
     numbers = np.bincount(ways * len(sets) + graph.nodes.labels[incident.other])

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from graphret.schema.text import estimate_tokens
@@ -33,18 +32,9 @@ ADDED = 30
 class Observation:
     """What a tool call came to.
 
-    Parameters
-    ----------
-    text
-        All that a model gets: JSON objects, one a line, the first of which says what follows.
-    nodes
-        Ids of the nodes shown, in order.
-    edges
-        ``(source, relation, target)`` of the edges shown.
-    total
-        How many nodes there are, shown or not.
-    failed
-        Whether the call could not be run, so that the text says what to do instead.
+    `text` is all that a model gets: JSON objects, one a line, the first of which says what follows. `nodes` has the ids
+    of the nodes shown, in order, `edges` the ``(source, relation, target)`` of the edges shown, and `total` says how
+    many nodes there are, shown or not. One that `failed` could not be run, and the text says what to do instead.
     """
 
     text: str
@@ -117,37 +107,29 @@ def fitting(
     """
     half, brief = max_tokens // 2, dict(head)
     while estimate_tokens(json_line(brief)) > half:
-        brief.pop(max(brief, key=lambda name: len(json_line(brief[name]))))
+        del brief[max(brief, key=lambda name: len(json_line(brief[name])))]
     bare = [json_line(entry.fields) for entry in entries]
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
-
-    def written(longest: int) -> str:
-        first = dict(brief)
-        if "shown" in first or len(shown) < len(entries):
-            first["shown"] = len(shown)
-        if len(brief) < len(head) or longest < snippet_chars or len(shown) < len(entries):
-            first["cut"] = True
-        lines = [_with_text(bare[i], excerpt(entries[i].text, query, longest)) for i in shown]
-        return "\n".join([json_line(first), *lines])
-
-    room = _CHARS * max_tokens - sum(len(bare[i]) for i in shown)
-    for longest in (snippet_chars, snippet_chars // 2, snippet_chars // 4, 0):
-        if longest and sum(min(len(entries[i].text), longest) for i in shown) > room:
-            continue  # it cannot fit
-        if estimate_tokens(text := written(longest)) <= max_tokens:
-            return text, shown
-    while shown and estimate_tokens(text) > max_tokens:
-        shown.pop()
-        text = written(0)
-    return text, shown
-
-
-def _with_text(line: str, text: str) -> str:
-    return f'{line[:-1]}, "text": {json_line(text)}}}' if text else line
+    longest, room = snippet_chars, _CHARS * max_tokens - sum(len(bare[i]) for i in shown)
+    while True:
+        if not longest or sum(min(len(entries[i].text), longest) for i in shown) <= room:  # else it cannot fit
+            partly = len(shown) < len(entries)
+            first = brief | ({"shown": len(shown)} if partly or "shown" in brief else {})
+            if partly or longest < snippet_chars or len(brief) < len(head):
+                first["cut"] = True
+            texts = ((bare[i], excerpt(entries[i].text, query, longest)) for i in shown)
+            lines = (f'{line[:-1]}, "text": {json_line(text)}}}' if text else line for line, text in texts)
+            text = "\n".join([json_line(first), *lines])
+            if not shown or estimate_tokens(text) <= max_tokens:
+                return text, shown
+        if longest:
+            longest = longest // 2 if longest >= 5 * _LEAST else 0
+        else:
+            shown.pop()
 
 
 def excerpt(text: str, query: str | None, longest: int) -> str:
-    """Return at most `longest` characters of a text on one line, around the first word of a query, or its beginning.
+    """Return at most `longest` characters of a text on one line, around a word like one of a query, or its beginning.
 
     Nothing where `longest` is next to none. Characters that cannot be seen are left out.
     """
@@ -158,21 +140,9 @@ def excerpt(text: str, query: str | None, longest: int) -> str:
     if len(line) <= longest:
         return line
     size = longest - 2 * len(_MARK)
-    begin = max(0, min(_first(line, _terms(query or "")) - size // 3, len(line) - size))
-    more = begin + size < len(line)
-    part = line[begin : begin + size]
-    part = part[part.find(" ", 0, 20) + 1 :] if begin else part
-    part = part[: space if more and (space := part.rfind(" ", max(1, len(part) - 20))) > 0 else None]
-    return (_MARK if begin else "") + part + (_MARK if more else "")
-
-
-@lru_cache(maxsize=16)
-def _terms(query: str) -> frozenset[str]:
-    return frozenset(_ANALYZER(query))
-
-
-def _first(line: str, terms: frozenset[str]) -> int:
-    """Where the first of some terms begins in a text; words that begin alike are looked at closely."""
-    begins = tuple(term[:-1] if len(term) > 3 else term for term in terms)  # stemming may change the last letter
-    found = (at for word, at, _ in tokenize(line) if word.startswith(begins) and not terms.isdisjoint(_ANALYZER(word)))
-    return next(found, 0) if terms else 0
+    begins = tuple(term[:-1] if len(term) > 3 else term for term in _ANALYZER(query or ""))  # stems may end otherwise
+    first = next((at for word, at, _ in tokenize(line) if word.startswith(begins)), 0) if begins else 0
+    begin = max(0, min(first - size // 3, len(line) - size))
+    if begin:
+        begin = line.find(" ", begin, begin + 20) + 1 or begin  # at a word, where one is near
+    return (_MARK if begin else "") + line[begin : begin + size] + (_MARK if begin + size < len(line) else "")

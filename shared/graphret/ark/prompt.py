@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
-from graphret.ark.settings import MAX_K, ArkSettings
+from graphret.ark.arguments import ExploreArguments, NoArguments, SearchArguments, SelectArguments
+from graphret.ark.settings import ArkSettings
 from graphret.llm.chat import Tool
+from graphret.llm.schema import plain_schema
 from graphret.schema import GraphSchema
 
 _SCHEMA_TOKENS = 1500  # at most
@@ -17,50 +16,32 @@ SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "sele
 def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
     """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""
 
-    def count(default: int) -> dict[str, Any]:
-        described = f"How many nodes to show; {default} by default."
-        return {"type": "integer", "minimum": 1, "maximum": MAX_K, "description": described}
-
-    def names(what: str) -> dict[str, Any]:
-        return {"type": "array", "items": {"type": "string"}, "description": what}
-
-    def schema(required: Sequence[str], **properties: Any) -> dict[str, Any]:
-        closed = {"required": list(required), "additionalProperties": False}
-        return {"type": "object", "properties": properties, **closed}
+    def tool(name: str, kind: type[NoArguments], description: str) -> Tool:
+        schema = plain_schema(kind.model_json_schema())
+        return Tool(name, description, {key: value for key, value in schema.items() if key != "description"})
 
     return (
-        Tool(
+        tool(
             SEARCH,
-            "Find nodes anywhere in the graph by their names and texts, best match first. Use it to get from words to "
-            "node ids, and to start again elsewhere.",
-            schema(
-                ["query"],
-                query={"type": "string", "description": "Words that the node's name or text should hold."},
-                k=count(settings.search_k),
-            ),
+            SearchArguments,
+            "Find nodes anywhere in the graph by their names and texts, best match first; "
+            f"{settings.search_k} unless you ask for more. Use it to get from words to node ids, and to start again "
+            "elsewhere. Short queries of telling words, such as a name, work best.",
         ),
-        Tool(
+        tool(
             EXPLORE,
+            ExploreArguments,
             "Show the neighbours of one node, in both directions, with the relations that join them to it, and count "
-            "its relations. Narrow a large neighbourhood by type or relation, or rank it by a query.",
-            schema(
-                ["node"],
-                node={"type": "string", "description": "The id of a node, exactly as a tool has shown it."},
-                query={"type": "string", "description": "Ranks the neighbours by how well they match these words."},
-                node_types=names("Show only neighbours of these types."),
-                relation_types=names(
-                    'Show only neighbours by these relations, such as "r"; "-[r]->" or "<-[r]-" for one direction.'
-                ),
-                k=count(settings.neighbors_k),
-            ),
+            f"its relations; {settings.neighbors_k} unless you ask for more. Narrow a large neighbourhood by type or "
+            "relation, or rank it by a query. Chain these calls to go several hops.",
         ),
-        Tool(
+        tool(
             SELECT,
+            SelectArguments,
             "Add nodes to your answer, best first. Only nodes that a tool has shown can be selected, and what is "
             "selected stays selected.",
-            schema(["nodes"], nodes=names("Ids of nodes, exactly as a tool has shown them.")),
         ),
-        Tool(FINISH, "End your work. Call it once what you selected answers the question.", schema([])),
+        tool(FINISH, NoArguments, "End your work. Call it once what you selected answers the question."),
     )
 
 
@@ -71,14 +52,7 @@ _PROMPT = """\
 You find the nodes of a graph that answer a question. You see the graph only through your tools.
 
 Tools
-- global_search(query, k): nodes anywhere in the graph whose names and texts match the query, best first; \
-{search_k} unless you ask for more. Use it to turn words into node ids. Short queries of telling words, such as a \
-name, work best.
-- explore_neighborhood(node, query, node_types, relation_types, k): the neighbours of one node, over relations in \
-either direction; {neighbors_k} unless you ask for more. A query ranks them, node_types and relation_types narrow \
-them. Chain these calls to go several hops.
-- select(nodes): adds ids to your answer, best first. You can select more than once; nothing can be taken back.
-- finish(): ends your work.
+{tools}
 Independent calls can stand in one reply, at most {max_calls}, and are run together. You have {max_steps} \
 replies in all.
 
@@ -120,18 +94,14 @@ def system_prompt(
 
     Parameters
     ----------
-    schema
-        What the graph holds.
-    settings
-        The defaults of the tools and the steps, which the message names.
+    schema, settings
+        What the graph holds, and the limits and defaults of the tools.
     hints
         What the user knows of the domain: what a relation means, where to look first. Trusted, and put in as it is.
     """
-    prompt = _PROMPT.format(
-        search_k=settings.search_k,
-        neighbors_k=settings.neighbors_k,
-        max_calls=settings.max_calls,
-        max_steps=settings.max_steps,
-        schema=schema.text(_SCHEMA_TOKENS, cypher=False),
+    tools = (
+        f"- {one.name}({', '.join(one.parameters['properties'])}): {one.description}" for one in make_tools(settings)
     )
+    limits = {"max_calls": settings.max_calls, "max_steps": settings.max_steps}
+    prompt = _PROMPT.format(tools="\n".join(tools), schema=schema.text(_SCHEMA_TOKENS, cypher=False), **limits)
     return prompt + (_HINTS.format(hints=hints.strip()) if hints.strip() else "")

@@ -19,6 +19,7 @@ from graphret.ark.tools import Outcome, Toolbox, as_store_error
 from graphret.contracts import fulfils
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message
+from graphret.llm.errors import as_chat_error
 from graphret.llm.event_loop import in_thread, run_sync
 from graphret.retriever import (
     Ask,
@@ -40,9 +41,6 @@ from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 
 _log = logging.getLogger(__name__)
-
-#: Told of an agent after each of its steps, and when it stops.
-OnStep: TypeAlias = Callable[[ArkSession], None]
 
 #: Told of every run when it has ended.
 OnRun: TypeAlias = Callable[[Run], None]
@@ -78,13 +76,12 @@ class Ark(Retriever):
     fill
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
-        ``"fallback"`` goes on with the agents that are left, answers a call that cannot be run with an instruction, and
-        says so in the trace; ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails an agent
-        or an agent makes such a call, which stops the others, or no agent selects a node.
-    on_step, on_run
-        Called after each step of an agent and when it stops, and with each `Run` that has ended, to show or to record
-        it: also with one that was cancelled or interrupted, with what was done until then. What `on_run` raises is
-        logged.
+        ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
+        `RetrievalFailed` when a model, the store or the index fails an agent, an agent makes a call that cannot be run,
+        or no agent selects a node.
+    on_run
+        Called with each `Run` that has ended, to show or to record it: also with one that was cancelled or interrupted,
+        with what was done until then. What it raises is logged.
 
     Raises
     ------
@@ -108,7 +105,6 @@ class Ark(Retriever):
         fallback: Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
-        on_step: OnStep | None = None,
         on_run: OnRun | None = None,
     ) -> None:
         self.store = store
@@ -121,13 +117,14 @@ class Ark(Retriever):
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
         self.fill = fill
         self.on_failure = require_on_failure(on_failure)
-        self.on_step = on_step
         self.on_run = on_run
         self._prompt: str | None = None
 
     def explore(self, question: str) -> Run:
         """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        return run_sync(self._explore(question, _in_thread))
+        # Steps are done by their blocking form, in threads: the asynchronous clients of many packages serve one event
+        # loop alone, theirs.
+        return run_sync(self._explore(question, lambda step: in_thread(step.work)))
 
     async def aexplore(self, question: str) -> Run:
         """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
@@ -150,10 +147,8 @@ class Ark(Retriever):
 
     def begin(self, question: str) -> Run:
         """Return a run whose agents have not begun, nor been given their prompt."""
-        models = enumerate(self.models)
-        return Run(
-            question, [ArkSession(question, "", agent=i, settings=self.settings, model=m.name) for i, m in models]
-        )
+        made = partial(ArkSession, question, "", settings=self.settings)
+        return Run(question, [made(agent=number, model=model.name) for number, model in enumerate(self.models)])
 
     def ask(self, session: ArkSession, run: Run) -> Turn:
         """Ask an agent's model for its next calls, unless the run is to end: then the agent stops."""
@@ -168,10 +163,10 @@ class Ark(Retriever):
         try:
             reply = yield Call(partial(model.chat, **given), lambda: _within(remaining, model.achat(**given)))
         except Exception as raised:
+            error = as_chat_error(raised, model.name)
             late = run.remaining == 0 and isinstance(raised, (TimeoutError, GraphretError))
-            error = TimeoutError() if late else _as_model_error(raised, model.name)
-            session.fail(error, started=started, seconds=run.elapsed - started)
-            return error if isinstance(error, ModelError) else None
+            session.fail(TimeoutError() if late else error, started=started, seconds=run.elapsed - started)
+            return None if late else error
         session.receive(reply, started=started, seconds=run.elapsed - started)
         return None
 
@@ -186,16 +181,16 @@ class Ark(Retriever):
         run.sessions[session.agent] = session
         if not session.unanswered:
             return None
-        why = refused or {}
+        why, words = refused or {}, "A person refused this call: {}. Do something else."
         calls = [call for call in session.pending if call.id not in why]
-        work = partial(self.toolbox.run_calls, calls)
+        no = [Outcome(call, failure(words.format(why[call.id]))) for call in session.pending if call.id in why]
         try:
-            done: list[Outcome] = yield Call(work, lambda: _within(run.remaining, self.toolbox.arun_calls(calls)))
+            done: list[Outcome] = yield Call(
+                partial(self.toolbox.run_calls, calls), lambda: _within(run.remaining, self.toolbox.arun_calls(calls))
+            )
         except TimeoutError:
             session.end("seconds")
             return None
-        words = "A person refused this call: {}. Do something else."
-        no = [Outcome(call, failure(words.format(why[call.id]))) for call in session.pending if call.id in why]
         session.observe([*done, *no])
         if problem := next((outcome.failure for outcome in done if outcome.failure is not None), None):
             return problem
@@ -215,8 +210,7 @@ class Ark(Retriever):
                     task.result()
                 reason = "cancelled" if self._strict and run.failures else run.reason_to_stop()
         finally:
-            cut = [session for session in run.sessions if session.stop is None]
-            for session in cut:
+            for session in run.sessions:
                 session.end(reason or "cancelled")
             prompt.cancel()
             for task in tasks:
@@ -224,8 +218,6 @@ class Ark(Retriever):
             await asyncio.gather(prompt, *tasks, return_exceptions=True)
             run.seconds = run.elapsed
             self.tell(run)
-        for session in cut:
-            self._tell_step(session)
         if run.failures and self._strict:
             raise RetrievalFailed(f"ark failed: {run.failures[0]}") from run.failures[0]
         return run
@@ -239,22 +231,16 @@ class Ark(Retriever):
         except GraphretError as error:
             run.failures.append(error)
             session.end("failed", str(error))
-            self._tell_step(session)
         while session.stop is None:
             problem = await adrive(self.ask(session, run), do) or await adrive(self.answer(session, run), do)
             if problem is not None:
                 run.failures.append(problem)
                 if self._strict:
                     session.end("failed", str(problem))
-            self._tell_step(session)
 
     @property
     def _strict(self) -> bool:
         return self.on_failure == "raise"
-
-    def _tell_step(self, session: ArkSession) -> None:
-        if self.on_step is not None:
-            self.on_step(session)
 
     def tell(self, run: Run) -> None:
         """Hand a run that has ended to `on_run`; an answer is not lost because it cannot be recorded."""
@@ -270,11 +256,6 @@ class Ark(Retriever):
             run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
         found: Retrieval = yield from Explored(self, run)._steps(query, k, where)
         return found
-
-
-async def _in_thread(step: Call[Any]) -> Any:
-    """Do a step by its blocking form: the asynchronous clients of many packages serve one event loop alone, theirs."""
-    return await in_thread(step.work)
 
 
 class Explored(Retriever):
@@ -324,7 +305,6 @@ class Explored(Retriever):
         trace.extend(found.trace, f"{fallback}/")
         if not hits:
             signals.confidence = found.signals.confidence
-            return Retrieval(query, k, filled([], found.hits, k), signals, trace)
         labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
         others = sorted(found.hits, key=lambda hit: hit.node.label not in labels)
         return Retrieval(query, k, filled(hits, others, k), signals, trace)
@@ -347,16 +327,6 @@ async def _within(seconds: float | None, work: Awaitable[Any]) -> Any:
         return await work
 
 
-def _as_model_error(error: Exception, name: str) -> ModelError:
-    """Return what a model raised as a `ModelError`."""
-    if isinstance(error, ModelError):
-        return error
-    said = "no answer in time" if isinstance(error, TimeoutError) else f"{type(error).__name__}: {error}"
-    made = ModelError(f"{name}: {said}")
-    made.__cause__ = error
-    return made
-
-
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:
     """Return a model that calls tools for each of `n` agents; agents of one model share it."""
     models = _one_each("model", model, n)
@@ -368,8 +338,7 @@ def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]
 
 def _one_each(what: str, given: Any, n: int) -> list[Any]:
     """Return one of `given` for each of `n` agents: the same for all, or a list of as many."""
-    if not isinstance(given, (list, tuple)):
-        return [given] * n
-    if len(given) != n:
-        raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(given)}")
-    return list(given)
+    each = list(given) if isinstance(given, (list, tuple)) else [given] * n
+    if len(each) != n:
+        raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(each)}")
+    return each

@@ -14,37 +14,22 @@ from graphret.fusion import Vote, settled, vote
 from graphret.types import Evidence, Stage, Trace
 
 _TICK = 0.001  # seconds that a clock may take for none
-
-
-def now() -> str:
-    """Return the time as ISO 8601, in UTC."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
+_BY_SEARCH = Evidence("seed")
 
 
 @dataclass(slots=True)
 class Run:
     """What the agents of one run did, and while they run what they share: the clock, and why they should stop.
 
-    Parameters
-    ----------
-    question
-        What they look for.
-    sessions
-        The agents, in order, of the same settings.
-    seconds
-        How long the run took, once it has ended.
-    created
-        When the run began, ISO 8601.
-    failures
-        What went wrong for the agents so far.
-    began
-        When the run began, on the clock of `time.perf_counter`.
+    The `sessions` are the agents, in order, of the same settings; `seconds` is how long the run took, once it has
+    ended. It was `created` at a time (ISO 8601), and `began` on the clock of `time.perf_counter`. `failures` has what
+    went wrong for the agents so far.
     """
 
     question: str
     sessions: list[ArkSession]
     seconds: float = 0.0
-    created: str = field(default_factory=now)
+    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     failures: list[GraphretError] = field(default_factory=list, compare=False)
     began: float = field(default_factory=time.perf_counter, compare=False)
 
@@ -57,8 +42,10 @@ class Run:
     def remaining(self) -> float | None:
         """Seconds that are left, 0 where it is next to none; `None` without a limit."""
         limit = self.sessions[0].settings.max_seconds
-        left = 0.0 if limit is None else limit - self.elapsed
-        return None if limit is None else left if left >= _TICK else 0.0
+        if limit is None:
+            return None
+        left = limit - self.elapsed
+        return left if left >= _TICK else 0.0
 
     def reason_to_stop(self) -> str | None:
         """Return why those that still run should stop now, if they should: ``tokens``, ``seconds`` or ``settled``."""
@@ -115,29 +102,28 @@ class Run:
         return trace
 
     def evidence(self) -> dict[str, tuple[Evidence, ...]]:
-        """Return why each selected node is a hit: its votes, and how agents came to it."""
-        reached: dict[str, dict[Evidence, None]] = {one.id: {} for one in self.votes}
+        """Return why each selected node is a hit: its votes, and how agents came to it.
+
+        That is the first edge that led an agent to it from a node that it explored, or else a search.
+        """
+        votes = self.votes
+        reached: dict[str, dict[Evidence, None]] = {one.id: {} for one in votes}
         for session in self.sessions:
-            ways: dict[str, Evidence] = {}  # over an edge from what the agent explored, or else by a search
+            ways: dict[str, Evidence] = {}
             for call in (call for step in session.steps for call in step.calls if call.tool != SELECT):
-                explored = call.explored
                 for source, relation, target in call.edges:
-                    node = target if source == explored else source
-                    if ways.get(node, _SEARCHED) is _SEARCHED:
-                        leads = "out" if source == explored else "in"
-                        ways[node] = Evidence("neighbor", explored, relation, target=node, direction=leads)
+                    node, leads = (target, "out") if source == call.explored else (source, "in")
+                    if ways.get(node, _BY_SEARCH) is _BY_SEARCH:
+                        ways[node] = Evidence("neighbor", call.explored, relation, target=node, direction=leads)
                 for node in call.nodes:
-                    ways.setdefault(node, _SEARCHED)
+                    ways.setdefault(node, _BY_SEARCH)
             for node in reached.keys() & ways.keys():
                 reached[node][ways[node]] = None
         found = {}
-        for one in self.votes:
+        for one in votes:
             counted = {"votes": one.votes, "of": len(self.sessions), "agents": [voter + 1 for voter in one.voters]}
             found[one.id] = (Evidence("votes", rank=one.position, properties=counted), *reached[one.id])
         return found
-
-
-_SEARCHED = Evidence("seed")
 
 
 def _stages(session: ArkSession) -> list[Stage]:
@@ -145,13 +131,12 @@ def _stages(session: ArkSession) -> list[Stage]:
     name, agent = f"explore/agent {session.agent + 1}", {"agent": session.agent + 1}
     stages = []
     for step in session.steps:
-        given = step.to_dict()
-        number, seconds, started = given.pop("number"), given.pop("seconds"), given.pop("started")
-        for field_ in ("tokens_estimated", "text", "error", "finish_reason"):
-            if not given[field_]:
-                del given[field_]
-        about = agent | {"step": number, "started": round(started, 6), "model_seconds": round(seconds, 6)}
-        stages.append(Stage(f"{name}/step {number}", step.ended - step.started, about | given))
+        optional = ("tokens_estimated", "text", "error", "finish_reason")
+        given = {key: value for key, value in step.to_dict().items() if value or key not in optional}
+        number, seconds = given.pop("number"), given.pop("seconds")
+        about = agent | {"step": number, "model_seconds": round(seconds, 6)} | given
+        about["started"] = round(step.started, 6)
+        stages.append(Stage(f"{name}/step {number}", step.ended - step.started, about))
     ended = agent | {"model": session.model, "stop": session.stop, "selected": session.selection}
     if session.error:
         ended["error"] = session.error

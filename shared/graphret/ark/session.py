@@ -24,23 +24,20 @@ from graphret.schema.text import estimate_tokens
 #: or seconds were used up, or the vote was settled. By whoever cancelled the run.
 STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
 
-_WARN_BELOW = 4
+#: Calls of a reply beyond `ArkSettings.max_calls` that are answered, by one line each; those beyond are dropped.
+ANSWERED = 64
+
+_WARN_BELOW = 4  # steps left
 _NAMED = 5  # nodes that an error names
 _SHOWN = 200  # characters of an id that was never shown
 _WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
 _LEFT = '\n{"steps_left": '
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _NUDGE = (
     "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
 )
 
 
-def _fields(record: Any) -> dict[str, Any]:
-    """The fields by name, not copied as `asdict` copies them: these are asked for after every step."""
-    return {name: getattr(record, name) for name in record.__slots__}
-
-
-@dataclass(slots=True)
+@dataclass
 class CallRecord:
     """A tool call and what came of it; `tokens` is the estimated size of the observation, `error` what it told of."""
 
@@ -62,12 +59,8 @@ class CallRecord:
         node = self.arguments.get("node") if self.tool == EXPLORE and isinstance(self.arguments, Mapping) else None
         return None if node is None else str(node)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values."""
-        return _fields(self)
 
-
-@dataclass(slots=True)
+@dataclass
 class StepRecord:
     """A reply of the model and its calls, or why a request brought none.
 
@@ -100,8 +93,8 @@ class StepRecord:
         return self.started + self.seconds + sum(call.seconds for call in self.calls)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values."""
-        return _fields(self) | {"calls": [call.to_dict() for call in self.calls]}
+        """The record as JSON values; lists are not copied, since it is asked for after every step."""
+        return vars(self) | {"calls": [{**vars(call)} for call in self.calls]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StepRecord:
@@ -125,14 +118,10 @@ class ArkSession:
 
     Parameters
     ----------
-    question
-        What the agent looks for.
-    prompt
-        The system message.
-    agent
-        The agent's number, from 0.
-    model
-        The model's name, for the record.
+    question, prompt
+        What the agent looks for, and the system message.
+    agent, model
+        The agent's number, from 0, and the name of its model, for the record.
     """
 
     def __init__(
@@ -178,11 +167,14 @@ class ArkSession:
 
     @property
     def pending(self) -> list[ToolCall]:
-        """The calls of the last reply that go to the toolbox: not settled here, broken or repeated."""
+        """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
         known = self._answers()
-        calls = [call for call in self.messages[-1].tool_calls if call.parsed is not None]
         return [
-            call for call in calls if call.name not in (SELECT, FINISH) and _key(call.name, call.parsed) not in known
+            call
+            for call in self.messages[-1].tool_calls[: self.settings.max_calls]
+            if call.parsed is not None
+            and call.name not in (SELECT, FINISH)
+            and _key(call.name, call.parsed) not in known
         ]
 
     def _answers(self) -> dict[str, tuple[int, str]]:
@@ -198,13 +190,14 @@ class ArkSession:
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these."""
         text = encodable(reply.text[:MOST_CHARS])
-        usage = reply.usage if reply.usage.total_tokens else self._estimated(reply)
+        calls = _sendable(reply.tool_calls[: self.settings.max_calls + ANSWERED], len(self.steps) + 1)
+        as_it_came = (text, calls) == (reply.text, reply.tool_calls)
+        message = Message.assistant(text, calls, reply.native if as_it_came else None)
+        usage = reply.usage if reply.usage.total_tokens else self._estimated(message)
         step = self._step(usage, started, seconds)
         step.text = text
         step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
-        calls = _sendable(reply.tool_calls[: self.settings.max_calls], len(self.steps))
-        as_it_came = (text, calls) == (reply.text, reply.tool_calls)
-        self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
+        self.messages.append(message)
         return self.pending
 
     def fail(self, error: Exception, *, started: float = 0.0, seconds: float = 0.0) -> None:
@@ -218,13 +211,11 @@ class ArkSession:
         self._step(usage_of(error), started, seconds).error = said
         self.end("seconds" if late else "failed", None if late else said)
 
-    def _estimated(self, reply: Reply) -> Usage:
+    def _estimated(self, written: Message) -> Usage:
         """What a reply cost where the endpoint does not say."""
         read = [*(tool.to_dict() for tool in make_tools(self.settings)), *(one.to_dict() for one in self.messages)]
-        read_tokens, written = (
-            estimate_tokens(encodable(json.dumps(sent, ensure_ascii=False))) for sent in (read, reply.message.to_dict())
-        )
-        return Usage(read_tokens, written, estimated=True)
+        input_, output = (estimate_tokens(json.dumps(one, ensure_ascii=False)) for one in (read, written.to_dict()))
+        return Usage(input_, output, estimated=True)
 
     def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
         """Begin the next step."""
@@ -236,33 +227,54 @@ class ArkSession:
     def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
         """Answer every call of the last reply, given what came of those that were run, and complete the step.
 
-        Raises
-        ------
-        InvalidInput
-            When no reply awaits this.
+        An `InvalidInput` says that no reply awaits this.
         """
         if not self.unanswered:
             raise InvalidInput(f"agent {self.agent}: no reply awaits what came of its calls")
         given = {outcome.call.id: outcome for outcome in outcomes}
-        last, step, known = self.messages[-1], self.steps[-1], self._answers()
+        calls, step, known = self.messages[-1].tool_calls, self.steps[-1], self._answers()
         shown = {node for one in self.steps for call in one.calls for node in call.nodes}
         shown.update(node for outcome in outcomes for node in outcome.observation.nodes)  # also of the same reply
-        for call in last.tool_calls:
-            earlier = None if call.id in given else known.get(_key(call.name, call.parsed))
-            outcome = given.get(call.id) or Outcome(call, self._answer(call, shown, earlier))
+        for number, call in enumerate(calls):
+            outcome, remembered = given.get(call.id), False
+            if outcome is None and number >= self.settings.max_calls:
+                outcome = Outcome(call, failure(f"not run: at most {self.settings.max_calls} calls a turn"))
+            elif outcome is None:
+                earlier = known.get(_key(call.name, call.parsed))
+                outcome, remembered = Outcome(call, self._settled(call, shown, earlier)), earlier is not None
             self.messages.append(Message.tool(call, outcome.observation.text))
-            step.calls.append(_record(outcome, earlier is not None))
-        self._complete(finished=any(call.name == FINISH and call.parsed is not None for call in last.tool_calls))
+            step.calls.append(_record(outcome, remembered))
+        self._complete(finished=any(call.tool == FINISH and not call.failed for call in step.calls))
 
-    def _answer(self, call: ToolCall, shown: Collection[str], earlier: tuple[int, str] | None) -> Observation:
-        """What answers a call that was not run."""
+    def _settled(self, call: ToolCall, shown: Collection[str], earlier: tuple[int, str] | None) -> Observation:
+        """What answers a call that the toolbox does not run."""
         if call.parsed is None:
             return failure(f"{call.error}. Send a JSON object.")
         if call.name == SELECT:
             return self._select(call.parsed, shown)
         if earlier is not None:
             return Observation(f'{{"answered": "from memory, as in step {earlier[0]}"}}\n{earlier[1]}')
-        return Observation('{"finished": true}' if call.name == FINISH else '{"error": "this call was not run"}')
+        return Observation('{"finished": true}') if call.name == FINISH else failure("this call was not run")
+
+    def _select(self, arguments: Mapping[str, Any], shown: Collection[str]) -> Observation:
+        try:
+            asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
+        except Unclear as problem:
+            return failure(str(problem))
+        unknown = [node for node in asked if node not in shown]
+        new = [node for node in asked if node in shown and node not in self.selection]
+        self.selection += new
+        self.steps[-1].selected += new
+        said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
+        if unknown:
+            close = {node: nearest(node[:_SHOWN], shown, 2) for node in unknown[:_NAMED]}
+            told = (
+                f"No tool has shown a node {quoted(node)}."
+                + (f" Closest: {', '.join(map(quoted, ids))}." if ids else "")
+                for node, ids in close.items()
+            )
+            said["error"] = shortened(" ".join(told), LONGEST_ERROR)
+        return Observation(json_line(said), tuple(new), (), len(asked), failed=len(unknown) == len(asked))
 
     def end(self, stop: str, error: str | None = None) -> None:
         """Stop the agent with what it has selected, for one of `STOPS`; nothing happens where it has stopped."""
@@ -286,43 +298,18 @@ class ArkSession:
         elif warning:
             self.messages[-1] = Message(last.role, last.content + warning, (), last.tool_call_id, last.name)
 
-    def _select(self, arguments: Mapping[str, Any], shown: Collection[str]) -> Observation:
-        try:
-            asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
-        except Unclear as problem:
-            return failure(str(problem))
-        chosen, unknown = set(self.selection), [node for node in asked if node not in shown]
-        new = [node for node in asked if node in shown and node not in chosen]
-        self.selection.extend(new)
-        self.steps[-1].selected.extend(new)
-        said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
-        if unknown:
-            said["error"] = shortened(" ".join(_never_shown(node, shown) for node in unknown[:_NAMED]), LONGEST_ERROR)
-        return Observation(json_line(said), tuple(new), (), len(asked), failed=len(unknown) == len(asked))
-
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain JSON values."""
-        return {
-            "question": self.question,
-            "agent": self.agent,
-            "model": self.model,
+        return vars(self) | {
             "settings": asdict(self.settings),
             "messages": [message.to_dict(native=True) for message in self.messages],
             "selection": list(self.selection),
             "steps": [step.to_dict() for step in self.steps],
-            "stop": self.stop,
-            "error": self.error,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ArkSession:
-        """The inverse of `to_dict`.
-
-        Raises
-        ------
-        InvalidInput
-            When a field is missing or malformed.
-        """
+        """The inverse of `to_dict`; an `InvalidInput` says that a field is missing or malformed."""
         try:
             settings = ArkSettings(**data["settings"])
             session = cls(data["question"], "", agent=int(data["agent"]), settings=settings, model=str(data["model"]))
@@ -337,12 +324,6 @@ class ArkSession:
 
 def _key(tool: str, arguments: Any) -> str:
     return f"{tool} {arguments!r}"
-
-
-def _never_shown(node: str, shown: Collection[str]) -> str:
-    close = nearest(node[:_SHOWN], shown, 2)
-    hint = f" Closest: {', '.join(map(quoted, close))}." if close else ""
-    return f"No tool has shown a node {quoted(node)}.{hint}"
 
 
 def _record(outcome: Outcome, remembered: bool) -> CallRecord:
@@ -364,10 +345,12 @@ def _record(outcome: Outcome, remembered: bool) -> CallRecord:
 
 def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
     """The calls of a reply as endpoints take them back: with ids that differ, names and text that can be sent."""
-    out: list[ToolCall] = []
+    out: dict[str, ToolCall] = {}
     for number, call in enumerate(calls):
-        own = call.id if call.id and all(call.id != one.id for one in out) else f"call_{step}_{number}"
-        name = _NOT_IN_NAMES.sub("_", call.name)[:64] or "unnamed"
+        own = call.id or f"call_{step}_{number}"
+        while own in out:
+            own += "_"
+        name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unnamed"
         arguments = "{}" if call.parsed == {} else encodable(call.arguments[: MOST_CHARS + 1])
-        out.append(ToolCall(own, name, arguments))
-    return tuple(out)
+        out[own] = ToolCall(own, name, arguments)
+    return tuple(out.values())

@@ -11,11 +11,12 @@ from typing import Any
 
 from typing_extensions import TypedDict
 
-from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
 from graphret.llm.structured import Answer, aask_json, ask_json
 from graphret.retriever import Call, adrive, drive
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
+# A conversation that is too long can be "long in the functions".
 _TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
 # How endpoints say that they have no tools: most by 400 or 422, routers by 404, and some servers by 500 or 501.
 _REFUSALS = ("bad_request", "not_found", "server")
@@ -42,8 +43,7 @@ class ToolCaller:
 
     The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words
     as if there were none, it is asked for the calls as JSON from then on, with the tools described in the system
-    message and what they returned in user messages.
-
+    message and what they returned in user messages. A `ChatError` says that it fails, or can do neither.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -52,71 +52,58 @@ class ToolCaller:
         self._calls_tools = False  # it has called some
         self._by_json = ""  # why it is asked for JSON, once it is
 
-    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
-        """Answer a conversation; see `achat`."""
-        return drive(self._plan(messages, tools or (), options))
+    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **options: Any) -> Reply:
+        """Answer a conversation; see `ChatModel.chat`."""
+        return drive(self._plan(messages, tools, options))
 
-    async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
-        """Answer a conversation; see `ChatModel.achat`.
-
-        Raises
-        ------
-        ChatError
-            When the model fails, or neither takes tools nor answers in JSON.
-        """
-        return await adrive(self._plan(messages, tools or (), options))
+    async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **options: Any) -> Reply:
+        """Answer a conversation; see `ChatModel.achat`."""
+        return await adrive(self._plan(messages, tools, options))
 
     def _plan(
         self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
     ) -> Generator[Call[Any], Any, Reply]:
         """What to ask the model, and what to make of its answers."""
-        words, spent = None, Usage()
+        words = Reply()
         if not self._by_json:
-            given: Any = {"tools": tuple(tools), **options}
+            asked: Any = {"tools": tuple(tools), **options}
             try:
                 reply: Reply = yield Call(
-                    partial(self.model.chat, messages, **given), partial(self.model.achat, messages, **given)
+                    partial(self.model.chat, messages, **asked), partial(self.model.achat, messages, **asked)
                 )
             except ChatError as error:
                 if self._calls_tools or not _refuses_tools(error):
                     raise
-                self._by_json, spent = str(error), error.usage
+                self._by_json, words = str(error), Reply(usage=error.usage)
             else:
                 self._calls_tools = self._calls_tools or bool(reply.tool_calls)
                 if self._calls_tools or not reply.text.strip():
                     return reply
-                words, spent = reply, reply.usage
-        asked = _as_text(messages, tools)
+                words = reply
+        asked = {"messages": _as_text(messages, tools), "schema": _Calls, "native": False, **options}
         try:
-            answer = yield Call(
-                partial(ask_json, self.model, asked, _Calls, native=False, **options),
-                partial(aask_json, self.model, asked, _Calls, native=False, **options),
+            answer: Answer[_Calls] = yield Call(
+                partial(ask_json, self.model, **asked), partial(aask_json, self.model, **asked)
             )
         except ChatError as error:
-            error.usage += spent
+            error.usage += words.usage
             if error.reason not in ("invalid_reply", "bad_request"):
                 raise
-            if words is not None:
+            if words.text:
                 return replace(words, usage=error.usage)
             why = f"the model neither takes tools ({self._by_json}) nor answers in JSON ({error})"
             raise ChatError(why, model=self.name, reason=error.reason, usage=error.usage) from error
         self._by_json = self._by_json or "it answered in words"
-        return _reply(answer, messages, spent, self.name)
-
-
-def _reply(answer: Answer[_Calls], messages: Sequence[Message], spent: Usage, model: str) -> Reply:
-    turn = sum(message.role == "assistant" for message in messages)
-    calls = tuple(
-        ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
-        for number, call in enumerate(answer.value["calls"])
-    )
-    return Reply("", calls, answer.usage + spent, "tool_calls" if calls else "stop", model)
+        turn = sum(message.role == "assistant" for message in messages)
+        calls = tuple(
+            ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
+            for number, call in enumerate(answer.value["calls"])
+        )
+        return Reply("", calls, answer.usage + words.usage, "tool_calls" if calls else "stop", self.name)
 
 
 def _refuses_tools(error: ChatError) -> bool:
-    """Whether a model refused tools as such; a conversation that is too long can be "long in the functions"."""
-    said = str(error)
-    return error.reason in _REFUSALS and bool(_REFUSED.search(said)) and not _TOO_LONG.search(said)
+    return error.reason in _REFUSALS and bool(_REFUSED.search(str(error))) and not _TOO_LONG.search(str(error))
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

@@ -56,10 +56,8 @@ class Toolbox:
 
     Parameters
     ----------
-    store
-        The graph.
-    index
-        What ranks nodes for a query.
+    store, index
+        The graph, and what ranks its nodes for a query.
     settings
         How much a call shows.
     text
@@ -92,20 +90,16 @@ class Toolbox:
         self.settings = settings
         self.tools = make_tools(settings)
         self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
-        self._given_text = text
-        self.text = _own_text(index) if text is None else text.bound(store)
+        self.text = (text or _own_text(index)).bound(store)
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
-        return Toolbox(self.store.view(where), self.index.view(where), self.settings, text=self._given_text)
+        return Toolbox(self.store.view(where), self.index.view(where), self.settings, text=self.text)
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Run a call as a model made it: any name, any arguments.
 
-        Raises
-        ------
-        GraphretError
-            When the store or the index fails; never for what the model wrote.
+        Only a store or an index that fails raises, nothing that the model wrote.
         """
         try:
             if name == SEARCH:
@@ -123,16 +117,16 @@ class Toolbox:
 
     def run_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
         """Run the calls of a reply one after the other; one that the store or the index fails is told to the model."""
-        return [self._outcome(call) for call in calls]
-
-    def _outcome(self, call: ToolCall) -> Outcome:
-        began, problem = time.perf_counter(), None
-        try:
-            observation = self.run(call.name, call.parsed or {})
-        except Exception as error:
-            problem = as_store_error(error)
-            observation = failure(f"The graph could not be read: {problem}")
-        return Outcome(call, observation, time.perf_counter() - began, problem)
+        outcomes = []
+        for call in calls:
+            began, problem = time.perf_counter(), None
+            try:
+                observation = self.run(call.name, call.parsed or {})
+            except Exception as error:
+                problem = as_store_error(error)
+                observation = failure(f"The graph could not be read: {problem}")
+            outcomes.append(Outcome(call, observation, time.perf_counter() - began, problem))
+        return outcomes
 
     async def arun_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
         """Do as `run_calls`, off the event loop; calls that wait for a database are under way at once."""
@@ -160,7 +154,7 @@ class Toolbox:
             return failure(message, named)
         labels = frozenset(map(meant, given.node_types)) if given.node_types else None
         relations = directions(given.relation_types) if given.relation_types else None
-        query = (given.query or "").strip()[:_LONGEST_QUERY] or None
+        query = given.query.strip()[:_LONGEST_QUERY] or None
         k = _count(given.k, self.settings.neighbors_k)
         found = explore(self.store, self.index, node.id, query, labels=labels, relations=relations, k=k)
         if not found.total and (labels or relations):
@@ -178,13 +172,13 @@ class Toolbox:
             for entry, via in zip(self._entries(found.nodes), found.via, strict=True)
         ]
         text, shown = self._fitting(head, entries, query)
+        nodes = [(found.nodes[i].id, found.via[i]) for i in shown]
         edges = [
-            (node.id, relation, found.nodes[i].id) if outgoing else (found.nodes[i].id, relation, node.id)
-            for i in shown
-            for relation, outgoing in found.via[i]
+            (node.id, relation, other) if outgoing else (other, relation, node.id)
+            for other, via in nodes
+            for relation, outgoing in via
         ]
-        nodes = tuple(found.nodes[i].id for i in shown)
-        return Observation(text, nodes, tuple(dict.fromkeys(edges)), total=found.total)
+        return Observation(text, tuple(other for other, _ in nodes), tuple(dict.fromkeys(edges)), found.total)
 
     def _fitting(self, head: Mapping[str, Any], entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
         chars, tokens = self.settings.snippet_chars, self.settings.observation_tokens - ADDED
@@ -204,8 +198,8 @@ def as_store_error(error: Exception) -> GraphretError:
     return error if isinstance(error, GraphretError) else StoreError(f"{type(error).__name__}: {error}")
 
 
-def _count(asked: int | None, default: int) -> int:
-    return min(asked if asked and asked > 0 else default, MAX_K)
+def _count(asked: int, default: int) -> int:
+    return min(asked if asked > 0 else default, MAX_K)
 
 
 def _counts(found: Neighborhood) -> dict[str, Any]:

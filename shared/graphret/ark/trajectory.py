@@ -19,8 +19,7 @@ from graphret.ark.run import Run
 from graphret.ark.session import ArkSession
 from graphret.errors import GraphretError, InvalidInput, NewerVersion, StorageError
 
-VERSION = 1
-_SCHEMA = "graphret.trajectory/"
+_SCHEMA = "graphret.trajectory/1"
 
 
 class Recorder:
@@ -38,13 +37,7 @@ class Recorder:
         self.path = Path(path)
 
     def __call__(self, run: Run) -> None:
-        """Append a run, a line an agent.
-
-        Raises
-        ------
-        StorageError
-            When the file cannot be written.
-        """
+        """Append a run, a line an agent; a `StorageError` says that the file cannot be written."""
         id_ = uuid.uuid4().hex[:16]
         lines = "".join(_text(_line(run, session, id_)) + "\n" for session in run.sessions)
         try:
@@ -63,7 +56,7 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
     InvalidInput
         When the file cannot be read, or a line is damaged; the message names its number.
     NewerVersion
-        When a line was written by a newer graphret.
+        When a line was written by another version of graphret.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
@@ -75,15 +68,13 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
             continue
         try:
             data = json.loads(line)
-            if (version := int(data["schema"].removeprefix(_SCHEMA))) > VERSION:
-                said = f"a trajectory of version {version}, this graphret reads up to {VERSION}"
-                raise NewerVersion(f"{path}, line {number}: {said}")
-            run = Run(data["question"], [], float(data["seconds"]), str(data["created"]))
-            runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
-        except NewerVersion:
-            raise
+            if data["schema"] == _SCHEMA:
+                run = Run(data["question"], [], float(data["seconds"]), str(data["created"]))
+                runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
+                continue
         except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
+        raise NewerVersion(f"{path}, line {number}: {data['schema']!r}, where this graphret reads {_SCHEMA!r}")
     return runs
 
 
@@ -95,14 +86,13 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
 def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
     known = session.to_dict()
     for step in known["steps"]:
-        for call in step["calls"]:
-            call["arguments"] = _text(call["arguments"])
+        step["calls"] = [call | {"arguments": _text(call["arguments"])} for call in step["calls"]]
     return {
-        "schema": f"{_SCHEMA}{VERSION}",
+        "schema": _SCHEMA,
         "run": id_,
+        **known,
         "agent": session.agent + 1,
         "agents": len(run.sessions),
-        **{name: known[name] for name in ("question", "model", "selection", "steps", "settings")},
         "tools": [tool.to_dict() for tool in make_tools(session.settings)],
         "messages": [message.to_dict() for message in session.messages],
         "stop": session.stop or "",
@@ -112,12 +102,12 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
     }
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-
-
 def _session(data: dict[str, Any]) -> ArkSession:
     for step in data["steps"]:
         for call in step["calls"]:
             call["arguments"] = json.loads(call["arguments"])
     return ArkSession.from_dict(data | {"agent": data["agent"] - 1})
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
