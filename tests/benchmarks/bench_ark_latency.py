@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from benchmarks.figures import Figure, Report
+from benchmarks.figures import Report
 from graphret.ark import Ark, ArkSettings
 from graphret.llm.chat import Message, Reply, ToolCall, Usage
 from graphret.search import BM25Index
@@ -91,6 +91,6 @@ def latency(report: Report) -> None:
         together = asyncio.run(seconds(system, [0.02, 0.05, 0.03]))
         step = asyncio.run(seconds(system, [0.0])) / STEPS
         what = f"ARK ({name}): 3 agents against the slowest of them alone"
-        report.figures[f"ark latency {name}"] = Figure(what, together / slowest, target=1.15)
+        report.add(f"ark latency {name}", what, together / slowest, target=1.15)
         what = f"ARK ({name}): a step, without its model"
-        report.figures[f"ark step {name}"] = Figure(what, 1000 * step, unit="ms", target=10.0)
+        report.add(f"ark step {name}", what, 1000 * step, unit="ms", target=10.0)

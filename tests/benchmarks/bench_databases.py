@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import random
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks import bench_stores
-from benchmarks.figures import Figure, Report, timed
+from benchmarks.figures import Report, medians, timed
 from graphret.errors import GraphretError
 from graphret.graphs import import_graph
 from graphret.stores.memory import MemoryStore
+from graphret.testing.neo4j_server import Neo4jServer
 
 #: MetaQA's relations: the share of its 129,233 triples, and how many names stand at their far end.
 RELATIONS = {
@@ -48,33 +50,26 @@ def databases(report: Report) -> None:
     """The part of the speed benchmark."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        kb = folder / "kb.txt"
-        kb.write_text("".join(triples()), encoding="utf-8")
-        with kb.open(encoding="utf-8") as lines:
-            report.counts["databases/triples"] = sum(1 for _ in lines)
-        films = _films(kb)
+        kb, lines = folder / "kb.txt", list(triples())
+        kb.write_text("".join(lines), encoding="utf-8")
+        report.counts["databases/triples"] = len(lines)
+        directed = sorted({line.split("|")[0] for line in lines if "|directed_by|" in line})
+        films = random.Random(0).sample(directed, _ASKED)
         for what, where, limit in (("a folder", folder / "kb", 3.0), ("Ladybug", folder / "kb.lbug", 5.0)):
-            seconds = timed(lambda to=str(where): import_graph(kb, to))  # type: ignore[misc]
-            _import_figure(report, what, seconds, limit)
+            _import(report, kb, what, str(where), limit)
         _two_hops_ladybug(report, folder / "kb.lbug", films)
         try:
             with neo4j_server(folder) as uri:
-                _import_figure(report, "Neo4j", timed(lambda: import_graph(kb, uri)), 30.0)
+                _import(report, kb, "Neo4j", uri, 30.0)
                 _two_hops_neo4j(report, uri, films)
         except GraphretError as error:
             report.notes.append(f"databases: Neo4j was left out: {error}")
         _large(report, folder)
 
 
-def _import_figure(report: Report, what: str, seconds: float, limit: float) -> None:
+def _import(report: Report, kb: Path, what: str, where: str, limit: float) -> None:
     name = f"a graph of {report.counts['databases/triples']:,} triples imported into {what}"
-    report.figures[f"import {what}"] = Figure(name, seconds, unit="s", target=limit)
-
-
-def _films(kb: Path) -> list[str]:
-    with kb.open(encoding="utf-8") as lines:
-        found = sorted({line.split("|")[0] for line in lines if "|directed_by|" in line})
-    return random.Random(0).sample(found, _ASKED)
+    report.add(f"import {what}", name, timed(lambda: import_graph(kb, where)), unit="s", target=limit)
 
 
 def _two_hops_ladybug(report: Report, path: Path, films: Sequence[str]) -> None:
@@ -86,9 +81,9 @@ def _two_hops_ladybug(report: Report, path: Path, films: Sequence[str]) -> None:
     ours, bare = [], []
     for _ in range(_TURNS):  # a machine changes its pace: both meet each of them
         with LadybugStore(path) as store:
-            ours.append(_each(films, lambda film, ask=store.query: ask(query, {"id": film}).rows))  # type: ignore[misc]
+            ours.append(medians({"": lambda film, ask=store.query: ask(query, {"id": film}).rows}, films)[""])
         with ladybug.Connection(ladybug.Database(str(path), read_only=True)) as driver:
-            bare.append(_each(films, lambda film, ask=driver.execute: list(ask(query, {"id": film}))))  # type: ignore[misc]
+            bare.append(medians({"": lambda film, ask=driver.execute: list(ask(query, {"id": film}))}, films)[""])
     _ratio(report, "Ladybug", statistics.median(ours), statistics.median(bare))
 
 
@@ -104,16 +99,13 @@ def _two_hops_neo4j(report: Report, uri: str, films: Sequence[str]) -> None:
             with driver.session(default_access_mode=neo4j.READ_ACCESS) as session:
                 return session.execute_read(lambda tx: tx.run(query, id=film).values())
 
-        contestants: list[Callable[[str], Any]] = [lambda film: store.query(query, {"id": film}).rows, directly]
-        pairs = [[timed(lambda w=work, f=film: w(f)) for work in contestants] for film in films]  # type: ignore[misc]
-    ours, bare = (statistics.median(column) for column in zip(*pairs[5:], strict=True))
-    _ratio(report, "Neo4j", ours, bare)
+        found = medians({"ours": lambda film: store.query(query, {"id": film}).rows, "bare": directly}, films)
+    _ratio(report, "Neo4j", found["ours"], found["bare"])
 
 
 def _ratio(report: Report, what: str, ours: float, bare: float) -> None:
-    report.seconds |= {f"databases/two hops, {what}": ours, f"databases/two hops, {what}, bare driver": bare}
     name = f"a query of two hops through our store, against {what}'s bare driver"
-    report.figures[f"two hops {what}"] = Figure(name, ours / bare, target=1.3)
+    report.add(f"two hops {what}", name, ours / bare, target=1.3)
 
 
 def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int = 10) -> None:
@@ -126,26 +118,11 @@ def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int =
     n, m = store.count()
     report.counts |= {"databases/large, nodes": n, "databases/large, edges": m}
     name = f"a graph of {n:,} nodes and {m:,} edges into Ladybug"
-    report.figures["import large"] = Figure(name, seconds, unit="s", target=180.0)
+    report.add("import large", name, seconds, unit="s", target=180.0)
 
 
 @contextmanager
 def neo4j_server(folder: Path) -> Iterator[str]:
-    import os
-
-    from graphret.testing.neo4j_server import CannotStart, Neo4jServer
-
-    server = Neo4jServer(folder / "neo4j", owner=os.getpid(), lasting=True)
-    try:
-        server.start()
-    except CannotStart as error:
-        raise GraphretError(str(error)) from error
-    try:
+    """Start a server, and give its address."""
+    with Neo4jServer(folder / "neo4j", owner=os.getpid(), lasting=True) as server:
         yield server.uri
-    finally:
-        server.stop()
-
-
-def _each(films: Sequence[str], work: Callable[[str], Any]) -> float:
-    taken = [timed(lambda f=film: work(f)) for film in films]  # type: ignore[misc]
-    return statistics.median(taken[5:])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import synthetic
-from benchmarks.figures import Report, medians, timed
+from benchmarks.figures import Report, medians
 from graphret.corpus import Document
 from graphret.evaluation.runner import OneText
 from graphret.linking import NameBook
@@ -60,7 +60,6 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
 
     found = medians({"search": search, "score": score, "bm25s": bm25s_search}, asked)
     found |= medians({"rank_bm25": lambda question: okapi.get_top_n(ours.analyzer(question), names, K)}, asked[:6])
-    report.seconds |= {f"search/{name}": value for name, value in found.items()}
     report.counts |= {"search/nodes": len(nodes), "search/questions": len(asked), "search/given nodes": N_GIVEN}
     what = f"BM25 search over {n:,} nodes: its speed against rank_bm25's"
     report.add("search rank_bm25", what, found["rank_bm25"] / found["search"], target=50.0, at_least=True)
@@ -89,7 +88,7 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     for query, vector in zip(queries, asked, strict=True):
         exact.remember(query, vector)
         ours.remember(query, vector)
-    report.seconds["hnsw/built"] = timed(lambda: ours.search(queries[0], k))
+    ours.search(queries[0], k)  # which builds it
     hits = [len({*exact.search(query, k).ids} & {*ours.search(query, k).ids}) for query in queries]
 
     def exactly(query: str) -> object:
@@ -97,7 +96,6 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
         return exact.search(query, k)
 
     taken = medians({"ours": lambda query: ours.search(query, k), "exact": exactly}, queries)
-    report.seconds |= {f"hnsw/{name}": value for name, value in taken.items()}
     report.counts |= {"hnsw/nodes": n, "hnsw/questions": len(asked)}
     what = f"recall@{k} of HNSW at M = {HNSW_M} over {n:,} nodes against exact search"
     report.add("hnsw recall", what, sum(hits) / (k * len(hits)), unit="", target=0.98, at_least=True)
@@ -115,7 +113,6 @@ def spotting(report: Report, n: int = MANY_NAMES) -> None:
     asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]
     taken = medians({"spot": lambda question: spot(question, book)}, asked)["spot"]
     report.counts |= {"spot/names": len(book)}
-    report.seconds |= {"spot/a question": taken, "spot/built": building}
     report.add("spot", f"names spotted in a question, {n:,} known", 1000 * taken, unit="ms", target=1.0)
     report.add("spot built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
 

@@ -24,19 +24,17 @@ class Figure:
         target = ""
         if self.target is not None:
             met = self.value >= self.target if self.at_least else self.value <= self.target
-            target = (
-                f"at {'least' if self.at_least else 'most'} {self.target:g} {self.unit}{'' if met else ' (missed)'}"
-            )
+            bound = "at least" if self.at_least else "at most"
+            target = f"{bound} {self.target:g} {self.unit}{'' if met else ' (missed)'}"
         return f"| {self.what} | {self.value:.3g} {self.unit} | {target} |"
 
 
 @dataclass
 class Report:
-    """All figures of a run, what was counted, how many seconds parts took, and remarks."""
+    """All figures of a run, what was counted, and remarks."""
 
     figures: dict[str, Figure] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
-    seconds: dict[str, float] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def add(self, name: str, what: str, value: float, **more: Any) -> None:

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import scipy.sparse as sp
 
-from graphret.columns import Records, Strings
 from graphret.corpus import Document, Item, Table
-from graphret.edges import NO_PART, EdgeTable
-from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.counts import FieldCounts
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
-from graphret.stores.memory import Graph
+from graphret.stores.memory import Graph, MemoryStore
 
 _ONSETS = "b c d f g h j k l m n p r s t v w z br ch dr fl gr kl pr sh st tr".split()
 _NUCLEI = "a e i o u ai ea io ou".split()
@@ -37,11 +34,7 @@ def _text(rng: np.random.Generator, lexicon: Sequence[str], length: int) -> list
 
 
 def items(n: int, seed: int = 0) -> list[Item]:
-    """Return documents and tables that become `n` nodes, one table segment to fifteen documents.
-
-    Documents have titles of two or three words and 70 words of text, in which one sentence in three names another
-    document; each of the ten rows of a table names a document.
-    """
+    """Return documents of 70 words, which name two others, and tables of ten rows, which each name one: `n` nodes."""
     rng = np.random.default_rng(seed)
     lexicon = words()
     n_tables = max(1, n // 16)
@@ -77,47 +70,28 @@ def questions(made: Sequence[Item], n: int, seed: int = 1) -> list[str]:
     return asked
 
 
-def arrays(n_nodes: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Graph, HybridIndex]:
-    """Return a graph of any size and its lexical index, made column by column: there are no texts behind them.
+def arrays(n: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Graph, HybridIndex]:
+    """Return a graph of `n` nodes, `degree` edges out of each to random others, and a lexical index.
 
-    Parameters
-    ----------
-    degree
-        Edges that leave each node, to random others.
-    terms
-        Terms a node, of a vocabulary in which the rank of a term has a Zipf distribution.
+    There are no texts behind them: each node has so many terms of a vocabulary with Zipf's distribution.
     """
     rng = np.random.default_rng(seed)
-    table = NodeTable(
-        _numbered(n_nodes),
-        Strings.repeat("", n_nodes),
-        Strings.repeat("", n_nodes),
-        np.zeros(n_nodes, dtype=np.int32),
-        [("Document",)],
-        Records.repeat({}, n_nodes),
-    )
-    m = n_nodes * degree
-    whole = np.full(m, NO_PART, dtype=np.int32)
-    target = rng.integers(n_nodes, size=m, dtype=np.int32).reshape(n_nodes, degree)
-    target.sort(axis=1)
-    edges = EdgeTable(
-        n_nodes,
-        np.repeat(np.arange(n_nodes, dtype=np.int32), degree),
-        target.ravel(),
-        np.zeros(m, dtype=np.int16),
-        ["MENTIONS"],
-        rng.uniform(0.5, 1.0, m).astype(np.float32),
-        whole,
-        whole,
-        Records.repeat({}, m),
-    )
-    ranks = np.minimum((_WORDS ** rng.random((n_nodes, terms), dtype=np.float32)).astype(np.int32), _WORDS - 1)
-    indptr = np.arange(n_nodes + 1, dtype=np.int64) * terms
-    counted = sp.csr_matrix((np.ones(n_nodes * terms, np.float32), ranks.ravel(), indptr), shape=(n_nodes, _WORDS))
+    m = n * degree
+    graph = MemoryStore.from_arrays(
+        [f"n{i:08d}" for i in range(n)],
+        label_sets=[("Document",)],
+        source=np.repeat(np.arange(n, dtype=np.int32), degree),
+        target=rng.integers(n, size=m, dtype=np.int32),
+        relations=["MENTIONS"],
+        weight=rng.uniform(0.5, 1.0, m).astype(np.float32),
+    ).graph
+    ranks = np.minimum((_WORDS ** rng.random((n, terms), dtype=np.float32)).astype(np.int32), _WORDS - 1)
+    indptr = np.arange(n + 1, dtype=np.int64) * terms
+    counted = sp.csr_matrix((np.ones(n * terms, np.float32), ranks.ravel(), indptr), shape=(n, _WORDS))
     counted.sum_duplicates()
-    counts = FieldCounts([f"w{i}" for i in range(_WORDS)], {"body": counted}, np.zeros(n_nodes + 1, dtype=np.int64))
-    lexical = BM25Index(table, counts, NodeText(), Analyzer("", ""), BM25Settings())
-    return Graph(table, edges), HybridIndex(lexical)
+    counts = FieldCounts([f"w{i}" for i in range(_WORDS)], {"body": counted}, np.zeros(n + 1, dtype=np.int64))
+    lexical = BM25Index(graph.nodes, counts, NodeText(), Analyzer("", ""), BM25Settings())
+    return graph, HybridIndex(lexical)
 
 
 def array_questions(n: int, seed: int = 1) -> list[str]:
@@ -125,7 +99,3 @@ def array_questions(n: int, seed: int = 1) -> list[str]:
     rng = np.random.default_rng(seed)
     ranks = (_WORDS ** rng.uniform(0.3, 1.0, (n, 8))).astype(int)
     return [" ".join(f"w{min(rank, _WORDS - 1)}" for rank in row) for row in ranks.tolist()]
-
-
-def _numbered(n: int) -> Strings:
-    return Strings.of(f"n{i:08d}" for i in range(n))

@@ -39,21 +39,14 @@ def findings(query: str, schema: GraphSchema = SCHEMA, dialect: str = "neo4j") -
     [
         "MATCH (p:Person)-[:ACTED_IN]->(m:Movie) WHERE m.title = 'x' RETURN p.name, p{.born, x: m.title}",
         "MATCH (m:Movie)<-[r:ACTED_IN|DIRECTED]-(p) RETURN r.role, p.born",
-        "MATCH (p:Person)-[:ACTED_IN]-(m) RETURN m.title",
-        "MATCH (p:Person)--(x) RETURN x.name, x.title",
-        "MATCH (p:Person)-[:FOLLOWS*1..3]->(q:Person) RETURN q.name",
-        "MATCH (p:Person)-[:ACTED_IN|IN_GENRE*2]->(g:Genre) RETURN g.name",
         "MATCH (p:Person)-[:FOLLOWS*0..1]->()-[:ACTED_IN]->(m) RETURN m.title",
         "MATCH (n) WHERE n:Movie AND n.title = 'x' RETURN n",
         "MATCH (n:Person|Movie) RETURN n.title, n.name",
-        "MATCH (n:!Movie) RETURN n.name",
         "MATCH (m:Movie) RETURN m.releaseDate.year, m.tags[0]",
         "MATCH (p:Person) WITH p AS q, {titel: 1} AS m RETURN q.name, m.titel",
         "MATCH (p:Person) WITH collect(p) AS ps UNWIND ps AS q RETURN q.born, ps[0].name, head(ps).name",
-        "MATCH (m:Movie) WHERE EXISTS { (m)<-[:DIRECTED]-(p) WHERE p.born > 1950 } RETURN m",
         "MATCH (m:Movie) RETURN [(m)<-[:DIRECTED]-(p:Person) | p.name]",
         "UNWIND $rows AS row MATCH (p:Person {name: row.anything}) RETURN row.other",
-        "RETURN date().year, duration('P1D').days",
         "MATCH (n) RETURN n.name, n[$key]",
         "MATCH (p:Person) ((a)-[:FOLLOWS]->(b)){1,3} (q:Person) RETURN [x IN a | x.name]",
     ],
@@ -68,11 +61,9 @@ def test_what_the_schema_has_is_not_complained_of(query: str) -> None:
         ("MATCH (p:person) RETURN p", kinds.UNKNOWN_LABEL, "person", "Person"),
         ("MATCH (p) WHERE p:Movi RETURN p", kinds.UNKNOWN_LABEL, "Movi", "Movie"),
         ("MATCH (p:Person|Gennre) RETURN p", kinds.UNKNOWN_LABEL, "Gennre", "Genre"),
-        ("MATCH ()-[:ACTED]->() RETURN 1", kinds.UNKNOWN_RELATION, "ACTED", "ACTED_IN"),
         ("MATCH ()-[:actedIn]->() RETURN 1", kinds.UNKNOWN_RELATION, "actedIn", "ACTED_IN"),
         ("MATCH ()-[r]->() WHERE r:DIRECTS RETURN r", kinds.UNKNOWN_RELATION, "DIRECTS", "DIRECTED"),
         ("MATCH (m:Movie) RETURN m.release_date", kinds.UNKNOWN_PROPERTY, "release_date", "releaseDate"),
-        ("MATCH (m:Movie {titel: 1}) RETURN m", kinds.UNKNOWN_PROPERTY, "titel", "title"),
         ("MATCH (m:Movie) RETURN m{.titel}", kinds.UNKNOWN_PROPERTY, "titel", "title"),
         ("MATCH ()-[r:ACTED_IN {rol: 1}]->() RETURN r", kinds.UNKNOWN_PROPERTY, "rol", "role"),
     ],
@@ -89,23 +80,12 @@ def test_unknown_names(query: str, kind: str, part: str, suggestion: str) -> Non
     [
         ("MATCH (p:Person) RETURN p.title", kinds.MISPLACED_PROPERTY, "title"),
         ("MATCH (p:Person {title: 1}) RETURN p", kinds.MISPLACED_PROPERTY, "title"),
-        ("MATCH (p)-[:DIRECTED]->(m) RETURN p.title", kinds.MISPLACED_PROPERTY, "title"),
         ("MATCH (:Person)-[r:ACTED_IN]->() RETURN r.name", kinds.MISPLACED_PROPERTY, "name"),
         ("MATCH (p:Person) WITH collect(p) AS ps UNWIND ps AS q RETURN q.title", kinds.MISPLACED_PROPERTY, "title"),
-        (
-            "MATCH (m:Movie) WHERE EXISTS { (m)<-[:DIRECTED]-(p) WHERE p.title = 1 } RETURN m",
-            "misplaced-property",
-            "title",
-        ),
         ("MATCH (p:Person)<-[:ACTED_IN]-(m:Movie) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
-        ("MATCH (m:Movie)-[:ACTED_IN]->(p) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
-        ("MATCH (m:Movie)-[:ACTED_IN|DIRECTED]->(p:Person) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
-        ("MATCH (m:Movie)-[:ACTED_IN*1..2]->(p:Person) RETURN p", kinds.WRONG_DIRECTION, "ACTED_IN"),
         ("MATCH (m:Movie)-[r]->(p:Person) RETURN p", kinds.WRONG_DIRECTION, "-[r]->"),
         ("MATCH (p:Person)-[:DIRECTED]->(m)-[:ACTED_IN]->(q) RETURN q", kinds.WRONG_DIRECTION, "ACTED_IN"),
         ("MATCH (p:Person)-[:IN_GENRE]->(g:Genre) RETURN p", kinds.WRONG_ENDS, "IN_GENRE"),
-        ("MATCH (p:Person)-[:IN_GENRE]-(m) RETURN p", kinds.WRONG_ENDS, "IN_GENRE"),
-        ("MATCH (p:Person)--(g:Genre) RETURN p", kinds.WRONG_ENDS, "--"),
         ("MATCH (m:Movie) WHERE NOT (m)-[:DIRECTED]->(:Person) RETURN m", kinds.WRONG_DIRECTION, "DIRECTED"),
     ],
 )
@@ -118,34 +98,46 @@ def test_names_in_the_wrong_place(query: str, kind: str, part: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("partial", "query", "severity"),
+    ("partial", "errors", "warnings"),
     [
-        ({"sampled_properties": {"Person"}}, "MATCH (m:Movie)-[:DIRECTED]->(p:Person) RETURN p", "error"),
-        ({"sampled_properties": {"Person"}}, "MATCH (m:Movie) RETURN m.born", "error"),
-        ({"sampled_properties": {"Person"}}, "MATCH (p:Person) RETURN p.title", "warning"),
-        ({"sampled_properties": {"Person"}}, "MATCH (n:Person|Genre) RETURN n.title", "warning"),
-        ({"sampled_properties": {"Person"}}, "MATCH ()-[r:ACTED_IN]->() RETURN r.name", "error"),
-        ({"sampled_relation_properties": {"ACTED_IN"}}, "MATCH ()-[r:ACTED_IN]->() RETURN r.name", "warning"),
-        ({"sampled_relation_properties": {"ACTED_IN"}}, "MATCH ()-[r:DIRECTED]->() RETURN r.name", "error"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (m:Movie)-[:DIRECTED]->(p:Person) RETURN p", "warning"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (m:Movie)-[:ACTED_IN]->(p:Person) RETURN p", "error"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (m:Movie)-[:ACTED_IN|DIRECTED]->(:Person) RETURN m", "warning"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (m:Movie)-[:ACTED_IN*1..2]->(p:Person) RETURN p", "error"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (m:Movie)-[r]->(p:Person) RETURN p", "warning"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (:Person)-[:DIRECTED]->(m)-[:ACTED_IN]->() RETURN m", "warning"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (p)-[:DIRECTED]->() RETURN p.title", "warning"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (p)-[:ACTED_IN]->() RETURN p.title", "error"),
-        ({"sampled_relations": {"DIRECTED"}}, "MATCH (p:Person)-[:DIRECTED]->() RETURN p.title", "error"),
-        ({"sampled_names": True}, "MATCH (m:Movie)-[r]->(p:Person) RETURN p", "warning"),
-        ({"sampled_names": True}, "MATCH (p:Person) RETURN p.title", "error"),
+        (
+            {"sampled_properties": {"Person"}},
+            ["(m:Movie)-[:DIRECTED]->(p:Person)", "(m:Movie {born: 1})", "()-[:ACTED_IN {name: 1}]->()"],
+            ["(p:Person {title: 1})", "(n:Person|Genre {title: 1})"],
+        ),
+        (
+            {"sampled_relation_properties": {"ACTED_IN"}},
+            ["()-[:DIRECTED {name: 1}]->()"],
+            ["()-[:ACTED_IN {name: 1}]->()"],
+        ),
+        (
+            {"sampled_relations": {"DIRECTED"}},
+            [
+                "(:Movie)-[:ACTED_IN]->(:Person)",
+                "(:Movie)-[:ACTED_IN*1..2]->(:Person)",
+                "(p {title: 1})-[:ACTED_IN]->()",
+                "(p:Person {title: 1})-[:DIRECTED]->()",
+            ],
+            [
+                "(:Movie)-[:DIRECTED]->(:Person)",
+                "(:Movie)-[:ACTED_IN|DIRECTED]->(:Person)",
+                "(:Movie)-[r]->(:Person)",
+                "(:Person)-[:DIRECTED]->(m)-[:ACTED_IN]->()",
+                "(p {title: 1})-[:DIRECTED]->()",
+            ],
+        ),
+        ({"sampled_names": True}, ["(p:Person {title: 1})"], ["(:Movie)-[r]->(:Person)"]),
     ],
 )
 def test_what_was_read_whole_is_an_error_and_what_a_sample_may_have_missed_a_warning(
-    partial: dict[str, Any], query: str, severity: str
+    partial: dict[str, Any], errors: list[str], warnings: list[str]
 ) -> None:
     schema = replace(SCHEMA, **partial)
-    for dialect in ("neo4j", "ladybug"):
-        assert {finding.severity for finding in findings(query, schema, dialect)} == {severity}
+    for severity, patterns in (("error", errors), ("warning", warnings)):
+        for pattern in patterns:
+            for dialect in ("neo4j", "ladybug"):
+                found = findings(f"MATCH {pattern} RETURN 1", schema, dialect)
+                assert {finding.severity for finding in found} == {severity}, pattern
 
 
 def test_the_triple_that_fits_is_proposed() -> None:

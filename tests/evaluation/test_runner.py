@@ -42,22 +42,19 @@ ALL = {"bm25", "bm25f", "dense", "flat", "hybrid", "paper", "propagate", "covera
 
 def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> None:
     first, second = HashingEncoder(), HashingEncoder()
-    result, again = (bench_ottqa(ottqa, k=(1, 2, 5), encoder=encoder) for encoder in (first, second))
+    result = bench_ottqa(ottqa, k=(1, 2, 5), encoder=first)
+    bench_ottqa(ottqa, k=(1,), limit=2, encoder=second)
     assert (bool(first.encoded), bool(second.encoded)) == (True, False)
-    assert (again["rows"], again["intervals"]) == (result["rows"], result["intervals"])
-    assert result["name"] == "ottqa"
-    assert set(result["rows"]) == ALL
+    assert (result["name"], set(result["rows"])) == ("ottqa", ALL)
     assert json.loads(json.dumps(result)) == result
     for values in result["rows"].values():
         assert 0 <= values["recall@1"] <= values["recall@2"] <= values["recall@5"] <= 100
         assert {"hit@1", "mrr"} < set(values)
     counts = result["counts"]
-    assert counts["nodes"] == 10
+    assert (counts["nodes"], counts["gold"]) == (10, 48)
     assert counts["questions"] == 24 == counts["questions_tuned"] + counts["questions_held"]
-    assert counts["gold"] == 48
     for half, part in result["halves"].items():
-        assert part["questions"] == counts[f"questions_{half}"]
-        assert set(part["rows"]) == ALL
+        assert (part["questions"], set(part["rows"])) == (counts[f"questions_{half}"], ALL)
     whole = sum(part["questions"] * part["rows"]["default"]["recall@5"] for part in result["halves"].values()) / 24
     assert whole == pytest.approx(result["rows"]["default"]["recall@5"], abs=0.02)
     for row, intervals in result["intervals"].items():

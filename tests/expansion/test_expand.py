@@ -5,54 +5,33 @@ from typing import Any
 
 import numpy as np
 import pytest
+from expand_parts import EDGES, NODES, QUESTION, filler, parts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import RetrievalFailed
 from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
-from graphret.nodes import NodeTable
 from graphret.retriever import IndexRetriever, Retriever
-from graphret.search import BM25Index, DenseIndex, HybridIndex
-from graphret.stores import Graph, MemoryStore
+from graphret.search import DenseIndex, HybridIndex
+from graphret.stores import MemoryStore
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval
 from graphret.where import Where
 
 RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage(), Coverage(beam=0)]
-NODES = [
-    Node("band", ("Document",), "The Quiet Band", "The band was formed in Leeds by three sisters.", {"tenant": "a"}),
-    Node("leeds", ("Document",), "Leeds", "Leeds is a city on the river Aire.", {"tenant": "a"}),
-    Node("aire", ("Document",), "River Aire", "It rises at Malham and is 148 kilometres long.", {"tenant": "b"}),
-    Node("malham", ("Document",), "Malham", "A village known for its limestone cove.", {"tenant": "b"}),
-    Node("other", ("Document",), "Other band", "Another band from a city on a river.", {"tenant": "a"}),
-    *(
-        Node(f"noise{i}", ("Document",), f"Noise {i}", "band city river long " * (i % 3), {"tenant": "a"})
-        for i in range(9)
-    ),
-]
-EDGES = [
-    Edge("band", "MENTIONS", "leeds", 0.8, {"name": "Leeds"}),
-    Edge("leeds", "MENTIONS", "aire", 0.8, {"name": "river Aire"}),
-    Edge("aire", "MENTIONS", "malham", 0.8, {"name": "Malham"}),
-    Edge("other", "IS_SIMILAR", "band", 0.9),
-]
-QUESTION = "How long is the river in the city where the three sisters formed their band?"
+each_ranking = pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
 
 
-def parts(nodes: list[Node] = NODES, edges: list[Edge] = EDGES) -> tuple[MemoryStore, HybridIndex]:
-    table = NodeTable.of(nodes)
-    store = MemoryStore.of(table, edges)
-    return MemoryStore(Graph(table, store.graph.edges)), HybridIndex(BM25Index.build(table))
-
-
-@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
-@pytest.mark.parametrize("k", [1, 10, 50])
-def test_k_is_the_total(ranking: Ranking, k: int) -> None:
-    answer = Expand(None, *parts(), ranking=ranking).retrieve(QUESTION, k)
-    assert len(answer) == min(k, len(NODES))
-    assert len(set(answer.ids)) == len(answer)
-    scores = [hit.score for hit in answer]
-    assert scores == sorted(scores, reverse=True)
-    assert all(hit.evidence for hit in answer)
+@each_ranking
+def test_k_is_the_total_whatever_the_question(ranking: Ranking) -> None:
+    assert Expand(None, *parts([], []), ranking=ranking).retrieve("anything", 3).hits == []
+    expand = Expand(None, *parts(), ranking=ranking)
+    for query in (QUESTION, "", "the of and", "🙂", "x" * 100_000, "غير موجود"):
+        for k in (1, 10, 50):
+            answer = expand.retrieve(query, k)
+            assert len(set(answer.ids)) == len(answer) == min(k, len(NODES))
+            scores = [hit.score for hit in answer]
+            assert scores == sorted(scores, reverse=True)
+            assert all(hit.evidence for hit in answer)
 
 
 def test_coverage_finds_what_only_a_pair_says() -> None:
@@ -69,16 +48,10 @@ def test_coverage_finds_what_only_a_pair_says() -> None:
 
 
 def test_a_pair_counts_each_term_once_on_its_better_side() -> None:
-    nodes = [
-        Node("both", text="alpha alpha"),
-        Node("same", text="alpha alpha alpha"),
-        Node("half", text="alpha"),
-        Node("rest", text="beta"),
-        Node("none", text="gamma"),
-    ]
+    texts = {"both": "alpha alpha", "same": "alpha alpha alpha", "half": "alpha", "rest": "beta", "none": "gamma"}
     edges = [Edge("both", "MENTIONS", "same"), Edge("half", "MENTIONS", "rest")]
-    answer = Expand(None, *parts(nodes, edges)).retrieve("alpha beta", 2)
-    assert set(answer.ids) == {"half", "rest"}
+    nodes = [Node(id_, text=text) for id_, text in texts.items()]
+    assert set(Expand(None, *parts(nodes, edges)).retrieve("alpha beta", 2).ids) == {"half", "rest"}
 
 
 def test_a_third_node_joins_a_pair_for_what_the_pair_leaves_out() -> None:
@@ -109,14 +82,11 @@ def test_propagation_adds_a_share_of_the_best_seed() -> None:
 
 def test_the_papers_ranking_is_seeds_then_their_best_neighbours() -> None:
     store, index = parts()
-    k = 4
-    ranking = Paper(seed_share=0.5, use_metadata=False)
     seeds = IndexRetriever(index).retrieve(QUESTION, 2).ids
-    answer = Expand(None, store, index, ranking=ranking).retrieve(QUESTION, k)
-    assert answer.ids[:2] == seeds
+    ranking = Paper(seed_share=0.5, use_metadata=False)
     reached = {end for e in store.neighbors(seeds) for end in (e.source, e.target)} - set(seeds)
-    expected = sorted(reached, key=lambda i: (-index.lexical.score(QUESTION, [i])[0], i))
-    assert answer.ids[2:] == expected[:2]
+    best = sorted(reached, key=lambda i: (-index.lexical.score(QUESTION, [i])[0], i))
+    assert Expand(None, store, index, ranking=ranking).retrieve(QUESTION, 4).ids == [*seeds, *best[:2]]
 
 
 def test_edges_that_agree_with_the_question_come_first_in_the_papers_ranking() -> None:
@@ -124,7 +94,7 @@ def test_edges_that_agree_with_the_question_come_first_in_the_papers_ranking() -
         Node("seed", text="question word word"),
         Node("near", text="question"),
         Node("far", text="elsewhere"),
-        *(Node(f"n{i}", text="filler") for i in range(5)),
+        *filler(),
     ]
     edges = [
         Edge("seed", "IS_SIMILAR", "near", 0.9),
@@ -141,7 +111,7 @@ def test_a_row_that_agrees_with_the_question_brings_its_neighbour_first() -> Non
         Node("table", ("Table",), "Championships", properties=rows),
         Node("a", text="question words"),
         Node("z", text="other things"),
-        *(Node(f"n{i}", text="filler") for i in range(5)),
+        *filler(),
     ]
     edges = [
         Edge("table", "MENTIONS", "a", 1.0, {"source_row": 0}),
@@ -151,7 +121,7 @@ def test_a_row_that_agrees_with_the_question_brings_its_neighbour_first() -> Non
     assert asked.retrieve("championships question 1990", 3).ids == ["table", "z", "a"]
 
 
-@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
+@each_ranking
 def test_where_limits_what_is_returned_and_not_the_walk(ranking: Ranking) -> None:
     expand = Expand(None, *parts(), ranking=ranking)
     answer = expand.retrieve(QUESTION, 2, where={"tenant": "b"})
@@ -184,8 +154,7 @@ def test_a_seed_outside_the_view_is_not_shown(shared: bool) -> None:
     store, index = parts()
     view = store.view(where) if shared else MemoryStore.of(NODES, EDGES).view(where)
     answer = Expand(Elsewhere(), view, index.view(where)).retrieve("limestone", 5)
-    assert not {"malham", "aire", "unknown"} & set(answer.ids)
-    assert len(answer) == 5
+    assert (len(answer), {"malham", "aire", "unknown"} & set(answer.ids)) == (5, set())
 
 
 class Broken(Retriever):
@@ -202,14 +171,6 @@ def test_seeds_that_fail_fall_back_to_the_index_or_raise() -> None:
     assert answer.trace.fallbacks[0].details["failed"] == "broken"
     with pytest.raises(RetrievalFailed, match="too late"):
         Expand(Broken(), store, index, on_failure="raise").retrieve(QUESTION, 3)
-
-
-@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
-def test_a_question_without_known_words_still_gets_k(ranking: Ranking) -> None:
-    assert Expand(None, *parts([], []), ranking=ranking).retrieve("anything", 3).hits == []
-    expand = Expand(None, *parts(), ranking=ranking)
-    for query in ("", "the of and", "🙂", "x" * 100_000, "غير موجود"):
-        assert len(expand.retrieve(query, 5)) == 5
 
 
 def test_with_vectors_the_nearer_of_two_pairs_that_say_the_same_comes_first() -> None:
@@ -230,27 +191,14 @@ def test_nodes_that_the_question_names_are_a_pair() -> None:
         *(Node(f"n{i}", name=f"number {i}", text="of a king") for i in range(9)),
     ]
     store, index = parts(nodes, [Edge("film", "MENTIONS", "cziffra")])
-    question = "Are King Vidor and Géza von Cziffra both American directors?"
-
-    def gap(named: float) -> float:
-        answer = Expand(None, store, index, ranking=Coverage(named=named)).retrieve(question, 3)
+    gaps = []
+    for named in (0.9, 0.0):
+        expand = Expand(None, store, index, ranking=Coverage(named=named))
+        answer = expand.retrieve("Are King Vidor and Géza von Cziffra both American directors?", 3)
         scores = {hit.id: hit.score for hit in answer}
-        assert "vidor" in scores
-        return scores["cziffra"] - scores["vidor"]
-
-    assert gap(0.9) < gap(0.0)
-    assert (
-        Expand(None, store, index, ranking=Coverage(named=0.9)).retrieve(question, 3).trace.stages[-1].details["named"]
-        == 1
-    )
-
-
-def test_every_hit_says_why() -> None:
-    """Also a node that no seed is, and that stands by its own score rather than by that of its pair."""
-    nodes = [Node(f"n{i:02d}", text=f"alpha word{i}") for i in range(30)]
-    edges = [Edge(f"n{i:02d}", "MENTIONS", f"n{(7 * i + 3) % 30:02d}", 0.01) for i in range(30)]
-    for ranking in (Coverage(walked=3), Propagate(walked=3), Paper()):
-        assert all(hit.evidence for hit in Expand(None, *parts(nodes, edges), ranking=ranking).retrieve("alpha", 30))
+        gaps.append(scores["cziffra"] - scores["vidor"])
+        assert answer.trace.stages[-1].details.get("named", 0) == (named > 0)
+    assert gaps[0] < gaps[1]
 
 
 # -- views
@@ -268,7 +216,7 @@ GRAPHS = st.tuples(
 )
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(GRAPHS, st.sampled_from(RANKINGS), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
 def test_a_view_answers_as_if_the_rest_did_not_exist(
     graph: tuple[list[str], list[str], list[tuple[str, str, str]]], ranking: Ranking, query: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from expand_parts import EDGES, NODES, QUESTION
 
 from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
@@ -22,19 +23,6 @@ from graphret.testing.graphs import random_graph
 from graphret.types import Edge, Node
 
 RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage()]
-NODES = [
-    Node("band", ("Band",), "The Quiet Band", "The band was formed in Leeds by three sisters.", {"tenant": "a"}),
-    Node("leeds", ("City",), "Leeds", "Leeds is a city on the river Aire.", {"tenant": "a"}),
-    Node("aire", ("River",), "River Aire", "It rises at Malham and is 148 kilometres long.", {"tenant": "b"}),
-    Node("malham", ("City",), "Malham", "A village known for its limestone cove.", {"tenant": "b"}),
-    *(Node(f"noise{i}", ("City",), f"Noise {i}", "band city river long " * (i % 3), {"tenant": "a"}) for i in range(9)),
-]
-EDGES = [
-    Edge("band", "MENTIONS", "leeds", 0.8, {"name": "Leeds"}),
-    Edge("leeds", "MENTIONS", "aire", 0.8, {"name": "river Aire"}),
-    Edge("aire", "MENTIONS", "malham", 0.8, {"name": "Malham"}),
-]
-QUESTION = "How long is the river in the city where the three sisters formed their band?"
 
 
 class Elsewhere:
@@ -72,12 +60,6 @@ class Remote:
 
     def score(self, query: Any, ids: Sequence[str]) -> Any:
         return self.index.score(query, ids)
-
-    def upsert(self, nodes: Iterable[Node]) -> None:
-        self.index.upsert(nodes)
-
-    def delete(self, ids: Iterable[str]) -> None:
-        self.index.delete(ids)
 
     def view(self, where: Any) -> Remote:
         return Remote(self.index.view(where))
@@ -135,23 +117,6 @@ def test_an_index_elsewhere_finds_seeds_and_scores_what_they_lead_to(ranking: Ra
     assert {h.node.properties["tenant"] for h in expand.retrieve(QUESTION, 3, {"tenant": "b"})} == {"b"}
 
 
-def test_an_index_of_some_labels_alone_still_leads_to_the_others() -> None:
-    store = MemoryStore.of(NODES, EDGES)
-    index = BM25Index.of_store(store, labels=["Band", "City"])
-    for one in (index, Remote(index)):
-        found = Expand(None, Elsewhere(store), one).retrieve(QUESTION, 3)
-        assert "aire" in found.ids
-
-
-@pytest.mark.parametrize("ranking", RANKINGS, ids=lambda one: one.name)
-def test_edges_of_other_peoples_graphs_do_no_harm(ranking: Ranking) -> None:
-    """Properties of the names that SAGE's own edges use, with other meanings."""
-    odd = {"source_row": 7, "target_row": 0, "name": 5, "column": ["x"], "entities": 3, "shared_entities": [1, None]}
-    store = MemoryStore.of(NODES, [Edge(e.source, e.relation, e.target, e.weight, odd) for e in EDGES])
-    found = Expand(None, store, BM25Index.of_store(store), ranking=ranking).retrieve(QUESTION, 3)
-    assert {"band", "leeds"} & set(found.ids)
-
-
 def test_a_hub_is_not_read_whole() -> None:
     many = [Node(f"n{i:04}", text="alpha" if i % 2 else "beta") for i in range(600)]
     edges = [Edge("hub", "R", node.id, 1.0 + (node.id == "n0599")) for node in many]
@@ -177,14 +142,16 @@ def test_a_second_hop_goes_from_the_best_of_the_first() -> None:
     assert set(found.ids) == {"seed", middle[-1].id, "end"}
 
 
-def test_a_view_elsewhere_leaks_nothing() -> None:
+def test_a_view_elsewhere_leaks_nothing_and_an_index_of_some_labels_leads_to_the_others() -> None:
     store = MemoryStore.of(NODES, EDGES)
-    index = BM25Index.of_store(store)
+    index, some = BM25Index.of_store(store), BM25Index.of_store(store, labels=["Band", "City"])
     where = {"tenant": "a"}
     for one in (index, Remote(index)):
         whole = Expand(IndexRetriever(index), Elsewhere(store.view(where)), one.view(where)).retrieve(QUESTION, 20)
         assert {hit.node.properties["tenant"] for hit in whole} == {"a"}
         assert {e.source for hit in whole for e in hit.evidence} <= {None, *whole.ids}
+    for one in (some, Remote(some)):
+        assert "aire" in Expand(None, Elsewhere(store), one).retrieve(QUESTION, 3).ids
 
 
 def test_a_hit_that_the_store_lost_is_left_out() -> None:

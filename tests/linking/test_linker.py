@@ -33,7 +33,7 @@ def found(linker: Linker, mention: str, **options: Any) -> list[tuple[str, float
     return [(one.id, round(one.score, 2), one.how) for one in linker.link(mention, **options)]
 
 
-def test_the_names_themselves_come_first(linker: Linker) -> None:
+def test_the_names_themselves_come_first_within_labels_and_conditions(linker: Linker) -> None:
     assert found(linker, "Tom Hanks") == [("hanks", 1.0, "exact")]
     assert found(linker, "tom  HANKS") == [("hanks", 0.99, "normalised")]
     assert found(linker, "thomas jeffrey hanks") == [("hanks", 0.97, "alias")]
@@ -43,6 +43,8 @@ def test_the_names_themselves_come_first(linker: Linker) -> None:
     assert found(linker, "Hermes") == [("mercury", 0.97, "short")]
     assert found(linker, "Solaris") == [("solaris02", 1.0, "exact"), ("solaris72", 1.0, "exact")]
     assert found(linker, "Solaris", where={"year": {"$lt": 2000}}) == [("solaris72", 1.0, "exact")]
+    assert found(linker, "Mercury", labels=["Planet"]) == [("mercury", 0.97, "short")]
+    assert [one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})] == ["hardy"]
 
 
 def test_names_of_symbols_alone_follow_the_store() -> None:
@@ -78,12 +80,6 @@ def test_the_likeness_is_dices_coefficient_weighed_by_rarity(linker: Linker) -> 
     assert linker.link("Tom Cruise", tau=0, k=9)[1].score == pytest.approx(0.9 * expected, rel=1e-5)
 
 
-def test_labels_and_conditions_limit_what_is_linked(linker: Linker) -> None:
-    assert found(linker, "Mercury", labels=["Planet"]) == [("mercury", 0.97, "short")]
-    assert [one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})] == ["hardy"]
-    assert linker.link("Mercury", labels=["Film"]) == []
-
-
 def test_grasps_rule_by_mode() -> None:
     many = [Node(f"n{i}", name="Springfield") for i in range(20)]
     linker = Linker.build(many, documents=NodeText())
@@ -94,11 +90,10 @@ def test_grasps_rule_by_mode() -> None:
 
 def test_only_what_comes_near_the_best_is_kept(linker: Linker) -> None:
     scores = [one.score for one in linker.link("Tom Matrix", tau=0, k=9)]
-    assert len(scores) == 4
     assert scores == sorted(scores, reverse=True)
     kept = [one.score for one in linker.link("Tom Matrix", tau=0.8)]
     assert kept == [score for score in scores if score >= 0.8 * scores[0]][:5]
-    assert len(kept) < 4
+    assert len(kept) < len(scores) == 4
 
 
 def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
@@ -120,14 +115,12 @@ def test_a_description_is_looked_up_in_documents(encoder: Any) -> None:
 
 
 def test_spots_by_label_and_condition(linker: Linker) -> None:
-    question = "did Tom Hanks see Solaris or Mercury"
-    assert [one.text for one in linker.spot(question)] == ["Tom Hanks", "Solaris", "Mercury"]
-    assert linker.spot(question)[2].ids == ("god", "mercury")
-    assert [one.ids for one in linker.spot(question, labels=["Planet", "Film"])] == [
-        ("solaris02", "solaris72"),
-        ("mercury",),
-    ]
-    assert [one.ids for one in linker.spot(question, where={"year": 2002})] == [("solaris02",)]
+    def spots(**options: Any) -> list[tuple[str, ...]]:
+        return [one.ids for one in linker.spot("did Tom Hanks see Solaris or Mercury", **options)]
+
+    assert spots() == [("hanks",), ("solaris02", "solaris72"), ("god", "mercury")]
+    assert spots(labels=["Planet", "Film"]) == [("solaris02", "solaris72"), ("mercury",)]
+    assert spots(where={"year": 2002}) == [("solaris02",)]
 
 
 @pytest.mark.parametrize(
@@ -160,16 +153,12 @@ def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
         Linker.of_store(MemoryStore.of([bob]), aliases="synonyms"),
         Linker.build([bob], aliases="synonyms", encoder=encoder).view({}),
     ):
-        assert linker.aliases == "synonyms"
-        assert [(one.id, one.how) for one in linker.link("robert miller")] == [("1", "alias")]
+        assert found(linker, "robert miller") == [("1", 0.97, "alias")]
         assert [one.how for one in linker.link("Miller", tau=0)] == ["similar"]
-        assert [one.ids for one in linker.spot("did Robert Miller sing")] == [("1",)]
-        assert linker.spot("did Nobody Else sing") == []
         linker.upsert([Node("2", ("P",), "Ann", properties={"synonyms": "Anna Lee"})])
-        assert [one.ids for one in linker.spot("did Robert Miller meet Anna Lee")] == [("1",), ("2",)]
+        assert [one.ids for one in linker.spot("did Robert Miller meet Anna Lee or Nobody Else")] == [("1",), ("2",)]
         linker.delete(["1"])
         assert linker.spot("did Robert Miller sing") == []
-        assert "1" not in [one.id for one in linker.link("Robert Miller")]
 
 
 def test_it_stays_in_step_with_changes(encoder: Any) -> None:
@@ -188,19 +177,16 @@ def test_it_stays_in_step_with_changes(encoder: Any) -> None:
         assert linker.link(mention, mode="doc") == built.link(mention, mode="doc")
 
 
-def test_it_follows_a_store(encoder: Any) -> None:
+def test_it_follows_a_store() -> None:
     store = MemoryStore.of(NODES, [Edge("hanks", "ACTED_IN", "it")])
-    documents = NodeText.documents()
-    linker = Linker.of_store(store, labels=["Film"], documents=documents)
+    linker = Linker.of_store(store, labels=["Film"], documents=NodeText.documents())
     store.attach(linker)
     assert linker.link("Tom Hanks", mode="doc")[0].id == "it"
     store.upsert([Node("hanks", ("Person",), "Colin Farrell"), Node("dune", ("Film",), "Dune")])
-    assert linker.link("Tom Hanks", mode="doc") == []
+    assert linker.link("Tom Hanks", mode="doc") == linker.link("Colin Farrell") == []
     assert linker.link("Farrell", mode="doc")[0].id == "it"
-    assert linker.link("Colin Farrell") == []
     assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [("dune",), ("solaris02", "solaris72")]
     store.delete(["solaris72", "dune"])
-    assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [("solaris02",)]
     store.upsert([Node("solaris02", ("Book",), "Solaris")])
     assert linker.spot("was Dune or Solaris first") == linker.link("Solaris") == []
 
@@ -214,16 +200,8 @@ def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
     assert linker.view(None).spot("saw Solaris") == linker.spot("saw Solaris")
 
 
-@pytest.mark.parametrize(
-    ("mention", "options", "message"),
-    [
-        ("x", {"mode": "title"}, "mode"),
-        ("x", {"mode": "doc"}, "no index of documents"),
-        (7, {}, "mention"),
-        ("x", {"tau": 1.5}, "tau"),
-        ("x", {"k": 0}, "k:"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(linker: Linker, mention: Any, options: Any, message: str) -> None:
-    with pytest.raises(InvalidInput, match=message):
-        linker.link(mention, **options)
+def test_what_cannot_be_meant_is_refused(linker: Linker) -> None:
+    bad = {"mode": ("title", "mode"), "tau": (1.5, "tau"), "k": (0, "k:"), "mention": (7, "mention")}
+    for option, (value, message) in (*bad.items(), ("mode", ("doc", "no index of documents"))):
+        with pytest.raises(InvalidInput, match=message):
+            linker.link(**{"mention": "x", option: value})  # type: ignore[arg-type]

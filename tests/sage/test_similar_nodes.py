@@ -82,7 +82,7 @@ def test_what_cannot_be_written_is_named() -> None:
 
 
 @given(st.lists(st.floats(0, 6.25, width=16), min_size=2, max_size=30), st.integers(1, 5), st.sampled_from([0, 50, 95]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 def test_edges_are_the_most_similar_of_the_nearest(angles: list[float], m: int, percentile: float) -> None:
     nodes = [Node(f"n{i:02}", ("Film",), text=LONG) for i in range(len(angles))]
     index = index_of(nodes, {node.id: angle for node, angle in zip(nodes, angles, strict=True)})

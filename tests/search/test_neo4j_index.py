@@ -80,10 +80,6 @@ class TestNeo4jTextIndex(TextIndexSuite):
     def make(self, made: Made) -> MakeIndex:
         return lambda nodes: made(nodes, encoder=HashingEncoder())
 
-    @pytest.mark.parametrize("seed", [0])
-    def test_a_changed_index_is_one_built_of_what_is_left(self, make: MakeIndex, seed: int) -> None:
-        super().test_a_changed_index_is_one_built_of_what_is_left(make, seed)
-
 
 @pytest.fixture
 def store(neo4j_empty: neo4j.Driver) -> Neo4jStore:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,26 @@ class Dataset:
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
             raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
         return replace(self, questions=self.questions[:limit])
+
+
+class Shares:
+    """Rows of shares in percent, the numbers that they are shares of, and examples of what was missed."""
+
+    def __init__(self) -> None:
+        self.rows: defaultdict[str, dict[str, float]] = defaultdict(dict)
+        self.counts: dict[str, int] = {}
+        self.missed: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+
+    def share(self, row: str, metric: str, found: int, of: int, places: int = 2) -> None:
+        """Add ``found / of`` to a row; where `of` is 0 the count alone."""
+        self.counts[f"{row}/{metric}"] = of
+        if of:
+            self.rows[row][metric] = round(100 * found / of, places)
+
+    def result(self, name: str, seconds: Mapping[str, float]) -> dict[str, Any]:
+        """Return the result of a benchmark, with twenty examples of each kind."""
+        missed = {what: examples[:20] for what, examples in self.missed.items()}
+        return {"name": name, "rows": dict(self.rows), "counts": self.counts, "seconds": seconds, "missed": missed}
 
 
 def read_json(path: Path) -> Any:

@@ -24,15 +24,13 @@ from graphret.cypher.kinds import (
     WRONG_ENDS,
 )
 from graphret.errors import InvalidInput
+from graphret.evaluation.dataset import Shares
 from graphret.evaluation.mutations import MUTATIONS, mutate
 from graphret.evaluation.runner import Progress
 from graphret.schema import GraphSchema, PropertySchema
 
 SCHEMAS = "text2cypher_schemas.csv"
 _QUERIES = "text2cypher_*.csv"
-#: At most this many mistakes of a kind.
-MUTANTS = 1000
-EXAMPLES = 20
 NO_PROCEDURE = "There is no procedure"
 
 #: What the server does not say of the queries that it accepts, and where the examples of it go.
@@ -58,19 +56,18 @@ def _schemas(file: Path) -> dict[str, GraphSchema]:
             found = ast.literal_eval(row["structured_schema"])
             triples = [(t["start"], t["type"], t["end"]) for t in found["relationships"]]
             labels = {*found["node_props"], *(label for s, _, t in triples for label in (s, t))}
-            schemas[row["database"]] = GraphSchema(
-                dict.fromkeys(sorted(labels), 1),
-                dict.fromkeys(triples, 1),
-                {label: _properties(given) for label, given in found["node_props"].items()},
-                {relation: _properties(given) for relation, given in found["rel_props"].items()},
+            properties, relation_properties = (
+                {
+                    owner: {one["property"]: PropertySchema(one.get("type", "ANY")) for one in given}
+                    for owner, given in found[kind].items()
+                }
+                for kind in ("node_props", "rel_props")
             )
         except (KeyError, TypeError, ValueError, SyntaxError) as error:
             raise InvalidInput(f"{file}: the schema of {row.get('database')!r} cannot be read: {error!r}") from error
+        counts = dict.fromkeys(sorted(labels), 1), dict.fromkeys(triples, 1)
+        schemas[row["database"]] = GraphSchema(*counts, properties, relation_properties)
     return schemas
-
-
-def _properties(given: list[dict[str, Any]]) -> dict[str, PropertySchema]:
-    return {one["property"]: PropertySchema(one.get("type", "ANY")) for one in given}
 
 
 def load_queries(folder: str | Path) -> list[Query]:
@@ -105,7 +102,7 @@ def _rows(file: Path) -> list[dict[str, str]]:
 
 
 def bench_guard(
-    data: str | Path, limit: int | None = None, mutants: int = MUTANTS, seed: int = 0, progress: Progress | None = None
+    data: str | Path, limit: int | None = None, mutants: int = 1000, seed: int = 0, progress: Progress | None = None
 ) -> dict[str, Any]:
     """Compare the Cypher guard with a real server's verdicts, and count how many seeded mistakes it finds.
 
@@ -140,34 +137,25 @@ def bench_guard(
     run.verdicts(queries)
     checks = np.asarray(run.seconds or [0.0])
     run.mutations(mutants, seed)
-    return {
-        "name": "guard",
-        "rows": dict(run.rows),
-        "counts": {"queries": len(queries), **run.counts},
-        "seconds": {
-            "check_median": round(float(np.median(checks)), 6),
-            "check_p99": round(float(np.percentile(checks, 99)), 6),
-            "checks": round(sum(run.seconds), 3),
-        },
-        **{name: _some(run.unsaid[name], seed) for name in UNSAID},
-        "missed": {what: examples[:EXAMPLES] for what, examples in run.missed.items()},
+    seconds = {
+        "check_median": round(float(np.median(checks)), 6),
+        "check_p99": round(float(np.percentile(checks, 99)), 6),
+        "checks": round(sum(run.seconds), 3),
     }
+    result = run.result("guard", seconds)
+    for name in UNSAID:
+        found = run.unsaid[name]
+        result[name] = [found[i] for i in sorted(Random(seed).sample(range(len(found)), min(20, len(found))))]
+    return result
 
 
-def _some(examples: list[dict[str, Any]], seed: int) -> list[dict[str, Any]]:
-    chosen = Random(seed).sample(range(len(examples)), min(EXAMPLES, len(examples)))
-    return [examples[i] for i in sorted(chosen)]
-
-
-class _Run:
+class _Run(Shares):
     """What the guard says of queries and of mistakes in them."""
 
     def __init__(self, progress: Progress) -> None:
+        super().__init__()
         self.progress = progress
-        self.rows: dict[str, dict[str, float]] = defaultdict(dict)
-        self.counts: dict[str, int] = {}
         self.seconds: list[float] = []
-        self.missed: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.unsaid: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.clean: list[Query] = []
 
@@ -177,11 +165,6 @@ class _Run:
         errors = check(text, schema, dialect="neo4j").errors
         self.seconds.append(perf_counter() - began)
         return {error.kind: str(error) for error in reversed(errors)}
-
-    def share(self, row: str, metric: str, found: int, of: int) -> None:
-        self.counts[f"{row}/{metric}"] = of
-        if of:
-            self.rows[row][metric] = round(100 * found / of, 3)
 
     def verdicts(self, queries: list[Query]) -> None:
         """Hold the guard's errors against the server's, and keep the accepted queries in which it finds none."""
@@ -196,25 +179,20 @@ class _Run:
                     of[f"accepted/{name}"] += kind in errors
                     if kind in errors:
                         self.unsaid[name].append({"query": query.text, "message": errors[kind]})
-            if query.accepted and not query.unknown:
-                alarm = next((said for kind, said in errors.items() if kind in MEANING | UNKNOWN_NAMES), "")
-                metric, counted, wrong = "false_alarms", bool(alarm), alarm
-                self.clean += [] if errors else [query]
-            elif query.accepted:
-                counted = not UNKNOWN_NAMES.isdisjoint(errors)
-                metric, wrong = "unknown_found", "" if counted else ", ".join(query.unknown)
-            elif NO_PROCEDURE not in query.error:
-                counted = not MEANING.isdisjoint(errors)
-                metric, wrong = "errors_found", "" if counted else query.error
-            else:
+                self.clean += [] if query.unknown or errors else [query]
+            elif NO_PROCEDURE in query.error:
                 continue
+            metric = "errors_found" if not query.accepted else "unknown_found" if query.unknown else "false_alarms"
+            kinds = {"errors_found": MEANING, "unknown_found": UNKNOWN_NAMES}.get(metric, MEANING | UNKNOWN_NAMES)
+            said = [message for kind, message in errors.items() if kind in kinds]
             of[metric] += 1
-            found[metric] += counted
-            if wrong:
+            found[metric] += bool(said)
+            if bool(said) == (metric == "false_alarms"):
+                wrong = (*said, query.error or ", ".join(query.unknown))[0]
                 self.missed[metric].append({"query": query.text, "message": wrong})
         for metric in ("false_alarms", "errors_found", "unknown_found"):
-            self.share("guard", metric, found[metric], of[metric])
-        self.counts |= {name: of[name] for name in of if name.startswith("accepted")}
+            self.share("guard", metric, found[metric], of[metric], 3)
+        self.counts |= {"queries": len(queries)} | {name: of[name] for name in of if name.startswith("accepted")}
 
     def mutations(self, mutants: int, seed: int) -> None:
         """Make mistakes in clean queries, drawn in one order for all kinds, and count those that the guard finds."""
@@ -234,5 +212,5 @@ class _Run:
                     caught += 1
                 else:
                     self.missed[kind].append({"query": mistake, "message": f"was: {query.text}"})
-            self.share("mutations", kind, caught, made)
+            self.share("mutations", kind, caught, made, 3)
             self.progress("mutate", done, len(MUTATIONS))

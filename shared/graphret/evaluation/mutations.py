@@ -10,7 +10,7 @@ one is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
@@ -29,6 +29,7 @@ _RELATION = re.compile(
     rf"{_node('left')}\s*(?P<into><)?-\[\s*(?P<variable>\w+)?\s*(?P<types>:[\w\s:|]+)?(?:\{{[^{{}}]*\}})?\s*\]-(?P<out>>)?"
     rf"\s*(?={_node('right')})"
 )
+_WORD = re.compile(r"\w+")
 _KEY = re.compile(r"[{,]\s*(\w+)\s*:")
 _READ = re.compile(r"(?<![\w`.:$])([^\W\d]\w*)\.([^\W\d]\w*)\b(?!\s*[(.])")
 _ALONE = re.compile(
@@ -65,46 +66,28 @@ class Reading:
     reads: list[tuple[Place, Place]]
 
     def with_(self, place: Place, text: str) -> str:
-        """Return the query with another text at a place."""
+        """The query with another text at a place."""
         return self.query[: place.start] + text + self.query[place.end :]
 
-    def uses(self, variable: str) -> list[Place]:
-        """Return where expressions read a variable, as in ``n.name``, ``RETURN n`` and ``count(n)``."""
-        alone = (_place(found, 1) for found in _ALONE.finditer(self.text))
-        return [place for place in (*(owner for owner, _ in self.reads), *alone) if place.name == variable]
+    def label(self, match: re.Match[str], end: str) -> str | None:
+        """The one label of a node."""
+        return self.labels.get(match[end]) if match[end] else _only(match[f"{end}_labels"])
 
-    @property
+    def places(self, found: Iterable[re.Match[str]], group: str) -> list[Place]:
+        """The labels or types that a group of patterns holds."""
+        words = (word for one in found if one[group] for word in _WORD.finditer(self.text, *one.span(group)))
+        return [_place(word, 0) for word in words]
+
     def map_keys(self) -> list[tuple[str | None, Place]]:
         """The keys of the maps of nodes, each with the label of its node where that has one."""
-        return [
-            (self.label(node, "node"), _place(found, 1))
-            for node in self.nodes
-            for found in _KEY.finditer(self.text, *node.span("node_map"))
-        ]
-
-    def label(self, match: re.Match[str], end: str) -> str | None:
-        """Return the one label of a node."""
-        if match[end]:
-            return self.labels.get(match[end])
-        return _only(match[f"{end}_labels"])
-
-
-Mutation = Callable[[Reading, GraphSchema, Random], str | None]
+        keys = ((node, key) for node in self.nodes for key in _KEY.finditer(self.text, *node.span("node_map")))
+        return [(self.label(node, "node"), _place(key, 1)) for node, key in keys]
 
 
 def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | None:
-    """Return the query with one mistake of a kind, or `None` where it has no place for one.
+    """Return a right query with one mistake of `MUTATIONS`, or `None` where it has no place for one.
 
-    Parameters
-    ----------
-    query
-        A query that is right.
-    kind
-        One of `MUTATIONS`.
-    schema
-        What is right and what is wrong.
-    rng
-        Chooses the place and the mistake.
+    The schema says what is right and what is wrong; `rng` chooses the place and the mistake.
     """
     try:
         return MUTATIONS[kind](_reading(query), schema, rng)
@@ -120,43 +103,35 @@ def _reading(query: str) -> Reading:
     if "//" in text or "/*" in text:
         raise Unreadable("comments may hold anything", 0, len(text))
     relations = list(_RELATION.finditer(text))
-    nodes = [node for node in _NODE.finditer(text) if node["node_labels"] or node["node_map"] or _in_match(text, node)]
+    matched = re.compile(r"\bMATCH\s*$", re.IGNORECASE)
+    nodes = [
+        node
+        for node in _NODE.finditer(text)
+        if node["node_labels"] or node["node_map"] or matched.search(text[: node.start()])
+    ]
     aliases = set(_ALIAS.findall(text))
     named = [(found, end) for found in relations for end in ("left", "variable", "right")]
     variables: dict[str, list[Place]] = {}
     labels: dict[str, set[str]] = {}
-    seen: set[int] = set()
     for found, end in [*((node, "node") for node in nodes), *named]:
-        name, start = found[end], found.start(end)
-        if name and name not in aliases and start not in seen:
-            seen.add(start)
-            variables.setdefault(name, []).append(_place(found, end))
+        name, place = found[end], _place(found, end)
+        if name and name not in aliases and place not in variables.setdefault(name, []):
+            variables[name].append(place)
             if end == "variable":
                 labels[name] = {""}
             elif given := found[f"{end}_labels"]:
                 labels.setdefault(name, set()).add(_only(given) or "")
-    reads = [(_place(found, 1), _place(found, 2)) for found in _READ.finditer(text)]
     known = {name: min(given) for name, given in labels.items() if len(given) == 1 and "" not in given}
+    reads = [(_place(found, 1), _place(found, 2)) for found in _READ.finditer(text)]
     return Reading(query, text, nodes, relations, variables, known, reads)
-
-
-def _in_match(text: str, node: re.Match[str]) -> bool:
-    return bool(re.search(r"\bMATCH\s*$", text[: node.start()], re.IGNORECASE))
 
 
 def _place(found: re.Match[str], group: str | int) -> Place:
     return Place(found[group], *found.span(group))
 
 
-def _names(found: re.Match[str], group: str) -> list[Place]:
-    """Return the labels or types that a group holds."""
-    start = found.start(group)
-    names = re.finditer(r"\w+", found[group] or "")
-    return [Place(name[0], start + name.start(), start + name.end()) for name in names]
-
-
 def _only(labels: str | None) -> str | None:
-    """Return the label where a node has one, and no operator."""
+    """The label where a node has one, and no operator."""
     return found[1] if (found := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
 
 
@@ -186,32 +161,19 @@ def _turn(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
 
 
 def _one_way(read: Reading, relation: re.Match[str], schema: GraphSchema) -> bool:
-    if bool(relation["into"]) == bool(relation["out"]) or not relation["types"]:
-        return False
+    names = {place.name for place in read.places([relation], "types")}
     ends = [read.label(relation, "left"), read.label(relation, "right")]
     source, target = ends if relation["out"] else reversed(ends)
-    if source is None and target is None:
-        return False
-    names = {place.name for place in _names(relation, "types")}
-    return _has(schema, source, names, target) and not _has(schema, target, names, source)
 
+    def has(one: str | None, other: str | None) -> bool:
+        return any(r in names and one in (None, s) and other in (None, t) for s, r, t in schema.relations)
 
-def _has(schema: GraphSchema, source: str | None, relations: set[str], target: str | None) -> bool:
-    return any(r in relations and source in (None, s) and target in (None, t) for s, r, t in schema.relations)
-
-
-def _rename_label(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
-    return _rename(read, [name for node in read.nodes for name in _names(node, "node_labels")], schema.labels, rng)
-
-
-def _rename_relation(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
-    return _rename(
-        read, [t for relation in read.relations for t in _names(relation, "types")], schema.relation_names, rng
-    )
+    directed = bool(relation["into"]) != bool(relation["out"]) and ends != [None, None]
+    return directed and has(source, target) and not has(target, source)
 
 
 def _rename_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
-    names = [name for owner, name in read.reads if owner.name in read.variables] + [key for _, key in read.map_keys]
+    names = [name for owner, name in read.reads if owner.name in read.variables] + [key for _, key in read.map_keys()]
     return _rename(read, names, _properties(schema), rng)
 
 
@@ -222,7 +184,7 @@ def _properties(schema: GraphSchema) -> set[str]:
 
 def _move_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Read from a node a property that the graph has, but not nodes of its label."""
-    named = [(read.labels.get(owner.name), name) for owner, name in read.reads] + read.map_keys
+    named = [(read.labels.get(owner.name), name) for owner, name in read.reads] + read.map_keys()
     places = [(label, name) for label, name in named if label and name.name in schema.properties.get(label, ())]
     if not places:
         return None
@@ -232,14 +194,13 @@ def _move_property(read: Reading, schema: GraphSchema, rng: Random) -> str | Non
 
 
 def _drop(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
-    """Leave out a bracket, or one quote of a string."""
-    bracketed = re.finditer(r"[()\[\]{}]|'", read.text)
-    dropped = [at.start() for at in bracketed if at[0] != "'" or _never_ends(_without(read.query, at.start()))]
-    return _without(read.query, rng.choice(dropped)) if dropped else None
-
-
-def _without(query: str, at: int) -> str:
-    return query[:at] + query[at + 1 :]
+    """Leave out a bracket, or a quote without which a string does not end."""
+    dropped = []
+    for at in re.finditer(r"[()\[\]{}]|'", read.text):
+        shorter = read.query[: at.start()] + read.query[at.end() :]
+        if at[0] != "'" or _never_ends(shorter):
+            dropped.append(shorter)
+    return rng.choice(dropped) if dropped else None
 
 
 def _never_ends(query: str) -> bool:
@@ -252,9 +213,10 @@ def _never_ends(query: str) -> bool:
 
 def _rename_variable(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Rename a variable once: where it is read, or where its only pattern has it while something reads it."""
+    read_at = [*(owner for owner, _ in read.reads), *(_place(found, 1) for found in _ALONE.finditer(read.text))]
     places: list[Place] = []
     for name, patterns in read.variables.items():
-        uses = read.uses(name)
+        uses = [place for place in read_at if place.name == name]
         places += uses + (patterns if len(patterns) == 1 and uses else [])
     if not places:
         return None
@@ -311,10 +273,12 @@ def _add(templates: tuple[str, ...], read: Reading, schema: GraphSchema, rng: Ra
 
 
 #: The kinds of mistakes, by the name of their metric.
-MUTATIONS: dict[str, Mutation] = {
+MUTATIONS: dict[str, Callable[[Reading, GraphSchema, Random], str | None]] = {
     "direction": _turn,
-    "label": _rename_label,
-    "relation": _rename_relation,
+    "label": lambda read, schema, rng: _rename(read, read.places(read.nodes, "node_labels"), schema.labels, rng),
+    "relation": lambda read, schema, rng: _rename(
+        read, read.places(read.relations, "types"), schema.relation_names, rng
+    ),
     "property": _rename_property,
     "property_moved": _move_property,
     "bracket": _drop,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +19,6 @@ from graphret.evaluation.dataset import HELD, TUNED, Dataset
 from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
-from graphret.expansion import Ranking
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
@@ -68,8 +69,7 @@ class Run:
 
     def intervals(self, half: str | None = None) -> dict[str, dict[str, dict[str, float]]]:
         """Return the gain over the baseline and its 95 % bootstrap interval, in points, by row and metric."""
-        chosen = self.chosen(half)
-        flat = self.values[self.baseline]
+        chosen, flat = self.chosen(half), self.values[self.baseline]
         return {
             row: {
                 metric: paired_bootstrap(values[chosen], flat[metric][chosen]).to_dict()
@@ -88,6 +88,25 @@ class Run:
         """Return the positions of the questions of a half; `None` for all."""
         questions = self.dataset.questions
         return np.asarray([i for i, q in enumerate(questions) if half in (None, q.half)], dtype=np.int64)
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Note the seconds of a stage."""
+        start = time.perf_counter()
+        yield
+        self.seconds[stage] = time.perf_counter() - start
+
+    def to_dict(self, name: str) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "name": name,
+            "rows": self.rows(),
+            "counts": self.counts,
+            "seconds": {key: round(value, 6) for key, value in self.seconds.items()},
+            "baseline": self.baseline,
+            "intervals": self.intervals(),
+            "notes": self.notes,
+        }
 
 
 def bench_ottqa(
@@ -126,16 +145,11 @@ def bench_ottqa(
     loaded = time.perf_counter() - start
     run = compare(dataset, k or OTTQA_K, encoder=encoder, progress=progress)
     run.seconds = {"load": loaded, **run.seconds}
-    result = _result("ottqa", run)
-    result["halves"] = {
-        half: {
-            "questions": len(run.chosen(half)),
-            "rows": run.rows(half),
-            "intervals": run.intervals(half),
-        }
+    halves = {
+        half: {"questions": len(run.chosen(half)), "rows": run.rows(half), "intervals": run.intervals(half)}
         for half in run.halves()
     }
-    return result
+    return run.to_dict("ottqa") | {"halves": halves}
 
 
 def bench_multihop(
@@ -163,7 +177,7 @@ def bench_multihop(
     merged: dict[str, Any] = {"name": "multihop", "rows": {}, "counts": {}, "seconds": {}, "intervals": {}, "notes": []}
     for dataset in datasets:
         run = compare(dataset.limited(limit), k or MULTIHOP_K, encoder=encoder, progress=progress, all_at=ALL_AT)
-        one = _result(dataset.name, run)
+        one = run.to_dict(dataset.name)
         for part in ("rows", "counts", "seconds", "intervals"):
             merged[part].update({f"{dataset.name}/{key}": value for key, value in one[part].items()})
         merged["notes"] = list(dict.fromkeys([*merged["notes"], *one["notes"]]))
@@ -195,29 +209,24 @@ def compare(
         Where the share of questions is taken all of whose right answers are found.
     """
     ks = sorted({require_k(one) for one in k})
-    unknown = [row for row in rows or () if row not in ROWS]
-    if unknown:
+    if unknown := [row for row in rows or () if row not in ROWS]:
         raise InvalidInput(f"rows: there is no {unknown[0]!r}; known are {', '.join(ROWS)}")
     report = progress or (lambda stage, done, total: None)
     run = Run(dataset, "flat")
     model = _cached(encoder, run)
-    start = time.perf_counter()
-    questions = list(dict.fromkeys(q.text for q in dataset.questions))
     vectors: dict[str, NDArray[np.float32]] = {}
-    if model is not None:
-        report("questions", 0, len(questions))
-        vectors = dict(zip(questions, model.encode_queries(questions), strict=True))
-        run.seconds["questions"] = time.perf_counter() - start
-    else:
+    if model is None:
         run.baseline = "bm25"
-    start = time.perf_counter()
-    graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
-    run.seconds["build"] = time.perf_counter() - start
-    bare = graph
+    else:
+        questions = list(dict.fromkeys(q.text for q in dataset.questions))
+        report("questions", 0, len(questions))
+        with run.timed("questions"):
+            vectors = dict(zip(questions, model.encode_queries(questions), strict=True))
+    with run.timed("build"):
+        bare = graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
     if model is not None and (rows is None or "lexical" in rows):
-        start = time.perf_counter()
-        bare = SageGraph.from_nodes(dataset.nodes, encoder=None, metadata=None, progress=progress)
-        run.seconds["build_lexical"] = time.perf_counter() - start
+        with run.timed("build_lexical"):
+            bare = SageGraph.from_nodes(dataset.nodes, encoder=None, metadata=None, progress=progress)
     run.counts = {
         "nodes": len(graph),
         "edges": len(graph.edges),
@@ -226,28 +235,27 @@ def compare(
         **dataset.counts,
         **{f"questions_{half}": len(run.chosen(half)) for half in run.halves()},
     }
-    known: list[tuple[Ranking, bool, str]] = []
+    known: dict[tuple[str, bool], str] = {}
     for row, retriever in _retrievers(graph, bare, rows).items():
+        same = row
         if isinstance(retriever, SageRetriever):
-            system = retriever.ranking, retriever.graph is bare
-            same = next((one for *other, one in known if tuple(other) == system), None)
-            if same is not None:  # the default is one of the rankings: no need to run it twice
-                run.values[row], run.seconds[f"query_{row}"] = run.values[same], run.seconds[f"query_{same}"]
-                continue
-            known.append((*system, row))
-        _evaluate(run, row, retriever, ks, vectors, all_at, report)
+            same = known.setdefault((repr(retriever.ranking), retriever.graph is bare), row)
+        if same == row:
+            _evaluate(run, row, retriever, ks, vectors, all_at, report)
+        else:  # the default is one of the rankings: no need to run it twice
+            run.values[row], run.seconds[f"query_{row}"] = run.values[same], run.seconds[f"query_{same}"]
     return run
 
 
 def _cached(encoder: Any, run: Run) -> Encoder | None:
     """Return the encoder with a cache on disk, by content; none, with a note, where the default is not installed."""
+    note = "run without an encoder: no rows for dense and hybrid search"
     try:
         model = as_encoder(encoder)
     except MissingDependency as error:
-        run.notes.append(f"no encoder, so no rows for dense and hybrid search: {error}")
-        return None
+        model, note = None, f"no encoder, so no rows for dense and hybrid search: {error}"
     if model is None:
-        run.notes.append("run without an encoder: no rows for dense and hybrid search")
+        run.notes.append(note)
         return None
     return model if isinstance(model, CachedEncoder) else CachedEncoder(model)
 
@@ -274,7 +282,7 @@ def _evaluate(
     report: Progress,
 ) -> None:
     questions = run.dataset.questions
-    columns: dict[str, list[float]] = {}
+    columns: defaultdict[str, list[float]] = defaultdict(list)
     taken: list[float] = []  # with the most hits, the question's embedding given
     dense = _dense(retriever)
     asked = sorted({*ks, *([] if all_at is None else [all_at])}, reverse=True)
@@ -287,8 +295,12 @@ def _evaluate(
         ranked = {asked[0]: retriever.retrieve(question.text, asked[0]).ids}
         taken.append(time.perf_counter() - start)
         ranked |= {k: retriever.retrieve(question.text, k).ids for k in asked[1:]}
-        for metric, value in _measured(ranked, question.gold, ks, all_at).items():
-            columns.setdefault(metric, []).append(value)
+        for k in ks:
+            columns[f"recall@{k}"].append(recall_at_k(ranked[k], question.gold, k))
+        if all_at is not None:
+            columns[f"all@{all_at}"].append(all_at_k(ranked[all_at], question.gold, all_at))
+        columns["hit@1"].append(hit_at_k(ranked[ks[0]], question.gold, 1))
+        columns["mrr"].append(mrr(ranked[ks[-1]], question.gold))
     report(row, len(questions), len(questions))
     run.values[row] = {metric: np.asarray(values) for metric, values in columns.items()}
     run.seconds[f"query_{row}"] = statistics.median(taken)
@@ -296,28 +308,6 @@ def _evaluate(
 
 def _dense(retriever: Retriever) -> DenseIndex | None:
     """Return the index of embeddings that a retriever asks, if any."""
-    index = retriever.index if isinstance(retriever, IndexRetriever) else None
-    index = retriever.graph.index if isinstance(retriever, SageRetriever) else index
+    index = retriever.graph.index if isinstance(retriever, SageRetriever) else getattr(retriever, "index", None)
     index = index.dense if isinstance(index, HybridIndex) else index
     return index if isinstance(index, DenseIndex) else None
-
-
-def _measured(
-    ranked: dict[int, list[str]], gold: Collection[str], ks: Sequence[int], all_at: int | None
-) -> dict[str, float]:
-    out = {f"recall@{k}": recall_at_k(ranked[k], gold, k) for k in ks}
-    if all_at is not None:
-        out[f"all@{all_at}"] = all_at_k(ranked[all_at], gold, all_at)
-    return out | {"hit@1": hit_at_k(ranked[ks[0]], gold, 1), "mrr": mrr(ranked[ks[-1]], gold)}
-
-
-def _result(name: str, run: Run) -> dict[str, Any]:
-    return {
-        "name": name,
-        "rows": run.rows(),
-        "counts": run.counts,
-        "seconds": {key: round(value, 6) for key, value in run.seconds.items()},
-        "baseline": run.baseline,
-        "intervals": run.intervals(),
-        "notes": run.notes,
-    }

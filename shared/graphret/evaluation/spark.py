@@ -16,6 +16,7 @@ from typing import Any
 from graphret.cypher import check
 from graphret.cypher.kinds import UNKNOWN_NAMES, WRONG_DIRECTION
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
+from graphret.evaluation.dataset import Shares
 from graphret.evaluation.guard import SCHEMAS, Query, load_queries
 from graphret.evaluation.metaqa import HOPS, MetaQuestion, load_questions, path_ends
 from graphret.evaluation.metrics import hit_at_k
@@ -97,13 +98,7 @@ def bench_spark(
     if films:
         asked = {n: load_questions(films[0], n, "dev", limit=limit, seed=seed) for n in hops}
         run.films(read_metaqa(films[0]).store(), asked, model)
-    return {
-        "name": "spark",
-        "rows": dict(run.rows),
-        "counts": run.counts,
-        "seconds": {name: round(statistics.median(taken), 6) for name, taken in run.seconds.items()},
-        "missed": {name: examples[:20] for name, examples in run.missed.items()},
-    }
+    return run.result("spark", {name: round(statistics.median(taken), 6) for name, taken in run.seconds.items()})
 
 
 @contextmanager
@@ -120,20 +115,13 @@ def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
                 store.delete([node.id for nodes in source.nodes() for node in nodes])
 
 
-class _Run:
+class _Run(Shares):
     """The rows of the benchmark, as they come."""
 
     def __init__(self, graph: str | None, rng: Random, progress: Progress) -> None:
+        super().__init__()
         self.graph, self.rng, self.progress = graph, rng, progress
-        self.rows: defaultdict[str, dict[str, float]] = defaultdict(dict)
-        self.counts: dict[str, int] = {}
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
-        self.missed: defaultdict[str, list[Any]] = defaultdict(list)
-
-    def share(self, row: str, metric: str, found: int, of: int) -> None:
-        self.counts[f"{row}/{metric}"] = of
-        if of:
-            self.rows[row][metric] = round(100 * found / of, 2)
 
     def queries(self, queries: Sequence[Query], limit: int | None) -> None:
         """Run the queries that models wrote, and the same with a mistake."""
@@ -148,10 +136,10 @@ class _Run:
                 spark = Spark(ScriptedPlanner({}), store, BM25Index.of_store(store))
                 for place, query in enumerate(chosen, 1):
                     self.progress(f"database {number} of {len(of)}", place, len(chosen))
-                    rows = self._rows(spark, query.text, "queries", ends)
-                    wrong = (
-                        {kind: mutate(query.text, kind, query.schema, self.rng) for kind in _MISTAKES} if rows else {}
-                    )
+                    if self._rows(spark, query.text, "queries", ends):
+                        wrong = {kind: mutate(query.text, kind, query.schema, self.rng) for kind in _MISTAKES}
+                    else:
+                        wrong = {}
                     errors = {finding.kind for finding in check(query.text, query.schema).errors}
                     if errors and errors <= {*UNKNOWN_NAMES, WRONG_DIRECTION}:
                         wrong = {"own": query.text}
@@ -172,13 +160,10 @@ class _Run:
             assert isinstance(step, Mended)
             self.seconds["mend"].append(time.perf_counter() - began)
             _, _, rows = spark.rows(step, {})
-        except (QueryRefused, QueryTimeout) as error:
-            ends["refused"] += 1
-            self.missed[f"{row}/refused"].append({"query": query, "why": str(error)})
-            return 0
         except Exception as error:
-            ends["broke"] += 1
-            self.missed[f"{row}/broke"].append({"query": query, "why": f"{type(error).__name__}: {error}"})
+            end = "refused" if isinstance(error, (QueryRefused, QueryTimeout)) else "broke"
+            ends[end] += 1
+            self.missed[f"{row}/{end}"].append({"query": query, "why": f"{type(error).__name__}: {error}"})
             return 0
         ends["ran"] += 1
         found = sum(any(value not in (None, 0, "", []) for value in one) for one in rows.rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from graphret.cypher import check
 from graphret.errors import GraphretError, InvalidInput
+from graphret.evaluation.dataset import Shares
 from graphret.evaluation.runner import Progress
 from graphret.evaluation.spark import filled
 from graphret.planning import GraphPlan, compile_plan
@@ -157,9 +158,7 @@ def bench_stark_plans(
     folder = next((one for one in (Path(data), Path(data) / "stark" / "plans") if any(one.glob("*.val.jsonl"))), None)
     if folder is None:
         raise InvalidInput(f"{data}: there is no amazon.val.jsonl, mag.val.jsonl or prime.val.jsonl")
-    rows: dict[str, dict[str, float]] = {}
-    counts: dict[str, int] = {}
-    missed: defaultdict[str, list[Any]] = defaultdict(list)
+    run = Shares()
     for dataset in RELATIONS:
         if not (file := folder / f"{dataset}.val.jsonl").exists():
             continue
@@ -175,7 +174,7 @@ def bench_stark_plans(
                 plan, whole = convert(record, schema)
                 seen["whole"] += whole
                 if problems := plan.problems(schema):
-                    missed[f"{dataset}/valid"].append({"query": record["query"], "why": problems})
+                    run.missed[f"{dataset}/valid"].append({"query": record["query"], "why": problems})
                     continue
                 seen["valid"] += 1
                 bindings = {anchor.var: {"an id": 1.0} for anchor in plan.anchors}
@@ -186,13 +185,10 @@ def bench_stark_plans(
                 seen["guarded"] += guarded
                 seen["planned"] += planned
                 if not (guarded and planned):
-                    missed[f"{dataset}/planned"].append({"query": record["query"], "cypher": query})
-        shares = {"valid": len(records), "whole": len(records), "guarded": seen["valid"], "planned": seen["valid"]}
-        for what, of in shares.items():
-            rows.setdefault(dataset, {})[what] = round(100 * seen[what] / max(of, 1), 2)
-            counts[f"{dataset}/{what}"] = of
-    shown = {name: examples[:20] for name, examples in missed.items()}
-    return {"name": "stark-plans", "rows": rows, "counts": counts, "seconds": {}, "missed": shown}
+                    run.missed[f"{dataset}/planned"].append({"query": record["query"], "cypher": query})
+        for what in ("valid", "whole", "guarded", "planned"):
+            run.share(dataset, what, seen[what], len(records) if what in ("valid", "whole") else seen["valid"])
+    return run.result("stark-plans", {})
 
 
 def _verdict(query: str, store: Any, schema: GraphSchema) -> tuple[bool, bool]:

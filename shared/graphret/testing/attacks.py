@@ -14,7 +14,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -25,7 +24,7 @@ from graphret.cypher import run_checked
 from graphret.errors import GraphretError
 from graphret.search import BM25Index
 from graphret.stores import LadybugStore, MemoryStore, open_store
-from graphret.stores.base import GraphStore
+from graphret.testing.graphs import all_edges, all_nodes
 from graphret.types import Edge, Node
 
 SECRET = "canary-6f1d0c"
@@ -90,10 +89,10 @@ class Canary(TCPServer):
 
 
 class Attacked:
-    """A store with a small graph, and perhaps how to run a query on its database with no guard."""
+    """A store with a small graph, and what it held at first."""
 
-    def __init__(self, store: Any, bare: Callable[[str], Any] | None = None) -> None:
-        self.store, self.bare = store, bare
+    def __init__(self, store: Any) -> None:
+        self.store = store
         people = [Node(name, ("Person",), name.title(), properties={"age": 40}) for name in ("ann", "bob", "cat")]
         store.upsert(people, [Edge("ann", "knows", "bob"), Edge("bob", "knows", "cat")])
         self.before = self.state()
@@ -101,19 +100,17 @@ class Attacked:
     def state(self) -> tuple[Any, ...]:
         """All that a write would change."""
         schema = self.store.schema()
-        return self.store.count(), *_content(self.store), sorted(schema.labels), sorted(schema.relations)
+        return (
+            self.store.count(),
+            all_nodes(self.store),
+            all_edges(self.store),
+            sorted(schema.labels),
+            sorted(schema.relations),
+        )
 
 
-def _content(store: GraphStore) -> tuple[list[Node], list[Edge]]:
-    edges = [edge for block in store.edges() for edge in block]
-    return [node for block in store.nodes() for node in block], sorted(edges, key=repr)
-
-
-def _two_teams() -> tuple[list[Node], list[Edge]]:
-    """People of whom every third is in a team that views do not show, and edges among all."""
-    teams = ["hr" if i % 3 == 0 else "open" for i in range(200)]
-    nodes = [Node(f"n{i}", ("P",), f"{team} {i}", f"secret n{i}", {"team": team}) for i, team in enumerate(teams)]
-    return nodes, [Edge(f"n{i}", "R", f"n{i * step % 200}") for i in range(200) for step in (2, 7, 31)]
+def _reopened(folder: Path) -> tuple[list[Node], list[Edge]]:
+    return all_nodes(store := open_store(folder)), all_edges(store)
 
 
 def hostile_queries(folder: Path) -> list[bool]:
@@ -122,11 +119,9 @@ def hostile_queries(folder: Path) -> list[bool]:
     with LadybugStore(folder / "graph.lbug") as store, Canary(folder) as canary:
         attacked = Attacked(store)
         for statement, disguise, space in product(_STATEMENTS, _DISGUISES, _SPACES):
-            started = time.monotonic()
+            started, query = time.monotonic(), disguise % canary.put_in(statement.replace(" ", space))
             try:
-                answer = repr(
-                    run_checked(store, disguise % canary.put_in(statement.replace(" ", space)), timeout=2).rows
-                )
+                answer = repr(run_checked(store, query, timeout=2).rows)
             except GraphretError as error:
                 answer = str(error)
             quick = time.monotonic() - started < 10
@@ -138,26 +133,23 @@ def hostile_queries(folder: Path) -> list[bool]:
 def flipped_bytes(folder: Path, trials: int = 300) -> list[bool]:
     """Flip a byte of an index at random: it is named on opening, or nothing that is read has changed."""
     rng, held = random.Random(0), []
-    MemoryStore.of(*_two_teams()).save(folder)
-    files, whole = (
-        [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != "LOCK"],
-        _content(open_store(folder)),
-    )
-    for _ in range(trials):
-        file = rng.choice(files)
+    _save_numbered(folder, 0)
+    whole = _reopened(folder)
+    files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != "LOCK"]
+    for file in rng.choices(files, k=trials):
         content = file.read_bytes()
         flipped = bytearray(content)
         flipped[rng.randrange(len(content))] ^= rng.randrange(1, 256)
         file.write_bytes(flipped)
         found = whole
         with suppress(GraphretError):
-            found = _content(open_store(folder))
+            found = _reopened(folder)
         held.append(found == whole)
         file.write_bytes(content)
     return held
 
 
-def killed_writers(folder: Path, trials: int = 24) -> list[bool]:
+def killed_writers(folder: Path, trials: int = 16) -> list[bool]:
     """Kill a writer of an index at random moments: the last index that it saved is found, and none older or mixed."""
     rng, held, last = random.Random(0), [], 0
     _save_numbered(folder, last)
@@ -169,7 +161,7 @@ def killed_writers(folder: Path, trials: int = 24) -> list[bool]:
         time.sleep(rng.uniform(0.0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        numbers = {one.properties["number"] for some in _content(open_store(folder)) for one in some}
+        numbers = {one.properties["number"] for some in _reopened(folder) for one in some}
         held.append(len(numbers) == 1 and min(numbers) >= last)
         last = max(numbers)
         _save_numbered(folder, last)  # which finds no lock
@@ -183,7 +175,9 @@ def _save_numbered(folder: Path, number: int) -> None:
 
 def asked_views(folder: Path, trials: int = 400) -> list[bool]:
     """Ask views at random for what they hide, in five ways: by id, neighbour, filter of each, and search."""
-    rng, held, (nodes, edges) = random.Random(0), [], _two_teams()
+    rng, held, teams = random.Random(0), [], ["hr" if i % 3 == 0 else "open" for i in range(200)]
+    nodes = [Node(f"n{i}", ("P",), f"{team} {i}", f"secret n{i}", {"team": team}) for i, team in enumerate(teams)]
+    edges = [Edge(f"n{i}", "R", f"n{i * step % 200}") for i in range(200) for step in (2, 7, 31)]
     store, where, hidden = MemoryStore.of(nodes, edges), {"team": "open"}, {"team": "hr"}
     view, index = store.view(where), BM25Index.of_store(store).view(where)
     shown = {node.id for node in nodes if node.properties == where}
@@ -192,7 +186,7 @@ def asked_views(folder: Path, trials: int = 400) -> list[bool]:
         around = view.neighbors(ids), view.neighbors(ids, where=hidden)
         answers = [{end for edge in some for end in (edge.source, edge.target)} for some in around]
         answers.append({node.id for node in view.get(ids) if node})
-        answers.append({node.id for block in view.nodes(where=hidden) for node in block})
+        answers.append({node.id for node in all_nodes(view, where=hidden)})
         answers.append(set(index.search(f"secret {' '.join(ids)}", 9).ids))
         held += [answer <= shown for answer in answers]
     return held

@@ -12,7 +12,6 @@ Where the documentation of an index says that its statistics are not exact, ``ex
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -60,20 +59,11 @@ class TextIndexSuite:
     """What every `TextIndex` does. Give the fixture `make`: a function that makes an index of nodes.
 
     An index of changed nodes is like one built of what is left, and a view like an index of its nodes alone. With
-    `exact_statistics` this means that both find the same with the same scores. An index whose scores come of counts
-    that are kept otherwise (Lucene counts deleted nodes until it merges its files) declares that they are not exact,
-    and then finds the same nodes, has a score above zero for the same ones, and ranks nodes whose scores are `far`
-    apart in the same order, in a view `far_in_view`. Either way nothing outside of a view shows in it.
+    `exact_statistics` this means that both find the same with the same scores. Otherwise (Lucene counts deleted nodes
+    until it merges its files) both find the same nodes, and give the same ones a score above zero.
     """
 
-    #: How far scores that should be the same may differ, relative and absolute.
-    tolerance = 1e-4, 1e-5
-    #: Whether scores are those of an index that is built of just the nodes that are there, or in view.
     exact_statistics = True
-    #: Without exact statistics: the share of the best score by which scores differ where their order counts, in an
-    #: index that was changed (about as many nodes deleted as are left), and in a view, which may score by itself.
-    far = 0.25
-    far_in_view = 0.5
 
     @pytest.fixture
     def make(self) -> MakeIndex:
@@ -85,29 +75,16 @@ class TextIndexSuite:
         """An index of a few nodes."""
         return make(NODES)
 
-    def assert_same(self, one: Matches, other: Matches) -> None:
-        """Two searches found the same, but for the order of what scores alike."""
-        rtol, atol = self.tolerance
-        np.testing.assert_allclose(one.scores, other.scores, rtol=rtol, atol=atol)
-        scores = _scores_of(other)
-        floor = min(scores.values(), default=0.0)
-        for node_id, score in _scores_of(one).items():
-            assert scores.get(node_id, floor) == pytest.approx(score, rel=rtol, abs=atol)
-
-    def assert_alike(self, one: TextIndex, other: TextIndex, query: str, *, far: float, **filters: Any) -> None:
-        """Two indexes of the same nodes find the same, as far as their statistics are exact."""
+    def assert_alike(self, one: TextIndex, other: TextIndex, query: str, **filters: Any) -> None:
+        """Two indexes of the same nodes find the same, with the same scores if their statistics are exact."""
         found, expected = one.search(query, 999, **filters), other.search(query, 999, **filters)
         assert set(found.ids) == set(expected.ids)
         if self.exact_statistics:
-            self.assert_same(found, expected)
-            self.assert_same(one.search(query, 5, **filters), other.search(query, 5, **filters))
-            return
-        there, scores = _scores_of(found), _scores_of(expected)
-        assert {i for i, score in there.items() if score > 0} == {i for i, score in scores.items() if score > 0}
-        gap = far * max(scores.values(), default=0.0)
-        for better, worse in itertools.permutations(scores, 2):
-            if scores[better] - scores[worse] > gap:
-                assert there[better] > there[worse], (query, better, worse)
+            scores = _scores_of(expected)
+            assert _scores_of(found) == {i: pytest.approx(score, rel=1e-4, abs=1e-5) for i, score in scores.items()}
+            np.testing.assert_allclose(one.search(query, 5, **filters).scores, found.scores[:5], rtol=1e-4, atol=1e-5)
+        else:
+            assert _positive(found) == _positive(expected)
 
     def test_a_node_is_found_by_its_words_and_ties_go_by_id(self, make: MakeIndex, index: TextIndex) -> None:
         assert isinstance(index, TextIndex)
@@ -122,21 +99,15 @@ class TextIndexSuite:
         one, other = make(nodes), make(nodes[::-1])
         assert [found.ids for found in one.search(QUERIES, 10)] == [found.ids for found in other.search(QUERIES, 10)]
 
-    @pytest.mark.parametrize(
-        ("query", "k", "n"), [("apple", 4, 4), ("apple", 100, 6), ("words that occur nowhere", 3, 3), ("", 3, 3)]
-    )
-    def test_k_come_back_where_there_are_k(self, make: MakeIndex, query: str, k: int, n: int) -> None:
-        assert len(set(make(NODES).search(query, k).ids)) == n
-        assert len(make([]).search(query, k)) == 0
-
     def test_k_come_back_where_k_qualify(self, make: MakeIndex) -> None:
+        assert len(make([]).search("apple", 3)) == 0
         nodes = random_nodes(1, 300)
         index = make(nodes)
         rare = [node.id for node in nodes if node.properties["rank"] == 7 and "Dish" in node.labels]
-        for query in QUERIES:
+        for query in (*QUERIES, "words that occur nowhere", ""):
+            assert len(set(index.search(query, 999).ids)) == 300
             found = index.search(query, 5, labels=["Dish"], where={"rank": 7})
-            assert len(found) == 5
-            assert set(found.ids) <= set(rare)
+            assert len(set(found.ids)) == 5
             assert sorted(index.search(query, 300, labels=["Dish"], where={"rank": 7}).ids) == rare
             best = [i for i in index.search(query, 300).ids if i in rare][:5]
             assert sorted(index.score(query, best)) == pytest.approx(sorted(found.scores), rel=1e-4, abs=1e-5)
@@ -173,37 +144,22 @@ class TextIndexSuite:
         assert index.search([], 3) == []
         assert index.score([], ids) == []
 
-    @pytest.mark.parametrize("seed", range(2))
-    def test_a_changed_index_is_one_built_of_what_is_left(self, make: MakeIndex, seed: int) -> None:
-        rng = random.Random(seed)
-        nodes = {node.id: node for node in random_nodes(seed)}
-        index = make(list(nodes.values()))
-        for step in range(4):
-            gone = rng.sample(sorted(nodes), 5)
+    def test_a_changed_index_is_one_built_of_what_is_left(self, make: MakeIndex) -> None:
+        rng = random.Random(1)
+        nodes: dict[str, Node] = {}
+        index = make([])
+        for step in range(5):
+            gone = rng.sample(sorted(nodes), len(nodes) // 3)
             index.delete([*gone, "nobody"])
-            fresh = [replace(node, id=f"s{step}{i}") for i, node in enumerate(random_nodes(step, 6))]
-            [other] = random_nodes(step + 9, 1)
-            fresh += [replace(other, id=node_id) for node_id in sorted(nodes)[:3]]
+            fresh = [replace(node, id=f"s{step}{i}") for i, node in enumerate(random_nodes(step, 14))]
+            fresh += [replace(random_nodes(9, 1)[0], id=node_id) for node_id in sorted(nodes)[:3]]
             index.upsert(fresh)
-            for node_id in gone:
-                nodes.pop(node_id)
-            nodes |= {node.id: node for node in fresh}
+            nodes = {i: node for i, node in nodes.items() if i not in gone} | {node.id: node for node in fresh}
         built = make(list(nodes.values()))
         for query in QUERIES:
-            self.assert_alike(index, built, query, far=self.far)
-            self.assert_alike(index, built, query, far=self.far, labels=["Dish"])
-
-    def test_an_empty_index_is_filled_and_what_is_there_replaced(self, make: MakeIndex) -> None:
-        index = make([])
-        index.delete(["nobody"])
-        index.upsert([])
-        index.upsert(NODES)
-        self.assert_same(index.search("cherry lime", 4), make(NODES).search("cherry lime", 4))
-        index.upsert([Node("n1", ("Drink",), "kiwi water", "kiwi", {"tenant": "b"})])
-        assert index.search("kiwi water", 1).ids == ["n1"]
-        assert "n1" in index.search("apple", 9, labels=["Drink"], where={"tenant": "b"}).ids
-        assert len(index.search("apple", 99)) == len(NODES)
-        index.delete([node.id for node in NODES])
+            self.assert_alike(index, built, query)
+            self.assert_alike(index, built, query, labels=["Dish"])
+        index.delete(list(nodes))
         assert index.search("cherry lime", 4).ids == []
 
     def test_ids_of_every_kind(self, make: MakeIndex) -> None:
@@ -220,26 +176,20 @@ class TextIndexSuite:
         view = index.view(where)
         seen = sorted(index.search("apple", 99, where=where).ids)
         alone = make([node for node in nodes if node.id in seen])
-        for query in QUERIES:
-            self.assert_alike(view, alone, query, far=self.far_in_view)
-            if self.exact_statistics:
-                np.testing.assert_allclose(view.score(query, seen), alone.score(query, seen), rtol=1e-4, atol=1e-5)
-        before = view.search(QUERIES, 99), view.score(QUERIES, seen)
-        index.delete([node.id for node in nodes if node.id not in seen][::2])
-        index.upsert([Node("hidden", ("Dish",), "apple apple cherry", "quince " * 50, {"tenant": "b", "rank": 0})])
-        for later in (view, index.view(where)):
-            for one, other in zip(later.search(QUERIES, 99), before[0], strict=True):
-                assert sorted(one.ids) == seen
-                if self.exact_statistics:
-                    self.assert_same(one, other)
-            if self.exact_statistics:
-                np.testing.assert_allclose(later.score(QUERIES, seen), before[1], rtol=1e-4, atol=1e-5)
+        for changed in (False, True):
+            if changed:
+                index.delete([node.id for node in nodes if node.id not in seen][::2])
+                index.upsert([Node("hidden", ("Dish",), "apple cherry", "quince " * 50, {"tenant": "b"})])
+            for query in QUERIES:
+                for one in (view, index.view(where)):
+                    self.assert_alike(one, alone, query)
+                    if self.exact_statistics:
+                        np.testing.assert_allclose(one.score(query, seen), alone.score(query, seen), 1e-4, 1e-5)
 
     def test_a_view_knows_nothing_of_the_others(self, index: TextIndex) -> None:
         view = index.view({"tenant": "a"})
         with pytest.raises(InvalidInput, match="'n2'"):
             view.score("pear", ["n2"])
-        assert sorted(view.search("pear", 99).ids) == ["n1", "n3", "n5"]
         assert sorted(view.view({"rank": {"$lt": 4}}).search("pear", 99).ids) == ["n1", "n3"]
         assert sorted(view.search("pear", 9, where={"$or": [{"tenant": "b"}, {"rank": 1}]}).ids) == ["n1"]
 
@@ -267,3 +217,7 @@ class TextIndexSuite:
 
 def _scores_of(found: Matches) -> dict[str, float]:
     return dict(zip(found.ids, found.scores.tolist(), strict=True))
+
+
+def _positive(found: Matches) -> set[str]:
+    return {node_id for node_id, score in _scores_of(found).items() if score > 0}

@@ -10,9 +10,8 @@ It listens on 127.0.0.1 at a free port, so that what is under test is the real c
         assert len(server.requests) == 2
 
 The script is a list, each behaviour for one request in the order of arrival, or a function that is called with every
-`Request` (from several threads at once) and returns a behaviour. A plain string stands for `text` of it. What the
-real API refuses is refused here with HTTP 400: unknown roles, tool calls that are left without an answer or have names
-that no tool can have, answers to calls that nobody made.
+`Request` (from several threads at once) and returns a behaviour. A plain string stands for `text` of it. A
+conversation that the real API refuses is refused here with HTTP 400.
 """
 
 from __future__ import annotations
@@ -26,16 +25,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_ROLES = ("system", "developer", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How one request is answered, as the functions below make it: a reply of text and calls, or a `body` as it is."""
+    """How one request is answered, as the functions below make it: by a message, or by a `body` as it is."""
 
     content: str | None = None
     calls: tuple[tuple[str, str], ...] = ()
-    finish_reason: str = ""
+    finish_reason: str = "stop"
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | None = None
@@ -91,7 +89,7 @@ def status(code: int, message: str = "", *, retry_after: float | None = None, pa
 
 def cut(content: str = "this reply is never finished") -> Behaviour:
     """A reply whose connection is lost half-way."""
-    return replace(text(content), cut=True)
+    return Behaviour(content, cut=True)
 
 
 def slow(seconds: float, then: Behaviour | None = None) -> Behaviour:
@@ -109,21 +107,13 @@ class OpenAIServer(ThreadingHTTPServer):
 
     Parameters
     ----------
-    script
-        How requests are answered; see the module.
-    default
-        What is answered when a list is used up: by default, HTTP 400.
+    script, default
+        How requests are answered, and what is when a list is used up: by default, HTTP 400.
     refuses
         Request fields that this endpoint does not support: it answers HTTP 400 to requests that have them.
 
-    Attributes
-    ----------
-    base_url
-        What a client is given: ``http://127.0.0.1:PORT/v1``.
-    requests
-        What came in, in the order of arrival, including what was answered with an error.
-    in_flight, most_in_flight
-        How many requests are being answered now, and at most so far.
+    A client is given ``base_url``; ``requests`` has what came in, in order, and ``in_flight`` and ``most_in_flight``
+    say how many are being answered now, and were at most.
     """
 
     daemon_threads = True
@@ -156,7 +146,7 @@ class OpenAIServer(ThreadingHTTPServer):
 
     def answer(self, request: Request) -> Behaviour:
         """Say how a request is answered."""
-        if problem := _problem(request.body):
+        if problem := _problem(request):
             return status(400, problem, param="messages")
         for name in sorted(self._refuses & request.body.keys()):
             return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
@@ -168,25 +158,18 @@ class OpenAIServer(ThreadingHTTPServer):
         return text(given) if isinstance(given, str) else given
 
 
-def _problem(request: Mapping[str, Any]) -> str | None:
-    """What the real API would refuse in a request."""
-    if not request.get("model") or not request.get("messages"):
-        return "'model' and a non-empty 'messages' are required"
-    unanswered: set[str] = set()
-    for message in request["messages"]:
-        role, calls = message.get("role"), message.get("tool_calls") or ()
-        if role == "tool":
-            if message.get("tool_call_id") not in unanswered:
-                return "a tool message must answer a preceding tool call"
-            unanswered.remove(message["tool_call_id"])
-        elif unanswered:
-            break
-        elif role not in _ROLES or (message.get("content") is None and not calls):
-            return f"unknown role {role!r}, or no 'content'"
-        unanswered |= {call["id"] for call in calls}
-        if wrong := [call for call in calls if not _NAME.fullmatch(call["function"]["name"])]:
-            return f"tool_calls: {wrong[0]['function']['name']!r} does not match '^[a-zA-Z0-9_-]+$'"
-    return f"the tool calls {sorted(unanswered)} have no answer" if unanswered else None
+def _problem(request: Request) -> str | None:
+    """What the real API would refuse: no messages, calls with names that no tool can have, calls and answers apart."""
+    open_calls: set[str] = set()
+    for message in request.messages:
+        calls = message.get("tool_calls") or ()
+        if (message["role"] == "tool") != bool(open_calls):
+            return "tool messages must answer a preceding tool call, and each call needs one"
+        open_calls -= {message.get("tool_call_id", "")}
+        open_calls |= {call["id"] for call in calls}
+        if any(not _NAME.fullmatch(call["function"]["name"]) for call in calls):
+            return "tool_calls: a name does not match '^[a-zA-Z0-9_-]+$'"
+    return f"tool calls have no answer: {sorted(open_calls)}" if open_calls or not request.messages else None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -208,42 +191,41 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             behaviour = server.answer(request)
             if not (behaviour.delay and server.closing.wait(behaviour.delay)):
-                self._send(behaviour, sent)
+                self._send(behaviour, request)
         finally:
             with server.lock:
                 server.in_flight -= 1
-            self.close_connection = self.close_connection or server.closing.is_set()
+            self.close_connection |= server.closing.is_set()
 
-    def _send(self, behaviour: Behaviour, sent: Mapping[str, Any]) -> None:
-        data = _completion(behaviour, sent) if behaviour.body is None else behaviour.body
-        streamed = behaviour.body is None and sent.get("stream")
-        headers = {"Content-Type": "text/event-stream" if streamed else "application/json", **behaviour.headers}
+    def _send(self, behaviour: Behaviour, request: Request) -> None:
+        streamed = behaviour.body is None and request.body.get("stream")
+        kind = "text/event-stream" if streamed else "application/json"
+        data = _completion(behaviour, request) if behaviour.body is None else behaviour.body
         self.send_response(behaviour.code)
-        for name, value in {**headers, "Content-Length": len(data)}.items():
+        for name, value in {"Content-Type": kind, "Content-Length": len(data), **behaviour.headers}.items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
-        self.close_connection = behaviour.cut or self.close_connection
+        self.close_connection |= behaviour.cut
 
 
-def _completion(behaviour: Behaviour, sent: Mapping[str, Any]) -> bytes:
-    """A reply as one object, or as a stream of its text, its calls, its end and what it cost, in words for tokens."""
-    calls = [
-        {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": raw}}
-        for i, (name, raw) in enumerate(behaviour.calls)
-    ]
-    said: dict[str, Any] = {"role": "assistant", "content": behaviour.content}
-    read = sum(len(str(each.get("content") or "").split()) for each in sent["messages"])
+def _completion(behaviour: Behaviour, request: Request) -> bytes:
+    """A reply as one object, or as a stream of its message, its end and what it cost, in words for tokens."""
+    message: dict[str, Any] = {"role": "assistant", "content": behaviour.content}
+    if behaviour.calls:
+        message["tool_calls"] = [
+            {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": raw}}
+            for i, (name, raw) in enumerate(behaviour.calls)
+        ]
+    read = len(request.prompt.split())
     written = sum(len(some.split()) for some in (behaviour.content or "", *(raw for _, raw in behaviour.calls)))
     usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
     about = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
-    end = behaviour.finish_reason
-    if not sent.get("stream"):
-        choice = {"index": 0, "message": said | ({"tool_calls": calls} if calls else {}), "finish_reason": end}
-        return json.dumps({**about, "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
-    deltas = [(said, None), *(({"tool_calls": [call]}, None) for call in calls), ({}, end)]
-    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": end}]} for delta, end in deltas]
-    if (sent.get("stream_options") or {}).get("include_usage"):
-        chunks.append({"choices": [], "usage": usage})  # type: ignore[dict-item]
+    end = {"index": 0, "finish_reason": behaviour.finish_reason}
+    if not request.body.get("stream"):
+        whole = {**about, "object": "chat.completion", "choices": [{**end, "message": message}], "usage": usage}
+        return json.dumps(whole).encode()
+    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": message, "finish_reason": None}]}]
+    chunks += [{"choices": [{**end, "delta": {}}]}, {"choices": [], "usage": usage}]
     events = [*(json.dumps({**about, "object": "chat.completion.chunk", **chunk}) for chunk in chunks), "[DONE]"]
     return "".join(f"data: {event}\n\n" for event in events).encode()

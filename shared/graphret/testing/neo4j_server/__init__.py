@@ -39,12 +39,10 @@ class CannotStart(GraphretError):
 class Neo4jServer:
     """A Neo4j 5 community server on the loopback address, with APOC, run by Java from jars that Maven fetches.
 
-    Another process can take up a running one with the same `home`: ``Neo4jServer(home).running``.
-
     Parameters
     ----------
     home
-        Its data folder, made if need be.
+        Its data folder, made if need be; another process finds a running server by it.
     owner
         The id of a process with which the server ends; 0 for none.
     lasting
@@ -71,7 +69,7 @@ class Neo4jServer:
         return str(self.home) in listed.stdout and "<defunct>" not in listed.stdout
 
     def start(self, seconds: float = 100.0) -> Self:
-        """Start it if it does not run, on the port that it had before if it is free, and wait until it answers.
+        """Start it if it does not run, and wait until it answers.
 
         Raises `CannotStart` when there is no Java with the jars of Neo4j, or the server does not answer in time.
         """
@@ -80,7 +78,8 @@ class Neo4jServer:
             if java is None:
                 raise CannotStart("Java is not installed")
             self.home.mkdir(parents=True, exist_ok=True)
-            port = _free_port(self._state().get("port", 0))
+            with socket.create_server(("127.0.0.1", 0)) as probe:
+                port = probe.getsockname()[1]
             options = ["-Xmx1g", *(() if self._lasting else _JAVA), "-cp", str(jars / "lib" / "*")]
             given = [str(self.home), str(port), str(jars / "plugins"), str(self._owner)]
             command = [java, *options, str(_HERE / "Neo4jServer.java"), *given]
@@ -141,18 +140,6 @@ def fetch() -> Path:
                 shutil.copy(jar, made / "plugins")
             made.rename(folder)
     return folder
-
-
-def _free_port(wanted: int) -> int:
-    for port in (wanted, 0):
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return int(probe.getsockname()[1])
-    raise CannotStart("no port is free")
 
 
 def _until(done: Callable[[], bool], seconds: float) -> None:

@@ -30,22 +30,17 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    if config.pluginmanager.hasplugin("xdist"):
-        _group([item for item in items if item.get_closest_marker("neo4j") or "neo4j_driver" in item.fixturenames])  # type: ignore[attr-defined]
+    servers = 1 if os.environ.get("NEO4J_URI") else 2
+    asking = [item for item in items if item.get_closest_marker("neo4j") or "neo4j_driver" in item.fixturenames]  # type: ignore[attr-defined]
+    files = [path for path, _ in Counter(item.path for item in asking).most_common()]
+    for item in asking if config.pluginmanager.hasplugin("xdist") else ():
+        item.add_marker(pytest.mark.xdist_group(f"neo4j-{files.index(item.path) % servers}"))
     yield
     # What pytest-xdist 3.8 means to do: it writes a test's group where pytest 9.2 no longer reads it.
     for item in items:
         grouped = getattr(item, "_nodeid", item.nodeid)
         if grouped != item.nodeid and hasattr(item, "_id"):
             item._id = type(item._id).parse(grouped)
-
-
-def _group(items: list[pytest.Item]) -> None:
-    """Give each server about half of the tests, file by file."""
-    servers = 1 if os.environ.get("NEO4J_URI") else 2
-    files = [path for path, _ in Counter(item.path for item in items).most_common()]
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(f"neo4j-{files.index(item.path) % servers}"))
 
 
 @pytest.fixture(scope="session")
@@ -59,11 +54,10 @@ def _neo4j_address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[s
     try:
         server.start()
     except CannotStart as error:
-        if given.get("GRAPHRET_REQUIRE_NEO4J"):
-            pytest.fail(f"no Neo4j: {error} (GRAPHRET_REQUIRE_NEO4J is set)", pytrace=False)
-        pytest.skip(f"no Neo4j: {error}")
+        say = pytest.fail if given.get("GRAPHRET_REQUIRE_NEO4J") else pytest.skip
+        say(f"no Neo4j: {error}")
     yield server.uri, None
-    server.stop()
+    server.stop(0)  # its data go too
 
 
 @pytest.fixture(scope="session")
@@ -86,10 +80,9 @@ def neo4j_uri(_neo4j_address: tuple[str, Any], neo4j_driver: neo4j.Driver) -> st
 
 
 @pytest.fixture(scope="session")
-def neo4j_auth(_neo4j_address: tuple[str, Any], neo4j_driver: neo4j.Driver) -> tuple[str, str] | None:
+def neo4j_auth(_neo4j_address: tuple[str, Any]) -> Any:
     """The user and the password of the server for tests, `None` where it asks for none."""
-    auth: tuple[str, str] | None = _neo4j_address[1]
-    return auth
+    return _neo4j_address[1]
 
 
 def _emptied(neo4j_driver: neo4j.Driver) -> neo4j.Driver:
