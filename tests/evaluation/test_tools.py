@@ -26,7 +26,7 @@ def test_five_ways_find_the_same_files(tmp_path: Path) -> None:
 
 
 def test_generality_compares_the_default_with_the_best_flat_search_everywhere(ottqa: Path) -> None:
-    result = generality.measure(ottqa, (2, 5))
+    result = generality.measure(ottqa, (2, 5), limit=4)
     variants = ["whole", "passages", "tables", "untitled", "short", "long"]
     assert list(result["losses"]) == [*variants, "all"]
     assert result["losses"]["all"] == max(result["losses"][variant] for variant in variants)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+import expand_parts
 import numpy as np
 import pytest
-from expand_parts import EDGES, NODES, QUESTION
 
 from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
@@ -22,6 +22,8 @@ from graphret.stores.base import GraphStore
 from graphret.testing.graphs import random_graph
 from graphret.types import Edge, Node
 
+NODES = [node for node in expand_parts.NODES if node.id != "other"]
+EDGES, QUESTION = expand_parts.EDGES[:3], expand_parts.QUESTION
 RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage()]
 
 
