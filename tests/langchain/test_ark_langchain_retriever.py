@@ -11,16 +11,12 @@ from langgraph_parts import FULL, INDEX, QUESTION, STORE, models
 from pydantic import ValidationError
 
 from graphret.ark import Ark, ArkSettings, Run
-from langchain_graphret import KEY, ArkRetriever, ScriptedExplorer, evidence_of
+from langchain_graphret import ArkRetriever, ScriptedExplorer, to_hit
 
 
 def retriever(model: Any = None, **options: Any) -> ArkRetriever:
     options.setdefault("settings", FULL)
     return ArkRetriever(models() if model is None else model, STORE, INDEX, **options)
-
-
-def ids(documents: Any) -> list[Any]:
-    return [document.id for document in documents]
 
 
 class TestRetrieverSuite(RetrieversIntegrationTests):
@@ -42,11 +38,7 @@ class TestRetrieverSuite(RetrieversIntegrationTests):
 async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
     expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, 4)
     for found in (retriever(k=4).invoke(QUESTION), await retriever(k=4).ainvoke(QUESTION)):
-        assert [(one.id, one.metadata[KEY]["score"]) for one in found] == [(hit.id, hit.score) for hit in expected]
-        votes, reached = evidence_of(found[0])
-        assert (votes.kind, votes.properties["votes"]) == ("votes", 3)
-        assert (reached.source, reached.relation) == ("p1", "directed_by")
-        assert found[0].page_content == "Dark Red is film number 4."
+        assert list(map(to_hit, found)) == expected.hits
 
 
 def test_agents_steps_models_and_runs_can_be_set() -> None:

@@ -11,11 +11,13 @@ from langchain_core.language_models import BaseChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
+from langgraph_parts import INDEX, STORE
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, Tool
 from graphret.llm.chat import ToolCall, Usage
-from langchain_graphret import LangChainChat
+from langchain_graphret import LangChainChat, create_ark_graph
+from langchain_graphret.chat import from_message, to_message
 
 SEARCH = Tool("search", "Search.", {"type": "object", "properties": {"query": {"type": "string"}}})
 ASK = [Message.user("Who wrote Emma?")]
@@ -160,3 +162,45 @@ async def test_models_with_fallbacks_and_bindings_are_models(awaited: bool, tool
         assert model.name == "scripted"
     assert all(("tools" in options) == bool(tools) for _, _, options in second.heard)
     assert [options.get("temperature") for _, _, options in second.heard] == [0.5 if awaited else None] * 4
+
+
+# -- models that think: their reasoning and its signatures are handed back as they came
+
+CALLS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
+ARK: Any = {"question": "films by Bob Bell"}
+
+
+def signed(turn: int, signs_in: str) -> AIMessage:
+    name, arguments = CALLS[turn]
+    call: Any = {"name": name, "args": arguments, "id": f"c{turn}", "type": "tool_call"}
+    if signs_in == "additional":
+        return AIMessage("", tool_calls=[call], additional_kwargs={"signature": f"s{turn}"})
+    thought = {"type": "thinking", "thinking": "hm", "signature": f"s{turn}"}
+    return AIMessage(
+        [thought, {"type": "tool_use", "id": f"c{turn}", "name": name, "input": arguments}], tool_calls=[call]
+    )
+
+
+class Thinker(Scripted):
+    """As Anthropic's and Google's models: refuses a conversation in which a turn of its own lost its signature."""
+
+    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
+        for turn, message in enumerate(one for one in messages if isinstance(one, AIMessage)):
+            held = {**message.additional_kwargs, **(message.content[0] if message.content else {})}  # type: ignore[dict-item]
+            if held.get("signature") != f"s{turn}":
+                raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+        return super()._generate(messages, *args, **kwargs)
+
+
+@pytest.mark.parametrize("signs_in", ["content", "additional"])
+async def test_agents_of_thinking_models_come_to_their_ends(signs_in: str) -> None:
+    model = Thinker(*[signed(turn, signs_in) for turn in (0, 1, 2, 0, 1, 2)])
+    graph = create_ark_graph(model, STORE, INDEX, n_agents=1)
+    for answer in (graph.invoke(ARK), await graph.ainvoke(ARK)):
+        assert [agent["stop"] for agent in answer["agents"]] == ["finished"]
+        assert answer["hits"][0]["id"] == "p1"
+
+
+def test_a_graphret_model_keeps_it_in_langchain_s_messages() -> None:
+    message = Message.assistant("well", native={"openai:m": {"reasoning_content": "hm"}})
+    assert from_message(to_message(message)).native == message.native

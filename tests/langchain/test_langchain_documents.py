@@ -82,7 +82,7 @@ def test_what_is_not_plain_json_becomes_so() -> None:
 def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
     document = Document("x", id="a", metadata={KEY: block})
     for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
-        with pytest.raises(InvalidInput, match="'graphret' of its metadata is reserved"):
+        with pytest.raises(InvalidInput, match="reserved for graphret"):
             read(document)
 
 

@@ -18,14 +18,9 @@ NODE = Node("a", ("Table",), "Emma", "text", {"year": 1999, "lang": "en", "tags"
     ("condition", "expected"),
     [
         ({"year": 1999, "lang": "de"}, False),
-        ({"year": {"$gt": 1998, "$lt": 2000}}, True),
-        ({"lang": {"$nin": ["en", "de"]}}, False),
         ({"year": {"$between": [1990, 1999]}}, True),
         ({"year": {"$between": (1990, 1998)}}, False),
         ({"year": {"$between": [1990, 1999], "$ne": 1999}}, False),
-        ({"tags": {"$contains": "x"}}, True),
-        ({"at.city": "Bath"}, True),
-        ({"$and": [{"year": 1999}, {"lang": "en"}]}, True),
         ({"$or": [{"year": 1}, {"year": {"$between": [1999, 1999]}}]}, True),
         ({"$not": {"year": {"$between": [1999, 1999]}}}, False),
         ({"$not": [{"year": 1}, {"lang": "en"}]}, False),
@@ -46,8 +41,6 @@ def test_a_filter_means_what_it_says(condition: Any, expected: bool) -> None:
         ({"lang": {"$like": "e%"}}, r"\$like"),
         ({"year": {"$between": [1, 2, 3]}}, r"\$between on 'year'"),
         ({"$or": {"year": 1}}, r"\$or"),
-        ({"$or": ["year"]}, "where"),
-        ({"$not": []}, r"\$or"),
         ("year = 1999", "where"),
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from corpora import QUESTION
@@ -13,6 +13,9 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda
 from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
 from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
 from graphret.errors import InvalidInput, RetrievalFailed
@@ -63,13 +66,9 @@ async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGrap
     for options in ({"k": 1}, {"k": 2, "where": {"tenant": "a"}}, {"where": {"year": {"$lt": 1950}}}):
         blocking = retriever.invoke(QUESTION, **options)
         assert ids(await retriever.ainvoke(QUESTION, **options)) == ids(blocking)
-        assert (
-            blocking == (await retriever.abatch([QUESTION], **options))[0] == retriever.batch([QUESTION], **options)[0]
-        )
-    for asked in (retriever.invoke, retriever.batch):
-        with pytest.raises(InvalidInput, match="'top_k'"):
-            asked([QUESTION] if asked == retriever.batch else QUESTION, top_k=3)
-    assert retriever.invoke(QUESTION, k=1, verbose=False)  # LangChain's own
+        assert blocking == (await retriever.abatch([QUESTION], **options))[0]
+    with pytest.raises(InvalidInput, match="'top_k'"):
+        retriever.invoke(QUESTION, top_k=3)
     assert len(retriever.invoke(QUESTION, k=2)) == 2
     assert set(ids(retriever.invoke(QUESTION, where={"year": {"$lt": 1950}}))) == {"sicks", "opera"}
     narrow = SageRetriever(graph=graph, where={"tenant": "a"})
@@ -80,9 +79,9 @@ async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGrap
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     plain = graph.retriever()
     for wrong, named in (
-        ({}, "'graph' or 'retriever'"),
-        ({"graph": graph, "retriever": plain}, "'graph' or 'retriever'"),
-        ({"retriever": plain, "ranking": "paper"}, "belong to a graph"),
+        ({}, "'retriever' alone"),
+        ({"graph": graph, "retriever": plain}, "'retriever' alone"),
+        ({"retriever": plain, "ranking": "paper"}, "'retriever' alone"),
         ({"graph": graph, "ranking": "best"}, "ranking"),
         ({"graph": graph, "seeds": "bm25"}, "seeds"),
         ({"graph": graph, "where": {"year": {"$near": 3}}}, r"\$near"),
@@ -119,9 +118,6 @@ class Events(BaseCallbackHandler):
 
     def on_retriever_end(self, documents: Any, *, run_id: Any, **_: Any) -> None:
         self.seen.append(("end", run_id, ids(documents)))
-
-    def on_retriever_error(self, error: BaseException, *, run_id: Any, **_: Any) -> None:
-        self.seen.append(("error", run_id, str(error)))
 
     def on_custom_event(self, name: str, data: Any, *, run_id: Any, **_: Any) -> None:
         self.seen.append((name, run_id, data))
@@ -160,3 +156,39 @@ async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pyte
         raising.invoke(QUESTION)
     with pytest.raises(RetrievalFailed, match="the vector store is down"):
         await raising.ainvoke(QUESTION)
+
+
+# -- as a node of a LangGraph graph
+
+
+class State(TypedDict, total=False):
+    query: str
+    documents: list[Document]
+
+
+async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed() -> None:
+    retriever = SageRetriever(SageGraph.from_documents(DOCUMENTS, None), k=3)
+
+    def retrieve(state: State) -> State:
+        return {"documents": retriever.invoke(state["query"])}
+
+    async def aretrieve(state: State) -> State:
+        return {"documents": await retriever.ainvoke(state["query"])}
+
+    builder = StateGraph(State)
+    builder.add_node("retrieve", RunnableLambda(retrieve, aretrieve))
+    builder.add_edge(START, "retrieve")
+    compiled = builder.compile(checkpointer=InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None)))
+    first, second = ({"configurable": {"thread_id": one}} for one in "12")
+    given: Any = {"query": CITY}
+    compiled.invoke(given, first)  # type: ignore[arg-type]
+    events = [event async for event in compiled.astream_events(given, second, version="v2")]  # type: ignore[arg-type]
+    for config in (first, second):
+        kept = compiled.get_state(config).values["documents"]  # type: ignore[arg-type]
+        assert kept == retriever.invoke(CITY)
+        assert any(evidence.kind == "neighbor" for document in kept for evidence in evidence_of(document))
+    [trace] = [event for event in events if event["event"] == "on_custom_event"]
+    assert trace["name"] == "graphret_trace"
+    assert {"seeds", "expand"} <= {stage["name"] for stage in trace["data"]["stages"]}
+    [end] = [event for event in events if event["event"] == "on_retriever_end"]
+    assert end["metadata"]["langgraph_node"] == "retrieve"

@@ -91,7 +91,7 @@ def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
 def test_documents_can_be_added_and_cut() -> None:
     graph = SageGraph.from_documents(DOCUMENTS[:2], None, chunker="sentence")
     assert "sicks#0" in {node.id for node in graph.nodes}
-    assert graph.add_documents([Document("Emma is a novel.", id="emma")]) == ["emma#0"]
+    assert graph.add([Document("Emma is a novel.", id="emma")]) == ["emma#0"]
     assert graph.remove(["emma"]) == ["emma#0"]
 
 
@@ -100,5 +100,5 @@ def test_a_view_of_a_graph_is_one_too_and_cannot_be_changed(graph: SageGraph) ->
     assert isinstance(view, SageGraph)
     assert {node.id for node in view.nodes} == {"pilots", "milwaukee", "opera"}
     with pytest.raises(InvalidInput, match="view"):
-        view.add_documents([Document("x", id="x")])
+        view.add([Document("x", id="x")])
     assert len(graph.view(to_where({}))) == len(graph)
