@@ -33,7 +33,7 @@ class EncoderEmbedding(BaseEmbedding):
     encoder
         ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
     options
-        As any LlamaIndex embedding model has them: ``embed_batch_size``, ``callback_manager``.
+        As any LlamaIndex embedding model has them.
     """
 
     encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
@@ -50,15 +50,13 @@ class EncoderEmbedding(BaseEmbedding):
         return "EncoderEmbedding"
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        vector: list[float] = self.encoder.encode_queries([query])[0].tolist()
-        return vector
+        return self.encoder.encode_queries([query])[0].tolist()  # type: ignore[no-any-return]
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self.encoder.encode_documents(texts).tolist() if texts else []
-        return vectors
+        return self.encoder.encode_documents(texts).tolist() if texts else []  # type: ignore[no-any-return]
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)

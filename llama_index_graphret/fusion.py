@@ -36,7 +36,7 @@ class RRFFusionRetriever(CoreRetriever):
         ``"fallback"`` goes on with those that answered and says so in the trace, ``"raise"`` raises `RetrievalFailed`,
         as does a retrieval in which every retriever fails.
     options
-        As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
+        As any LlamaIndex retriever has them.
     """
 
     _relevance = False
@@ -53,7 +53,7 @@ class RRFFusionRetriever(CoreRetriever):
         on_failure: str = "fallback",
         **options: Any,
     ) -> None:
-        n = top_k(k, similarity_top_k=similarity_top_k)
+        n = top_k(k, similarity_top_k)
         asked = [SageRetriever(one, k=n) if isinstance(one, Retriever) else one for one in retrievers]
         named = zip(asked, names or [""] * len(asked), strict=True)
         listed = [LlamaIndexSeeds(one, name=name, deepen=False) for one, name in named]

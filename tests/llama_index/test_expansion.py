@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_support import World, ids
 
 from graphret import Paper
-from graphret.errors import RetrievalFailed
-from graphret.expansion.frontier import Frontier, Ranked
-from llama_index_graphret import SageExpansion, evidence_of, retrieval_of
+from llama_index_graphret import SageExpansion, evidence_of
 
 
 @pytest.fixture
@@ -45,33 +41,3 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str
     assert (found[0].node.hash, found[0].node.get_content()) == (first.node.hash, "new-1")
     scores = [one.score for one in found]
     assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
-
-
-class Broken:
-    """A ranking that fails."""
-
-    name = "broken"
-
-    def n_seeds(self, k: int) -> int:
-        return k
-
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
-        raise RuntimeError("no ranking today")
-
-
-@pytest.mark.parametrize("awaited", [False, True])
-def test_a_failing_expansion_hands_on_what_came_and_notes_it(
-    world: World, question: str, handed: list[NodeWithScore], awaited: bool
-) -> None:
-    def run(expansion: SageExpansion) -> list[NodeWithScore]:
-        if awaited:
-            return asyncio.run(expansion.apostprocess_nodes(handed, query_str=question))
-        return expansion.postprocess_nodes(handed, query_str=question)
-
-    found = run(SageExpansion(world.graph, ranking=Broken(), top_n=3))
-    assert [one.node.hash for one in found] == [one.node.hash for one in handed[:3]]
-    retrieval = retrieval_of(found)
-    assert retrieval is not None
-    assert "no ranking today" in retrieval.trace.fallbacks[0].details["error"]
-    with pytest.raises(RetrievalFailed, match="no ranking today"):
-        run(SageExpansion(world.graph, ranking=Broken(), on_failure="raise"))
