@@ -27,10 +27,7 @@ from llama_index_graphret.retriever import SageRetriever
 
 
 class SageGraph(graphret.SageGraph):
-    """A `graphret.SageGraph` that can be made from LlamaIndex's nodes and indexes.
-
-    Everything of the class it derives from is there: `build`, `add`, `remove`, `save`, `view`, `report`.
-    """
+    """A `graphret.SageGraph` that can be made from LlamaIndex's nodes and indexes."""
 
     @classmethod
     def from_index(

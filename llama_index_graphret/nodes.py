@@ -26,7 +26,6 @@ from graphret.corpus.chunks import placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import given_name
-from graphret.errors import InvalidInput
 from graphret.types import Node, require_id
 
 #: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as JSON; neither the LLM nor the
@@ -81,15 +80,6 @@ def from_llama_node(node: BaseNode) -> Node:
     made = Node(node_id, ("Document",), given_name(properties), text, {**properties, ORIGIN: _origin(node, text)})
     start = getattr(node, "start_char_idx", None)
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
-
-
-def outline(node: BaseNode) -> Node:
-    """Return a LlamaIndex node as a graphret node, without its metadata where graphret cannot hold them."""
-    try:
-        return from_llama_node(node)
-    except InvalidInput:
-        text = node.get_content(metadata_mode=MetadataMode.NONE)
-        return Node(require_id(node.node_id, "LlamaIndex node"), ("Document",), "", text)
 
 
 def _chunk(node: Node) -> BaseNode | None:

@@ -11,7 +11,6 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from pydantic import SkipValidation
 
 from graphret.corpus import Item, SemanticChunker, SentenceChunker, to_nodes
-from graphret.corpus.nodes import MAX_SEGMENT_ROWS
 from graphret.corpus.readers import Loaded, to_items
 from graphret.search.encoder import as_encoder
 from llama_index_graphret.nodes import to_llama_node
@@ -30,19 +29,16 @@ class SageNodeParser(NodeParser):
     encoder
         An embedding model, LlamaIndex's or any that graphret takes: documents are then cut where neighbouring sentences
         are least alike. Without one, sentences are packed into chunks.
-    rows_per_segment
-        Rows of a table segment, 5 to 10.
     options
         As any node parser has them.
     """
 
-    rows_per_segment: int = Field(default=MAX_SEGMENT_ROWS, description="Rows of a table segment.")
     chunker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What cuts documents.")
 
-    def __init__(self, *, encoder: Any = None, rows_per_segment: int = MAX_SEGMENT_ROWS, **options: Any) -> None:
+    def __init__(self, *, encoder: Any = None, **options: Any) -> None:
         model = as_encoder(encoder)
         chunker = SentenceChunker() if model is None else SemanticChunker(model)
-        super().__init__(chunker=chunker, rows_per_segment=rows_per_segment, **options)  # type: ignore[call-arg]
+        super().__init__(chunker=chunker, **options)  # type: ignore[call-arg]
 
     @classmethod
     def class_name(cls) -> str:
@@ -54,7 +50,7 @@ class SageNodeParser(NodeParser):
         sources = {document.node_id: document.as_related_node_info() for document in nodes}
         items = [item for item, _ in home]
         parsed: list[BaseNode] = []
-        for node in to_nodes(items, chunker=self.chunker, rows_per_segment=self.rows_per_segment, metadata=None):
+        for node in to_nodes(items, chunker=self.chunker, metadata=None):
             document = documents[node.properties.get("source_id", node.id)]
             out = to_llama_node(node)
             out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]

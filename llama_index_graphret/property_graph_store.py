@@ -283,7 +283,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         triplets = list[Triplet]()
         for edge in edges:
             if edge.source in made and edge.target in made:
-                about = {"source_id": edge.source, "target_id": edge.target, "properties": dict(edge.properties)}
+                about: Any = {"source_id": edge.source, "target_id": edge.target, "properties": dict(edge.properties)}
                 relation = GraphRelation(label=edge.relation, weight=edge.weight, **about)
                 triplets.append((made[edge.source], relation, made[edge.target]))
         return triplets

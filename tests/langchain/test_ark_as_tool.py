@@ -18,7 +18,6 @@ from langgraph_parts import QUESTION, graph, thread
 
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Reply
-from graphret.types import Trace
 from langchain_graphret import CoreChat, create_ark_tool
 
 
@@ -60,7 +59,6 @@ async def test_a_model_gives_it_a_question_and_reads_the_hits() -> None:
     }
     assert other["id"] == "f1"
     assert [hit["id"] for hit in answer.artifact["hits"]] == ["f4", "f1"]
-    assert Trace.from_dict(answer.artifact["trace"]).stages
     assert await tool.ainvoke({"question": QUESTION, "k": 2}) == answer.content
 
 

@@ -56,14 +56,10 @@ def test_a_question_in_and_ranked_evidence_out() -> None:
     found = graph(on_run=runs.append).invoke(ASK)
     assert set(found) == {"question", "agents", "votes", "hits", "trace"}
     assert json.loads(json.dumps(found)) == found
-    assert ids(found)[:3] == RANKED
-    best, filled = found["hits"][0], found["hits"][3]
-    assert best["evidence"][0]["properties"] == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
-    assert (best["evidence"][1]["source"], best["evidence"][1]["relation"]) == ("p1", "directed_by")
-    assert filled["evidence"][-1]["kind"] == "fill"
-    assert [agent["selection"] for agent in found["agents"]] == [list(nodes) for nodes in SELECTIONS]
+    assert [vote["id"] for vote in found["votes"]] == RANKED
     assert Trace.from_dict(found["trace"]).stages[0].details["agents"] == 3
-    assert [session.selection for session in runs[0].sessions] == [list(nodes) for nodes in SELECTIONS]
+    for sessions in (found["agents"], [session.to_dict() for session in runs[0].sessions]):
+        assert [agent["selection"] for agent in sessions] == [list(nodes) for nodes in SELECTIONS]
     assert runs[0].seconds > 0
 
 
@@ -75,19 +71,11 @@ async def test_it_answers_as_the_core_does(awaited: bool, k: int, where: Any) ->
     assert found["hits"] == [hit.to_dict() for hit in expected]
 
 
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [
-        ({"question": 3}, "question"),
-        ({"question": " "}, "question"),
-        ({"question": QUESTION, "k": 0}, "k"),
-        ({"question": QUESTION, "where": {"year": {"$near": 1}}}, "near"),
-    ],
-)
-def test_malformed_input_is_refused_before_any_model_is_asked(given: Any, named: str) -> None:
+def test_malformed_input_is_refused_before_any_model_is_asked() -> None:
     asks = models()
-    with pytest.raises(InvalidInput, match=named):
-        graph(asks).invoke(given)
+    for wrong, named in (({"question": " "}, "question"), ({"k": 0}, "k"), ({"where": {"year": {"$near": 1}}}, "near")):
+        with pytest.raises(InvalidInput, match=named):
+            graph(asks).invoke({"question": QUESTION, **wrong})
     assert asked(asks) == [0, 0, 0]
 
 
@@ -98,12 +86,11 @@ def test_models_temperatures_and_hints_are_given_to_agents() -> None:
     assert [agent["model"] for agent in found["agents"]] == ["m0", "m1", "m2"]
     assert all("Films only." in agent["messages"][0]["content"] for agent in found["agents"])
     assert len(graph(models()[0], n_agents=2).invoke(ASK)["agents"]) == 2
+    approve = {"approve": ["explore_neighbourhood"]}
     for wrong, named in (
         ({"model": models()[:2]}, "model"),
-        ({"model": "gpt-4o"}, "model"),
-        ({"settings": {"n_agents": 2}}, "settings: ArkSettings are expected, not dict"),
         ({"temperature": [0.1]}, "temperature"),
-        ({"approve": ["explore_neighbourhood"]}, "approve: true, or a list of"),
+        (approve, "approve"),
     ):
         with pytest.raises(InvalidInput, match=named):
             graph(**wrong)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import ChatMessage, HumanMessage, SystemMessage
+from langchain_core.messages import HumanMessage, SystemMessage
 from langchain_core.tools import tool
 from langchain_tests.unit_tests import ChatModelUnitTests
 from pydantic import ValidationError
@@ -81,7 +81,5 @@ def test_what_a_core_model_cannot_read_is_refused() -> None:
     image: Any = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "http://x/y.png"}}]
     with pytest.raises(InvalidInput, match="image_url"):
         ScriptedExplorer().invoke([HumanMessage(image)])
-    with pytest.raises(InvalidInput, match="critic"):
-        from_message(ChatMessage("hello", role="critic"))
     with pytest.raises(ValidationError, match="core"):
         CoreChat(core="gpt-4o")

@@ -44,7 +44,7 @@ EVIDENCE = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(NODES, st.floats(-10, 10), st.lists(EVIDENCE, max_size=2))
 def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: float, evidence: list[Evidence]) -> None:
     hit = Hit(node, score, tuple(evidence))
@@ -55,7 +55,7 @@ def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: floa
     assert evidence_of(document) == evidence
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(TEXT.filter(bool), TEXT.filter(bool), PROPERTIES)
 def test_a_document_comes_back_from_its_node(text: str, id_: str, metadata: dict[str, Any]) -> None:
     if "source_id" in metadata or "extracted" in metadata:
@@ -78,10 +78,9 @@ def test_what_is_not_plain_json_becomes_so() -> None:
     json.dumps(document.metadata)
 
 
-@pytest.mark.parametrize("block", ["mine", {"mine": 1}])
-def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
-    document = Document("x", id="a", metadata={KEY: block})
-    for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
+def test_a_users_own_entry_of_the_reserved_name_is_refused() -> None:
+    document = Document("x", id="a", metadata={KEY: {"mine": 1}})
+    for read in (from_document, evidence_of, lambda one: SageGraph.from_documents([one], None)):
         with pytest.raises(InvalidInput, match="reserved for graphret"):
             read(document)
 

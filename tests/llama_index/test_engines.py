@@ -8,10 +8,8 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
-from llama_index.core.schema import MetadataMode
 from llama_support import Recording, World, ids
 
 from llama_index_graphret import (
@@ -31,17 +29,6 @@ def question(world: World) -> str:
 @pytest.fixture
 def sage(world: World) -> SageRetriever:
     return SageRetriever(world.graph, similarity_top_k=4)
-
-
-def test_a_query_engine_reads_what_was_found(sage: SageRetriever, question: str) -> None:
-    response = RetrieverQueryEngine.from_args(sage).query(question)
-    found = sage.retrieve(question)
-    assert ids(response.source_nodes) == ids(found)
-    assert [evidence_of(one) for one in response.source_nodes] == [evidence_of(one) for one in found]
-    for one in found:  # the mock model answers with its prompt
-        assert one.node.get_content(metadata_mode=MetadataMode.LLM) in str(response)
-    assert "MENTIONS" not in str(response)
-    assert '"extracted"' not in str(response)
 
 
 @pytest.mark.parametrize("mode", [FUSION_MODES.RECIPROCAL_RANK, FUSION_MODES.RELATIVE_SCORE])
