@@ -20,12 +20,11 @@ from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
 from graphret.stores.summary import graph_schema
-from graphret.types import Edge, Node
-from graphret.validation import PART_KEYS, require_part
+from graphret.types import PART_KEYS, Edge, Node
+from graphret.validation import require_part
 from graphret.where import Where, WhereLike
 
 KIND = "graph"
-VERSION = 1
 BLOCK = 10_000
 
 
@@ -125,7 +124,6 @@ class MemoryStore(AttachedIndexes):
             list(relations),
             columns["weight"],
             *_split_rows(known),
-            distinct=True,
         )
         return cls(Graph(table, edges))
 
@@ -255,7 +253,7 @@ class MemoryStore(AttachedIndexes):
 
     def save(self, folder: str | Path) -> None:
         """Write the graph to a folder, in whole or not at all."""
-        storage.save(folder, graph_parts(self.graph), kind=KIND, version=VERSION)
+        storage.save(folder, graph_parts(self.graph), kind=KIND)
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = False) -> MemoryStore:
@@ -268,7 +266,7 @@ class MemoryStore(AttachedIndexes):
             compared, and the checksums of the smallest, up to `storage.QUICK_BYTES` in all: every one in a graph that
             is not large, while a large one opens within a second. `storage.verify` and ``graphret inspect`` check all.
         """
-        return cls(graph_from_bundle(storage.load(folder, kind=KIND, version=VERSION, verify=verify)))
+        return cls(graph_from_bundle(storage.load(folder, kind=KIND, verify=verify)))
 
 
 def graph_parts(graph: Graph) -> storage.Parts:
