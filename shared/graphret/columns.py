@@ -156,7 +156,9 @@ def recoded(
     listed = list(columns)
     values = sorted({value for _, known in listed for value in known})
     code = {value: i for i, value in enumerate(values)}
-    parts = [np.asarray([code[value] for value in known], dtype=np.int32)[own] for own, known in listed]
+    parts: list[NDArray[Any]] = [
+        np.asarray([code[value] for value in known], dtype=np.int32)[own] for own, known in listed
+    ]
     joined: NDArray[np.int32] = np.concatenate([np.empty(0, np.int32), *parts])[order]
     used = np.bincount(joined, minlength=len(values)) > 0
     kept = [value for value, there in zip(values, used.tolist(), strict=True) if there]
