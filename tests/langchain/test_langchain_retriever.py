@@ -1,4 +1,4 @@
-"""`SageRetriever` as LangChain sees it."""
+"""`SageRetriever` as LangChain sees it, and `SageExpansion` around retrievers that are not graphret's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corpora import QUESTION
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langgraph.checkpoint.memory import InMemorySaver
@@ -18,8 +18,8 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
-from graphret.errors import InvalidInput, RetrievalFailed
-from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of
+from graphret.errors import InvalidInput, ModelError, RetrievalFailed
+from langchain_graphret import KEY, SageExpansion, SageGraph, SageRetriever, evidence_of
 
 CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
 
@@ -47,18 +47,6 @@ class TestRetrieverSuite(RetrieversIntegrationTests):
 
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
-
-
-def test_connected_evidence_is_returned_with_its_reason(graph: SageGraph) -> None:
-    found = SageRetriever(graph=graph, k=2).invoke(CITY)
-    assert set(ids(found)) == {"milwaukee", "county"}
-    county = next(document for document in found if document.id == "county")
-    block = county.metadata[KEY]
-    assert block["name"] == "County Stadium (Milwaukee)"
-    assert block["labels"] == ["Document"]
-    assert isinstance(block["score"], float)
-    assert any(e.kind == "neighbor" and e.source == "milwaukee" for e in evidence_of(county))
-    assert json.loads(json.dumps(county.metadata)) == county.metadata
 
 
 async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGraph) -> None:
@@ -181,7 +169,83 @@ async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed()
         assert kept == retriever.invoke(CITY)
         assert any(evidence.kind == "neighbor" for document in kept for evidence in evidence_of(document))
     [trace] = [event for event in events if event["event"] == "on_custom_event"]
-    assert trace["name"] == "graphret_trace"
-    assert {"seeds", "expand"} <= {stage["name"] for stage in trace["data"]["stages"]}
-    [end] = [event for event in events if event["event"] == "on_retriever_end"]
-    assert end["metadata"]["langgraph_node"] == "retrieve"
+    assert (trace["name"], trace["metadata"]["langgraph_node"]) == ("graphret_trace", "retrieve")
+
+
+# -- expansion
+
+
+def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
+    given = by_id("milwaukee", "opera")
+    given[0].metadata.update(score=0.7, tags={"mine"})  # not JSON, and the user's own business
+    before = [document.model_copy(deep=True) for document in given]
+    found = {document.id: document for document in SageExpansion(graph=graph, k=5).compress_documents(given, CITY)}
+    assert given == before
+    for document in before:
+        metadata = dict(found[document.id].metadata)
+        assert metadata.pop(KEY)["evidence"][0] == {"kind": "seed", "rank": ids(before).index(document.id) + 1}
+        assert metadata == document.metadata
+        assert found[document.id].page_content == document.page_content
+
+
+def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGraph) -> None:
+    stranger, other = Document("A stranger.", id="s"), Document("Another.", metadata={"when": {1}})
+    expansion = SageExpansion(graph=graph, k=4)
+    found = expansion.compress_documents([stranger, *by_id("milwaukee"), other], CITY)
+    assert len(found) == 4
+    assert found[0].page_content == "A stranger."
+    assert found[2].page_content == "Another."
+    assert found[2].metadata["when"] == {1}
+    (evidence,) = evidence_of(found[0])
+    assert (evidence.kind, evidence.rank, evidence.properties) == ("seed", 1, {"known": False})
+    scores = [document.metadata[KEY]["score"] for document in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_a_graph_of_other_documents_is_told(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
+    strangers = [Document(f"Stranger {i}.", id=f"s{i}") for i in range(3)]
+    found = SageExpansion(graph=graph, k=2).compress_documents(strangers, CITY)
+    assert ids(found) == ["s0", "s1"]
+    assert "knows none of the documents" in caplog.text
+    with pytest.raises(RetrievalFailed, match="knows none of the documents"):
+        SageExpansion(graph=graph, on_failure="raise").compress_documents(strangers, CITY)
+
+
+def test_a_filter_holds_for_documents_and_neighbours(graph: SageGraph) -> None:
+    stranger = Document("A stranger.", id="s", metadata={"tenant": "a"})
+    given = [*by_id("milwaukee", "sicks"), stranger, Document("None of ours.", id="t")]
+    expansion = SageExpansion(graph=graph, where={"tenant": "a"})
+    assert set(ids(expansion.compress_documents(given, CITY))) == {"milwaukee", "pilots", "opera", "s"}
+
+
+async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
+    retriever = ListRetriever(documents=by_id("milwaukee"))
+    expansion = SageExpansion(graph=graph, k=2)
+    expected = expansion.compress_documents(by_id("milwaukee"), CITY)
+    assert await expansion.acompress_documents(by_id("milwaukee"), CITY) == expected
+    for chain in ({"query": RunnablePassthrough(), "documents": retriever} | expansion, expansion.after(retriever)):
+        assert chain.batch([CITY, CITY]) == [expected, expected]
+        assert await chain.ainvoke(CITY) == expected
+    assert set(retriever.asked) == {"invoke", "ainvoke"}
+    assert SageExpansion(graph=graph, on_failure="raise").invoke({"query": CITY, "documents": []}) == []
+    with pytest.raises(InvalidInput, match="'query' and 'documents'"):
+        expansion.invoke({"query": CITY})
+
+
+async def test_a_question_that_cannot_be_embedded_is_answered_by_its_words(
+    encoder: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Failing(type(encoder)):  # type: ignore[misc]
+        def encode_documents(self, texts: list[str], **options: Any) -> Any:
+            return super().encode_queries(texts)
+
+        def encode_queries(self, texts: list[str]) -> Any:
+            raise ModelError("the encoder is gone")
+
+    graph = SageGraph.from_documents(DOCUMENTS, Failing())
+    found = await SageExpansion(graph, k=2).acompress_documents(by_id("milwaukee"), CITY)
+    assert set(ids(found)) == {"milwaukee", "county"}
+    assert "the encoder is gone" in caplog.text
+    after = SageExpansion(graph, on_failure="raise").after(ListRetriever(documents=DOCUMENTS))
+    with pytest.raises(RetrievalFailed, match="the encoder is gone"):
+        await after.ainvoke(CITY)

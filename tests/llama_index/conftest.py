@@ -23,3 +23,8 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def offline_models() -> None:
     Settings.llm = MockLLM()
+
+
+@pytest.fixture
+def question(world: World) -> str:
+    return world.questions[0].question

@@ -107,14 +107,14 @@ class FixedRetriever(BaseRetriever):
         return self._answer()
 
 
-class Recorder(BaseEventHandler):
-    """Keeps every event."""
+class Recording(BaseEventHandler):
+    """Keeps every event of what happens inside the block."""
 
     _events: list[Any] = PrivateAttr(default_factory=list)
 
     @classmethod
     def class_name(cls) -> str:
-        return "Recorder"
+        return "Recording"
 
     def handle(self, event: Any, **kwargs: Any) -> None:
         self._events.append(event)
@@ -123,18 +123,13 @@ class Recorder(BaseEventHandler):
         """Events of exactly these classes."""
         return [event for event in self._events if type(event) in kinds]
 
-
-class Recording:
-    """Events of what happens inside the block."""
-
     def __enter__(self) -> Recording:
-        self.events = Recorder()
-        get_dispatcher().add_event_handler(self.events)
+        get_dispatcher().add_event_handler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         root = get_dispatcher()
-        root.event_handlers = [h for h in root.event_handlers if h is not self.events]
+        root.event_handlers = [handler for handler in root.event_handlers if handler is not self]
 
 
 @dataclass(frozen=True)
