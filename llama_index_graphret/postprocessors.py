@@ -142,8 +142,9 @@ class SageExpansion(CorePostprocessor):
 class GraphReranker(CorePostprocessor):
     """Order nodes by a model that reads question and node together; evidence is kept and gains the rank before.
 
-    The model reads a node as graphret has it: its name, then its text. Nodes come out with the same hash
-    and texts; those that went in are not changed.
+    The model reads a node as graphret has it, its name, then its text, behind the row or the words of the node by which
+    a graphret retriever found it; its order is fused with the one that the nodes came in (`graphret.Rerank`). Nodes
+    come out with the same hash and texts; those that went in are not changed.
 
     Parameters
     ----------
@@ -152,20 +153,30 @@ class GraphReranker(CorePostprocessor):
         ``predict(pairs)``, or a graphret `Reranker`.
     top_n, k
         How many nodes are returned; 10 by default.
+    weight
+        The share of the model's order in the fused one; 1 for its order alone.
     on_failure
         ``"fallback"``: if the model fails, the nodes keep their order, and the trace says so. ``"raise"`` raises
         `RetrievalFailed`.
     """
 
     reranker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What scores the nodes.")
+    weight: float = Field(default=0.5, ge=0, le=1, description="The share of the model's order.")
 
     def __init__(
-        self, model: Any, *, top_n: int | None = None, k: int | None = None, on_failure: str = "fallback"
+        self,
+        model: Any,
+        *,
+        top_n: int | None = None,
+        k: int | None = None,
+        weight: float = 0.5,
+        on_failure: str = "fallback",
     ) -> None:
         reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)
         super().__init__(  # type: ignore[call-arg]
             reranker=reranker,
             method=reranker.name,
+            weight=weight,
             top_n=top_k(k, top_n),
             on_failure=require_on_failure(on_failure),
         )
@@ -175,7 +186,8 @@ class GraphReranker(CorePostprocessor):
         return "GraphReranker"
 
     def _retriever(self, given: GivenNodes) -> Retriever:
-        return Rerank(given, self.reranker, depth=len(given.hits), on_failure=self.on_failure)
+        depth = len(given.hits)
+        return Rerank(given, self.reranker, depth=depth, weight=self.weight, on_failure=self.on_failure)
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
         return [given.dressed(replace(hit, relevance=None), found) for hit in found]

@@ -93,6 +93,7 @@ class Evidence:
 
     An edge was walked from the node `source` to the hit, `target`; its `direction` is ``"out"`` where it leads that way
     itself, ``"in"`` where it leads to `source`. Its rows, among the properties, are those of whole tables, from 1.
+    `node` is the node `source`, where it is at hand; it is no part of the JSON.
     """
 
     kind: str
@@ -106,6 +107,7 @@ class Evidence:
     direction: str | None = None
     source_name: str | None = None
     target_name: str | None = None
+    node: Node | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_edge(cls, edge: Edge, hit: Node, other: Node) -> Evidence:
@@ -117,6 +119,7 @@ class Evidence:
                 first = node.properties.get("table_row_start")
                 properties[key] = row + 1 + (first if isinstance(first, int) else 0)
         known: dict[str, Any] = {"properties": properties, "target": hit.id, "direction": "out" if out else "in"}
+        known["node"] = other
         return cls("neighbor", other.id, edge.relation, edge.weight, **known).named({hit.id: hit, other.id: other})
 
     def named(self, nodes: Mapping[str, Node]) -> Evidence:
@@ -126,7 +129,8 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as JSON values, without the fields that do not apply."""
-        given = {key: value for key, value in _fields(self).items() if value is not None and key != "properties"}
+        left_out = ("properties", "node")
+        given = {key: value for key, value in _fields(self).items() if value is not None and key not in left_out}
         return given | ({"properties": dict(self.properties)} if self.properties else {})
 
     def __str__(self) -> str:
