@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from graphret.ark import ArkSession, ArkSettings, Toolbox
 from graphret.ark.scripted import ScriptedExplorer
+from graphret.graphs.example import ALIASES
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
@@ -99,7 +100,7 @@ def explored(
     box: Toolbox, question: str, prompt: str = "You explore.", settings: ArkSettings | None = None
 ) -> ArkSession:
     """A whole run of one agent."""
-    model = ScriptedExplorer()
+    model = ScriptedExplorer(aliases=ALIASES)
     session = ArkSession(question, prompt, settings=settings or box.settings, model=model.name)
     while session.stop is None:
         calls = session.receive(model.chat(session.messages, tools=box.tools))

@@ -88,6 +88,14 @@ def test_agents_are_measured_beside_flat_search(data: Path) -> None:
     assert "not by a language model" in result["notes"][0]
 
 
+def test_plans_are_measured_beside_flat_search(data: Path) -> None:
+    result = bench_metaqa(data, method="grasp", planner="paths")
+    rows = result["rows"]
+    assert [rows[f"{hops}-hop/grasp"]["hit@1"] for hops in (1, 2, 3)] == [100.0, pytest.approx(66.67), 100.0]
+    assert list(rows)[:2] == ["1-hop/bm25", "1-hop/grasp"]
+    assert result["seconds"]["plan_1-hop"] > 0
+
+
 def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> None:
     result = bench_metaqa(data, policy="oracle", hops=[2])
     row = result["rows"]["2-hop/ark"]
@@ -98,7 +106,7 @@ def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> 
         bench_metaqa(data, policy="oracle", hops=[2])
 
 
-@pytest.mark.parametrize("wrong", [{"method": "spark"}, {"policy": "llm"}, {"hops": [4]}, {"hops": []}])
+@pytest.mark.parametrize("wrong", [{"method": "spark"}, {"policy": "llm"}, {"planner": "llm"}, {"hops": [4]}, {"hops": []}])
 def test_what_is_not_known_is_refused(data: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         bench_metaqa(data, **wrong)  # type: ignore[arg-type]

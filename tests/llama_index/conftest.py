@@ -7,15 +7,14 @@ from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.llms.mock import MockLLM
 from llama_support import HashEmbedding, World, small_corpus
 
-from graphret.corpus import to_nodes
-from llama_index_graphret import SageGraph, to_llama_node
+from llama_index_graphret import SageGraph, SageNodeParser, to_llama_document
 
 
 @pytest.fixture(scope="session")
 def world() -> World:
     corpus, questions = small_corpus()
     embedding = HashEmbedding()
-    nodes = [to_llama_node(node) for node in to_nodes(corpus, metadata=None)]
+    nodes = SageNodeParser().get_nodes_from_documents([to_llama_document(item) for item in corpus.items])
     index = VectorStoreIndex(nodes, embed_model=embedding)
     return World(nodes, index, SageGraph.from_index(index), embedding, questions)
 
@@ -23,8 +22,3 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def offline_models() -> None:
     Settings.llm = MockLLM()
-
-
-@pytest.fixture
-def question(world: World) -> str:
-    return world.questions[0].question

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import TypeAlias
@@ -49,6 +50,7 @@ def plans(draw: st.DrawFn) -> GraphPlan:
         ],
         "target": {"labels": draw(st.sampled_from([[], ["A"], ["A", "B"]]))},
         "where": {var: {"size": {"$gte": 1}} for var in variables if draw(st.integers(0, 3)) == 0},
+        "apart": draw(st.booleans()),
     }
     return GraphPlan.model_validate(written)
 
@@ -70,13 +72,13 @@ def by_trying(
     plan: GraphPlan, triples: set[tuple[str, str, str]], bindings: Mapping[str, Mapping[str, float]]
 ) -> list[Match]:
     """The definition: of all ways to place the variables those that fit, and the best score of each target."""
-    labels = plan.labels_of()
+    labels, named = plan.labels_of(), {node_id for ids in bindings.values() for node_id in ids}
     able = {
         var: [
             node.id
             for node in NODES
             if (not labels[var] or node.labels[0] in labels[var])
-            and (var not in bindings or node.id in bindings[var])
+            and (node.id in bindings[var] if var in bindings else not (plan.apart and node.id in named))
             and ((where := Where.parse(plan.where.get(var))) is None or where.matches(node))
         ]
         for var in labels
@@ -88,6 +90,7 @@ def by_trying(
 
     positive = sorted({"T"}.union(*({h.source, h.to_var} for h in plan.hops if not h.negated)))
     best: dict[str, float] = {}
+    paths: Counter[str] = Counter()
     for placed in product(*(able[var] for var in positive)):
         at = dict(zip(positive, placed, strict=True))
         fits = all(joined(h, at[h.source], at[h.to_var]) for h in plan.hops if not h.negated)
@@ -98,7 +101,9 @@ def by_trying(
         if fits:
             score = sum(bindings[var][at[var]] for var in positive if var in bindings)
             best[at["T"]] = max(score, best.get(at["T"], score))
-    return [Match(node_id, score) for node_id, score in sorted(best.items(), key=lambda one: (-one[1], one[0]))]
+            paths[at["T"]] += 1
+    found = [Match(node_id, score, paths[node_id]) for node_id, score in best.items()]
+    return sorted(found, key=lambda match: (-match.score, -match.paths, match.id))
 
 
 @given(CASES)

@@ -10,22 +10,21 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from graphret.ark.arguments import arrow
 from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT
 from graphret.ark.settings import MAX_K, ArkSettings
-from graphret.ark.transcript import Transcript
+from graphret.ark.transcript import Explored, Transcript
 from graphret.fusion import vote
-from graphret.linking.mentions import spot
-from graphret.linking.names import NameBook
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
 from graphret.llm.event_loop import in_thread
-from graphret.planning.paths import Explored, Hop, Known, Plan, plans
+from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
+from graphret.planning.paths import Hop
 from graphret.planning.question import readings, spans
-from graphret.planning.words import is_relational
-from graphret.text import words
+from graphret.planning.words import Aliases, Lexicon
 
 #: A tool and its arguments.
 Call: TypeAlias = tuple[str, dict[str, Any]]
@@ -36,14 +35,10 @@ TURN, EXPLORATIONS, LAST_TURN = ArkSettings().max_calls, 160, 18
 PROBES = (3, 12)
 #: Nodes asked for of the question as a whole, and of a part of it.
 QUESTION_K, SPAN_K = 20, 10
-#: Characters of a question that are read, bearers of one name and names that are looked at, nodes selected.
-QUESTION, BEARERS, NAMES, SELECTED = 2_000, 4, 4, 100
-#: Paths of one length that are looked at in one turn, from all names and under all readings.
-PATHS = 480
-#: What a plan that is followed may cost (more than one misfit, less than two), and how much more than the best.
+#: Characters of a question that are read, nodes selected.
+QUESTION, SELECTED = 2_000, 100
+#: What a path that is followed may cost (more than one misfit, less than two), and how much more than the best.
 WORST, CLOSE = 1.75, 0.3
-
-_MISSPELLED = 0.2  # what it costs that a name is spelled otherwise in the question
 
 
 class ScriptedExplorer:
@@ -60,6 +55,8 @@ class ScriptedExplorer:
     choice
         Which plan it follows where several fit the question about as well: 0 the best, 1 the next, and so on. Agents
         that choose differently vote on a question that can be read in several ways; they agree on any other.
+    aliases
+        What people call relations and labels; see `graphret.planning.PathPlanner`.
 
     Examples
     --------
@@ -71,8 +68,8 @@ class ScriptedExplorer:
 
     name = "scripted-explorer"
 
-    def __init__(self, choice: int = 0) -> None:
-        self.choice = choice
+    def __init__(self, choice: int = 0, aliases: Aliases = None) -> None:
+        self.choice, self.lexicon = choice, Lexicon.of(aliases)
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Return the next calls, or the answer in words once all is done; options of sampling change nothing."""
@@ -101,74 +98,45 @@ class ScriptedExplorer:
         if not question.strip():
             return ending([])
         if not seen.searches:
-            parts = [(question, QUESTION_K), *((part, SPAN_K) for part in spans(question))]
+            parts = [(question, QUESTION_K), *((part, SPAN_K) for part in spans(question, self.lexicon))]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
-        starts = _starts(question, seen)
-        fresh = [start.node for start in starts if start.node not in seen.explorations]
+        called = {node.id: node.name for search in seen.searches for node in search}
+        named = mentions(question, spot_among(question, called), self.lexicon)
+        fresh = [node for one in named for node in one.nodes if node not in seen.explorations]
         if fresh and seen.turns < LAST_TURN:
             return [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh]
-        walks = _walks(question, seen, starts, self.choice)
+        walks = _walks(question, seen, named, self.lexicon, self.choice)
         return explorations(walks, seen) or ending(_ranked(seen, walks))
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """A node that the question may name: where it does so, and what it costs that it is spelled otherwise there."""
-
-    node: str
-    start: int
-    end: int
-    cost: float
-
-
-def _starts(question: str, seen: Transcript) -> list[Start]:
-    """The nodes that the question names, of those that searches have shown, the longest names first."""
-    called = {node.id: node.name for search in seen.searches for node in search}
-    spots = spot(question, NameBook((node, name, None) for node, name in called.items()))
-    telling = [one for one in spots if one.score == 1 or not all(map(is_relational, words(one.text)))]
-    found = []
-    for one in telling or spots:
-        literal = {node: len(called[node]) for node in one.ids if _stands(called[node], question, one.start, one.end)}
-        longest = max(literal.values(), default=0)
-        # of "Up" and "Up!" that which leaves less of the question's spelling out
-        costs = {node: 0.5 - literal[node] / longest / 2 if node in literal else 1.0 for node in one.ids}
-        starts = [Start(node, one.start, one.end, _MISSPELLED * cost) for node, cost in costs.items()]
-        found.append(sorted(starts, key=lambda start: start.cost)[:BEARERS])
-    found.sort(key=lambda starts: starts[0].start - starts[0].end)
-    return [start for starts in found[:NAMES] for start in starts]
-
-
-def _stands(name: str, question: str, start: int, end: int) -> bool:
-    """Whether a name stands in a question letter for letter, around a place of it."""
-    at = question.find(name, max(0, start - len(name)))
-    return 0 <= at <= start and end <= at + len(name)
-
-
-def _walks(question: str, seen: Transcript, starts: Sequence[Start], choice: int) -> list[Walk]:
-    """Follow one of the plans that fit best from each name in the question, from its bearer that fits best."""
-    known = Known(one for looks in seen.explorations.values() for one in looks)
-    options: dict[tuple[int, int], list[Any]] = {}
-    places = {(start.start, start.end) for start in starts}
-    for start in starts:
-        if looks := seen.explorations.get(start.node):
-            place = start.start, start.end
-            edges: Counter[Hop] = Counter()  # of hops that fit as well, that which most edges allow
-            for relation, outgoing, _, count in looks[0].relations:
-                edges[Hop(relation, outgoing)] += count
-            read = readings(question, *place, frozenset(places - {place}))
-            room = PATHS // (len(starts) * len(read))
-            made = plans(read, looks[0].types, tuple(sorted(edges)), known, most_paths=room, worst=WORST)
-            options.setdefault(place, []).extend(
-                (round(plan.cost + start.cost, 6), -edges[plan.hops[0]], start.node, plan) for plan in made
-            )
-    named = {start.node for start in starts}
+def _walks(question: str, seen: Transcript, named: Sequence[Mention], lexicon: Lexicon, choice: int) -> list[Walk]:
+    """Follow one of the paths that fit best from each name in the question, from its bearer that fits best."""
+    space = seen.space(lexicon)
+    places = {(one.start, one.end) for one in named}
+    ids = {node for one in named for node in one.nodes}
     walks = []
-    for ranked in options.values():
+    for one in named:
+        read = readings(question, one.start, one.end, frozenset(places - {(one.start, one.end)}), lexicon)
+        probes = max(map(space.lacking, read))
+        options: list[tuple[float, int, str, tuple[Hop, ...], int]] = []
+        for node, score in one.nodes.items():
+            if not (looks := seen.explorations.get(node)):
+                continue
+            edges: Counter[tuple[str, bool]] = Counter()  # of paths that fit as well, that which most edges allow
+            for relation, outgoing, _, count in looks[0].relations:
+                edges[relation, outgoing] += count
+            table = space.table(looks[0].types or ("",), True)
+            costs = space.costs(read, looks[0].types, table) + MISSPELLED * (score < max(one.nodes.values()))
+            for i in np.flatnonzero(costs <= WORST).tolist():
+                path = space.path(table.hops[i])
+                if there := edges[path[0].relation, path[0].outgoing]:
+                    options.append((round(costs[i], 6), -there, node, path, probes if table.open[i] else 0))
+        options.sort(key=lambda option: (*option[:2], len(option[3]), option[4], option[3]))
         fitting: list[tuple[float, Walk]] = []
-        for cost, _, node, plan in sorted(ranked, key=itemgetter(0, 1)):
+        for cost, _, node, path, more in options:
             if len(fitting) > choice or (fitting and cost > fitting[0][0] + CLOSE):
                 break
-            if (walk := follow(node, plan, seen, named)) is not None:
+            if (walk := follow(node, path, seen, ids, more)) is not None:
                 fitting.append((cost, walk))
         walks += [walk for _, walk in fitting[-1:]]
     return walks
@@ -207,14 +175,18 @@ def ending(chosen: Sequence[str]) -> list[Call]:
     return [*([(SELECT, {"nodes": list(chosen)})] if chosen else []), (FINISH, {})]
 
 
-def follow(start: str, plan: Plan, seen: Transcript, named: Collection[str] = ()) -> Walk | None:
-    """Follow a plan from a node, never back to it, as far as what has been explored allows.
+def follow(
+    start: str, path: Sequence[Hop], seen: Transcript, named: Collection[str] = (), probes: int = 0
+) -> Walk | None:
+    """Follow a path from a node, never back to it, as far as what has been explored allows.
+
+    At its end so many nodes are looked at for a relation that is to follow.
 
     Nodes that the question names are no answers. `None` where it leads nowhere, or no relation is left to be discovered
     at its open end.
     """
     frontier: dict[str, int] = {start: 1}
-    for depth, hop in enumerate(plan.hops, start=1):
+    for depth, hop in enumerate(path, start=1):
         wanted: list[Call] = []
         reached: Counter[str] = Counter()
         for node, paths in frontier.items():
@@ -227,12 +199,12 @@ def follow(start: str, plan: Plan, seen: Transcript, named: Collection[str] = ()
         del reached[start]
         frontier = reached
         if wanted:
-            last = depth == len(plan.hops) and not plan.probes
+            last = depth == len(path) and not probes
             return Walk({end: n for end, n in frontier.items() if end not in named} if last else {}, wanted)
-    if plan.probes:
+    if probes:
         fresh = [node for node in frontier if all(one.asked is not None for one in seen.explorations.get(node, ()))]
         done = len(frontier) - len(fresh)
-        size = min(next((size for size in PROBES if done < size), plan.probes), plan.probes - done)
+        size = min(next((size for size in PROBES if done < size), probes), probes - done)
         wanted = [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]]
         return Walk({}, wanted) if wanted else None
     ends = {end: paths for end, paths in frontier.items() if end not in named}

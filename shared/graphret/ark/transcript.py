@@ -3,17 +3,51 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from typing import Any
 
 from graphret.ark.arguments import read_arrow
 from graphret.ark.observation import encodable
 from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT
 from graphret.llm.chat import Message
-from graphret.planning.paths import Explored, Neighbor
+from graphret.planning.paths import PathSpace
+from graphret.planning.words import Lexicon
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbor:
+    """A node as it was seen; `via` are the relations to the node explored, and whether they lead here."""
+
+    id: str
+    name: str
+    types: tuple[str, ...] = ()
+    via: tuple[tuple[str, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What was seen around a node.
+
+    Parameters
+    ----------
+    relations
+        ``(relation, outgoing, type of the neighbours, count)`` over the whole neighbourhood.
+    neighbors
+        Those that were shown.
+    asked
+        The relations that the exploration was limited to, or `None`.
+    """
+
+    node: str
+    types: tuple[str, ...]
+    relations: tuple[tuple[str, bool, str, int], ...]
+    neighbors: tuple[Neighbor, ...]
+    asked: frozenset[str] | None = None
 
 
 @dataclass(slots=True)
@@ -44,6 +78,23 @@ class Transcript:
                 out._take(call.name, call.parsed or {}, *_shown(message.content))
         return out
 
+    def space(self, lexicon: Lexicon) -> PathSpace:
+        """The kinds of paths that the explorations have shown."""
+        triples: Counter[tuple[str, str, str]] = Counter()
+        totals: Counter[str] = Counter()
+        explored = [one for looks in self.explorations.values() for one in looks]
+        shown = {way for one in explored for other in one.neighbors for way in other.via}
+        for one in explored:
+            edges = [(way, other.types, 1) for other in one.neighbors for way in other.via]
+            # of what is only counted no more than the first type is said
+            edges += [((name, out), (kind,), n) for name, out, kind, n in one.relations if (name, out) not in shown]
+            for (relation, outgoing), types, n in edges:
+                totals[relation] += n
+                for pair in product(one.types or ("",), types or ("",)):
+                    source, target = pair if outgoing else pair[::-1]
+                    triples[source, relation, target] += n
+        return _space(frozenset(triples.items()), frozenset(totals.items()), lexicon)
+
     def _take(self, tool: str, given: dict[str, Any], head: dict[str, Any] | None, shown: tuple[Neighbor, ...]) -> None:
         if tool == SEARCH:
             self.searches.append(shown)
@@ -56,6 +107,13 @@ class Transcript:
             self.selected += given.get("nodes", ())
         elif tool == FINISH:
             self.finished = True
+
+
+@lru_cache(maxsize=64)  # from turn to turn, little new is known
+def _space(
+    triples: frozenset[tuple[tuple[str, str, str], int]], totals: frozenset[tuple[str, int]], lexicon: Lexicon
+) -> PathSpace:
+    return PathSpace(dict(triples), dict(totals), lexicon)
 
 
 @lru_cache(maxsize=1024)  # a conversation is read anew in each turn

@@ -16,7 +16,7 @@ from graphret.cli.options import option
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES
 
-_CHOICES = ("split", "k", "limit", "method", "policy", "hops", "agents", "seed", "graph", "model")
+_CHOICES = "split k limit method policy planner aliases hops agents seed graph model".split()
 
 
 def bench(
@@ -27,10 +27,12 @@ def bench(
     k: Annotated[str | None, option("Where recall is taken.", "-k", "--k", metavar="5,10,…")] = None,
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
     encoder: options.EncoderName = "default",
-    method: Annotated[str | None, option("metaqa: ark.")] = None,
+    method: Annotated[str | None, option("metaqa: ark or grasp.")] = None,
     policy: Annotated[
         str | None, option("metaqa: scripted, which reads the question, or oracle, which is told its relations.")
     ] = None,
+    planner: Annotated[str | None, option("metaqa with grasp: paths, which needs no model.")] = None,
+    aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
     hops: Annotated[str | None, option("metaqa, spark: questions of so many hops.", metavar="1,2,3")] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,

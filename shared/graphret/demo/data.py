@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphret.corpus import Corpus, read
+from graphret.corpus import Corpus, Item, parse_item
 from graphret.nodes import NodeTable
+from graphret.types import Edge
 
 _HERE = Path(__file__).parent
 
@@ -39,7 +40,12 @@ class DemoQuestion:
 
 def load_corpus() -> Corpus:
     """Return the tables and passages of the demo."""
-    return read(_records("corpus.jsonl.gz"))
+    items: list[Item] = []
+    for record in _records("corpus.jsonl.gz"):
+        item = parse_item(record, f"demo corpus, {record.get('id')!r}")
+        assert not isinstance(item, Edge)
+        items.append(item)
+    return Corpus(tuple(items))
 
 
 def load_questions() -> list[DemoQuestion]:

@@ -18,14 +18,18 @@ from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
 from graphret.evaluation.runner import Progress
 from graphret.graphs import read_metaqa
+from graphret.graphs.example import ALIASES
 from graphret.graphs.metaqa import OBJECTS
+from graphret.grasp import PlanRetriever
 from graphret.llm.chat import ChatModel
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.planning import PathPlanner
+from graphret.retriever import Fallback, IndexRetriever, Retriever
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 
 HOPS = (1, 2, 3)
-METHODS = ("ark",)
+METHODS = ("ark", "grasp")
+PLANNERS = ("paths",)
 POLICIES = ("scripted", "oracle")
 SHOWN = ("hit@1", "hit@5", "recall@20", "mrr", "calls", "steps")
 SHOWN_OF_ORACLE = ("hit@1", "any", "first", "all", "calls", "steps")
@@ -134,11 +138,13 @@ def bench_metaqa(
     method: str = "ark",
     hops: Sequence[int] = HOPS,
     policy: str = "scripted",
+    planner: str = "paths",
+    aliases: str | Path | None = None,
     agents: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure exploring agents on MetaQA's questions, their brackets removed and their number of hops not told.
+    """Measure exploring agents, or plans, on MetaQA's questions, brackets removed and the number of hops not told.
 
     Parameters
     ----------
@@ -147,12 +153,16 @@ def bench_metaqa(
     limit
         Questions of each number of hops, drawn at random; all by default.
     method
-        ``ark``.
+        ``ark``, or ``grasp``: what the planner's plan finds, filled up by a search.
     hops
         Which numbers of hops.
     policy
         What drives the agents: ``scripted``, which reads the question (`ScriptedExplorer`), or ``oracle``, which is
         told each question's entity and relations, to see what the tools allow (`OracleExplorer`).
+    planner
+        Who plans: ``paths``, a `PathPlanner`.
+    aliases
+        A file of what people call relations and labels; ``ark`` has that of the example graph by default.
     agents
         How many explore at once; they all do the same.
     seed
@@ -167,7 +177,11 @@ def bench_metaqa(
         as ``1-hop/answerable``), the share with ``any`` right answer selected and with one selected ``first``, and
         ``all``, the mean share of the right answers at the path's end that were selected.
     """
-    for name, given, known in (("method", method, METHODS), ("policy", policy, POLICIES)):
+    for name, given, known in (
+        ("method", method, METHODS),
+        ("policy", policy, POLICIES),
+        ("planner", planner, PLANNERS),
+    ):
         if given not in known:
             raise InvalidInput(f"{name}: one of {', '.join(known)} is expected, not {given!r}")
     if not hops or not set(hops) <= set(HOPS):
@@ -187,10 +201,22 @@ def bench_metaqa(
         "notes": [f"the agents are driven by rules, not by a language model ({policy})"],
     }
     flat = IndexRetriever(index, store)
+    if method == "grasp":
+        reader = PathPlanner(store, aliases=aliases)
+        result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
+        plan = Fallback(PlanRetriever(reader, store), flat)
+        for n, asked in questions.items():
+            for row, found in (("bm25", flat), ("grasp", plan)):
+                values, seconds = _measure(f"{n}-hop/{row}", found, asked, progress)
+                result["rows"][f"{n}-hop/{row}"] = values
+                result["seconds"][f"query_{n}-hop/{row}"] = seconds
+            result["seconds"][f"plan_{n}-hop"] = _plan_seconds(reader, asked)
+            result["counts"][f"{n}-hop/questions"] = len(asked)
+        questions = {}
     for n, asked in questions.items():
         runs: list[Run] = []
         ark = Ark(
-            _model(policy, asked),
+            _model(policy, asked, aliases or ALIASES),
             store,
             index,
             settings=ArkSettings(n_agents=agents),
@@ -217,9 +243,19 @@ def bench_metaqa(
     return result
 
 
-def _model(policy: str, asked: Iterable[MetaQuestion]) -> ChatModel:
+def _plan_seconds(planner: PathPlanner, asked: Sequence[MetaQuestion]) -> float:
+    """The median time of a plan, processor time, over at most 200 questions."""
+    taken = []
+    for question in asked[:: max(1, len(asked) // 200)]:
+        start = time.process_time()
+        planner.plan(question.text)
+        taken.append(time.process_time() - start)
+    return statistics.median(taken)
+
+
+def _model(policy: str, asked: Iterable[MetaQuestion], aliases: str | Path) -> ChatModel:
     if policy == "scripted":
-        return ScriptedExplorer()
+        return ScriptedExplorer(aliases=aliases)
     from graphret.testing.ark import OracleExplorer
 
     paths = {}

@@ -6,31 +6,24 @@
 
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
 from graphret.planning.matches import Bindings, Match
-from graphret.planning.paths import Explored, Hop, Known, Neighbor, Plan, plans
+from graphret.planning.path_planner import PathPlanner
+from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
-from graphret.planning.question import Cue, Reading, readings, spans
 
 __all__ = [
     "Anchor",
     "Bindings",
-    "Cue",
-    "Explored",
     "GraphPlan",
     "Hop",
-    "Known",
     "Match",
-    "Neighbor",
     "Order",
-    "Plan",
+    "PathPlanner",
+    "PathSpace",
     "PlanHop",
     "Planned",
     "Planner",
-    "Reading",
     "Target",
     "compile_plan",
     "find_matches",
-    "plans",
-    "readings",
-    "spans",
 ]

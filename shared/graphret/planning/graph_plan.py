@@ -120,6 +120,9 @@ class GraphPlan(_Part):
         For variables the condition that their nodes satisfy, as `where` has it everywhere.
     order
         In which order results come, in place of their scores.
+    apart
+        Whether the nodes that anchors may mean are no answers, nor on the way to one: "films that share actors with
+        Heat" are other films.
     risk_level
         How far the planner trusts the plan; it weighs the plan in `Fuse` (section 3.2).
     retrieval_mode
@@ -131,6 +134,7 @@ class GraphPlan(_Part):
     target: Target = Target()
     where: dict[str, dict[str, Any]] = {}
     order: Order | None = None
+    apart: bool = False
     risk_level: RiskLevel = "normal"
     retrieval_mode: RetrievalMode | None = None
 

@@ -30,15 +30,16 @@ _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 @dataclass(frozen=True, slots=True)
 class Match:
     """A node that a plan's target may be, and its anchor score: the sum of the cosines of the nodes that the anchors
-    stand for, where several paths lead to it that of the best.
+    stand for, where several paths lead to it that of the best; and how many paths there are.
     """
 
     id: str
     score: float
+    paths: int = 1
 
 
 def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int = 1000) -> list[Match]:
-    """Return what a plan finds in a graph, by its order or else by score, ties by id.
+    """Return what a plan finds in a graph, by its order or else by score, then by the number of paths, ties by id.
 
     Two variables may stand for one node. Variables that nothing more is asked of are forgotten as soon as may be, and
     of rows that are alike then the best is kept, so that what is held grows with the nodes and not with the paths.
@@ -50,12 +51,13 @@ def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: in
     limit
         Most matches that are returned.
     """
-    positions, scores = _Join(plan, graph, bindings).run()
-    order = np.lexsort((positions, -scores))
-    positions, scores = positions[order], scores[order]
-    shown = slice(limit if plan.order is None else None)
-    ids = graph.nodes.ids.take(positions[shown])
-    found = [Match(node_id, score) for node_id, score in zip(ids, scores[shown].tolist(), strict=True)]
+    positions, scores, paths = _Join(plan, graph, bindings).run()
+    order = np.lexsort((positions, -paths, -scores))[: limit if plan.order is None else None]
+    positions = positions[order]
+    rows = zip(
+        graph.nodes.ids.take(positions), scores[order].tolist(), paths[order].astype(np.int64).tolist(), strict=True
+    )
+    found = [Match(*row) for row in rows]
     return found if plan.order is None else ordered(plan.order, found, graph.nodes.at(positions))[:limit]
 
 
@@ -76,7 +78,7 @@ def ordered(order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]
 
 
 class _Join:
-    """Rows of the variables that are joined so far, with the best score of each row."""
+    """Rows of the variables joined so far, with the best score of each row and how many paths it stands for."""
 
     def __init__(self, plan: GraphPlan, graph: Graph, bindings: Bindings) -> None:
         self.plan, self.graph = plan, graph
@@ -87,18 +89,26 @@ class _Join:
         }
         self.bound: dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]] = {}
         for anchor in plan.anchors:
-            given = bindings.get(anchor.var, {})
-            found = nodes.find(list(given))
-            cosines = np.asarray(list(given.values()), dtype=np.float64)
+            bound = bindings.get(anchor.var, {})
+            found = nodes.find(list(bound))
+            cosines = np.asarray(list(bound.values()), dtype=np.float64)
             known = found >= 0
             if (mask := self.domain[anchor.var]) is not None:
                 known[known] = mask[found[known]]
             self.bound[anchor.var] = found[known], cosines[known]
+        if plan.apart:
+            for var in self.domain.keys() - self.bound.keys():
+                given = self.domain[var]
+                mask = np.ones(len(nodes), dtype=bool) if given is None else given.copy()
+                named = nodes.find([node_id for anchor in plan.anchors for node_id in bindings.get(anchor.var, {})])
+                mask[named[named >= 0]] = False
+                self.domain[var] = mask
         self.columns: dict[str, NDArray[np.int64]] = {}
         self.scores: NDArray[np.float64] = np.zeros(0)
+        self.paths: NDArray[np.float64] = np.zeros(0)
 
-    def run(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Join all hops; return the positions of the target's nodes, distinct, and their scores."""
+    def run(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Join all hops; return the positions of the target's nodes, distinct, their scores and paths."""
         target, waiting = self.plan.target.var, [hop for hop in self.plan.hops if not hop.negated]
         absent = [hop for hop in self.plan.hops if hop.negated]
         self._begin(min((var for var in self.bound if var in self.plan.joined()), key=self._size, default=target))
@@ -118,19 +128,19 @@ class _Join:
             else:
                 self._without(hop)
         self._forget({target})
-        return self.columns[target], np.round(self.scores, DECIMALS)
+        return self.columns[target], np.round(self.scores, DECIMALS), self.paths
 
     def _size(self, var: str) -> int:
         return len(self.bound[var][0])
 
     def _begin(self, var: str) -> None:
         if var in self.bound:
-            positions, self.scores = self.bound[var]
-            self.columns[var] = positions
-            return
-        mask, n = self.domain[var], len(self.graph.nodes)
-        self.columns[var] = np.arange(n) if mask is None else np.flatnonzero(mask)
-        self.scores = np.zeros(len(self.columns[var]))
+            self.columns[var], self.scores = self.bound[var]
+        else:
+            mask, n = self.domain[var], len(self.graph.nodes)
+            self.columns[var] = np.arange(n) if mask is None else np.flatnonzero(mask)
+            self.scores = np.zeros(len(self.columns[var]))
+        self.paths = np.ones(len(self.scores))
 
     def _cost(self, hop: PlanHop) -> tuple[bool, int]:
         """What is joined first: hops to an anchor, then those from the fewest nodes."""
@@ -178,7 +188,7 @@ class _Join:
         row = np.repeat(np.arange(len(rows)), starts[rows + 1] - starts[rows])
         reached = other[ranges(starts, rows)]
         self.columns = {var: column[row] for var, column in self.columns.items()}
-        self.columns[far], self.scores = reached, self.scores[row]
+        self.columns[far], self.scores, self.paths = reached, self.scores[row], self.paths[row]
         if far in self.bound:
             positions, cosines = self.bound[far]
             order = np.argsort(positions)
@@ -197,10 +207,10 @@ class _Join:
 
     def _select(self, kept: NDArray[np.bool_]) -> None:
         self.columns = {var: column[kept] for var, column in self.columns.items()}
-        self.scores = self.scores[kept]
+        self.scores, self.paths = self.scores[kept], self.paths[kept]
 
     def _forget(self, needed: set[str]) -> None:
-        """Leave out the variables that nothing more is asked of; of rows that are alike keep the best."""
+        """Leave out the variables that nothing more is asked of; of rows that are alike keep the best, for all."""
         kept: Sequence[str] = [var for var in self.columns if var in needed]
         if len(kept) == len(self.columns) and len(kept) > 1:
             return
@@ -210,4 +220,5 @@ class _Join:
         order = np.lexsort((-self.scores, *table[::-1]))
         table, scores = table[:, order], self.scores[order]
         first = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[: len(scores)]
+        self.paths = np.add.reduceat(self.paths[order], np.flatnonzero(first)) if len(scores) else self.paths
         self.columns, self.scores = dict(zip(kept, table[:, first], strict=True)), scores[first]

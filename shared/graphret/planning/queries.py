@@ -56,8 +56,8 @@ def find_matches(
     most = limit if plan.order is None else _MOST_ORDERED
     query, parameters = compile_plan(plan, database, bindings, schema=schema, limit=most)
     rows = database.query(query, parameters, timeout=timeout)
-    found = [Match(node_id, round(score, DECIMALS)) for node_id, score in rows.rows]
-    found.sort(key=lambda match: (-match.score, match.id))
+    found = [Match(node_id, round(score, DECIMALS), int(paths)) for node_id, score, paths in rows.rows]
+    found.sort(key=lambda match: (-match.score, -match.paths, match.id))
     return ordered(plan.order, found, store.get([match.id for match in found]))[:limit] if plan.order else found
 
 
@@ -73,7 +73,8 @@ def compile_plan(
     of the schema, quoted.
 
     Every anchor is unwound over its bindings, every hop is matched in a clause of its own, so that two variables may
-    stand for one node; after each the variables that nothing more is asked of are left out and the best score is kept.
+    stand for one node; after each the variables that nothing more is asked of are left out, the best score is kept and
+    the paths are counted.
     """
     return _Compiler(plan, store, bindings, schema or store.schema()).query(limit)
 
@@ -94,7 +95,7 @@ class _Compiler:
         absent = [hop for hop in self.plan.hops if hop.negated]
         anchored = sorted(self.anchored & self.plan.joined())
         begin = min(anchored, key=lambda var: len(self.bindings[var]), default=target)
-        self.clauses.append("WITH 0.0 AS s")
+        self.clauses.append("WITH 0.0 AS s, 1.0 AS n")
         self._match(begin, None)
         while waiting:
             near = [hop for hop in waiting if {hop.source, hop.to_var} & {*self.seen}]
@@ -106,7 +107,8 @@ class _Compiler:
         for hop in absent:
             self._without(hop)
         node_id = self.store.id_in_cypher(self.names[target])
-        self.clauses.append(f"RETURN {node_id} AS id, max(s) AS score ORDER BY score DESC, id LIMIT {limit:d}")
+        ends = f"RETURN {node_id} AS id, max(s) AS score, sum(n) AS paths"
+        self.clauses.append(f"{ends} ORDER BY score DESC, paths DESC, id LIMIT {limit:d}")
         return "\n".join(self.clauses), self.parameters
 
     def _rank(self, hop: PlanHop) -> tuple[bool, bool]:
@@ -129,13 +131,13 @@ class _Compiler:
         self.clauses.append(f"MATCH {pattern}" + (f" WHERE {' AND '.join(conditions)}" if fresh and conditions else ""))
         if fresh:
             self.seen.append(var)
-        if fresh and anchored:
-            kept = ", ".join(self.names[one] for one in self.seen)
-            self.clauses.append(f"WITH {kept}, s + {self.names[var]}_b.score AS s")
+        kept = ", ".join(self.names[one] for one in self.seen)  # edges that differ in their parts alone are one
+        score = f"s + {self.names[var]}_b.score" if fresh and anchored else "s"
+        self.clauses.append(f"WITH DISTINCT {kept}, {score} AS s, n")
 
     def _keep(self, needed: set[str]) -> None:
         self.seen = [var for var in self.seen if var in needed]
-        self.clauses.append(f"WITH {', '.join([*(self.names[var] for var in self.seen), 'max(s) AS s'])}")
+        self.clauses.append(f"WITH {', '.join([*(self.names[var] for var in self.seen), 'max(s) AS s, sum(n) AS n'])}")
 
     def _without(self, hop: PlanHop) -> None:
         """Keep what the hop leads nowhere from."""
@@ -147,7 +149,7 @@ class _Compiler:
             conditions.insert(0, f"{self.store.id_in_cypher(self.names[far])} IN ${name}")
         inside = self._pattern(hop, far, pattern) + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
         kept = ", ".join(self.names[one] for one in self.seen)
-        self.clauses.append(f"WITH {kept}, s WHERE NOT EXISTS {{ MATCH {inside} }}")
+        self.clauses.append(f"WITH {kept}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}")
 
     def _pattern(self, hop: PlanHop, far: str, node: str) -> str:
         """The pattern of a hop from a variable that is matched to the other, whose node is written as given."""
@@ -165,4 +167,8 @@ class _Compiler:
             self.names[var], self.plan.labels_of()[var] or None, where
         )
         self.parameters |= parameters
-        return pattern, [condition] if condition != "true" else []
+        conditions = [condition] if condition != "true" else []
+        if self.plan.apart and self.anchored and var not in self.anchored:
+            self.parameters["anchors"] = sorted({node_id for bound in self.bindings.values() for node_id in bound})
+            conditions.append(f"NOT {self.store.id_in_cypher(self.names[var])} IN $anchors")
+        return pattern, conditions

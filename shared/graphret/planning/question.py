@@ -10,7 +10,7 @@ from itertools import dropwhile
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.names import SIGNS
-from graphret.planning.words import is_relational, stem
+from graphret.planning.words import Lexicon, stem
 from graphret.text import Token, tokenize
 
 #: Most parts that are searched for.
@@ -21,7 +21,7 @@ _SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
 _MARKED = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
 
 
-def spans(question: str) -> list[str]:
+def spans(question: str, lexicon: Lexicon) -> list[str]:
     """Return the parts of a question that may be names, the likeliest first: what is marked as such, what stands in
     capitals, the runs of words that are not everyday ones, or at least none of those that name relations, and symbols
     between white space ("who acted in $?").
@@ -30,7 +30,7 @@ def spans(question: str) -> list[str]:
     found += _capitals(question)
     found += _runs(question, lambda word: word not in FUNCTION_WORDS and word not in COMMON_WORDS)
     # "which films are about love"
-    found = found or _runs(question, lambda word: word not in FUNCTION_WORDS and not is_relational(word))
+    found = found or _runs(question, lambda word: word not in FUNCTION_WORDS and not lexicon.is_relational(word))
     found += [part for part in _SYMBOLS.findall(question) if not SIGNS.issuperset(part)]
     cleaned = (part.strip(_ENDS) or part.strip() for part in found)  # a band is called "!!!"
     return list(dict.fromkeys(part for part in cleaned if part and part != question))[:MOST]
@@ -67,8 +67,6 @@ def _runs(question: str, tells: Callable[[str], bool]) -> list[str]:
 #: Most words that are read on either side of a name, the nearest.
 NEAREST = 12
 
-_TEXT = 1_000  # characters of a question in which words of texts are looked for
-
 _ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())
 _AUXILIARY = _COPULA | frozenset("be been do does did has have had can could will also".split())
@@ -89,7 +87,6 @@ _VERBS = frozenset(
     belong come go publish share
     """.split()
 )
-_WORKS = frozenset("screenplay script story plot".split())
 _FIRST = 0.1  # what a reading costs in which the last word of "which film genre" is not the one asked for
 _SECOND = 0.15  # what a reading costs that puts last what follows the name, where it may as well come first
 
@@ -112,12 +109,10 @@ class _Asked:
 class Cue:
     """A word that may name a relation or a type.
 
-    One is `weak` that may well mean nothing, as the script in "wrote the script for", and a `title` where it stands
-    right before the name and may say what that is: "the actor Ann Ames".
+    It is a `title` where it stands right before the name and may say what that is: "the actor Ann Ames".
     """
 
     word: str
-    weak: bool = False
     title: bool = False
 
 
@@ -139,7 +134,7 @@ class Reading:
 
 @lru_cache(maxsize=256)
 def readings(
-    question: str, start: int, end: int, others: frozenset[tuple[int, int]] = frozenset()
+    question: str, start: int, end: int, others: frozenset[tuple[int, int]], lexicon: Lexicon
 ) -> tuple[Reading, ...]:
     """Return the ways to read a question outward from the name at ``question[start:end]``, other names passed over.
 
@@ -151,7 +146,9 @@ def readings(
     ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
-    return tuple(reading for asked in _asked(before, behind) for reading in _read(before, behind, asked, bool(others)))
+    return tuple(
+        reading for asked in _asked(before, behind, lexicon) for reading in _read(before, behind, asked, bool(others))
+    )
 
 
 def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked, among: bool) -> list[Reading]:
@@ -162,7 +159,7 @@ def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked, among
         and left[0].word not in _VERBS
         and not left[0].word.endswith(("ed", "ing"))
     ):
-        left[0] = Cue(left[0].word, left[0].weak, title=True)
+        left[0] = Cue(left[0].word, title=True)
     right = _cues(behind, asked.places)
     said = [word for word, _, _ in behind]
     together = not _TOGETHER.isdisjoint([word for word, _, _ in before] + said)
@@ -176,7 +173,7 @@ def _read(before: Sequence[Token], behind: Sequence[Token], asked: _Asked, among
 
 def _cues(tokens: Sequence[Token], used: Collection[int]) -> list[Cue]:
     words = [word for word, start, _ in tokens if start not in used and _leads(word)]
-    return [Cue(word, word in _WORKS) for word in words[:NEAREST]]
+    return [Cue(word) for word in words[:NEAREST]]
 
 
 def _leads(word: str) -> bool:
@@ -185,14 +182,16 @@ def _leads(word: str) -> bool:
     return len(word) > 1 and word not in FUNCTION_WORDS and word not in _IDLE and word not in _TOGETHER
 
 
-def _asked(before: Sequence[Token], behind: Sequence[Token]) -> list[_Asked]:
+def _asked(before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon) -> list[_Asked]:
     """What may be asked for."""
     for side in (before, behind):
         for place, (word, start, _) in enumerate(side):
             if word not in _ASKING or (word == "whose" and place):  # "the films whose directors …" asks for nothing
                 continue
             rest = side[place + 1 :]
-            general = word in ("who", "whom", "when", "where")
+            if word in ("when", "where"):
+                return [_Asked((word,), frozenset((start,)))]
+            general = word in ("who", "whom")
             noun = _noun(rest) if not general else _noun(rest[1:]) if rest and rest[0][0] in _COPULA else []
             if general:
                 return [_Asked((word, *(token[0] for token in noun[-1:])), frozenset((start,)))]
@@ -200,14 +199,14 @@ def _asked(before: Sequence[Token], behind: Sequence[Token]) -> list[_Asked]:
                 whole = _Asked((noun[-1][0],), frozenset((start, noun[-1][1])))
                 part = _Asked((noun[0][0],), frozenset((start, noun[0][1])), _FIRST)  # "which paper cites"
                 return [whole, part] if len(noun) > 1 else [whole]
-    return [_phrase(before, behind)]
+    return [_phrase(before, behind, lexicon)]
 
 
-def _phrase(before: Sequence[Token], behind: Sequence[Token]) -> _Asked:
+def _phrase(before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon) -> _Asked:
     """What a question without a word of asking asks for: the noun of "films by the director of Dawn", "Dawn actors"."""
     left, right = (list(dropwhile(lambda token: not _leads(token[0]), side)) for side in (before, behind))
     noun = _noun(left if not right else [] if left or right != list(behind) else right)
-    if not noun or noun[-1:] == before[-1:] or not is_relational(noun[-1][0]):
+    if not noun or noun[-1:] == before[-1:] or not (lexicon.is_relational(noun[-1][0]) or noun[-1][0].endswith("s")):
         return _Asked()  # of "the film Dawn" the noun says what that is
     return _Asked((noun[-1][0],), frozenset((noun[-1][1],)))
 

@@ -8,7 +8,7 @@ from graphret.ark.prompt import SEARCH
 from graphret.ark.scripted import Call, ScriptedExplorer, ending, explorations, follow
 from graphret.ark.settings import MAX_K
 from graphret.ark.transcript import Transcript
-from graphret.planning.paths import Hop, Plan
+from graphret.planning.paths import Hop
 
 
 class OracleExplorer(ScriptedExplorer):
@@ -37,7 +37,7 @@ class OracleExplorer(ScriptedExplorer):
             return ending([])
         if not seen.searches:
             return [(SEARCH, {"query": start, "k": MAX_K})]
-        walk = follow(start, Plan(tuple(Hop(relation, outgoing) for relation, outgoing in path), 0, 0.0), seen)
+        walk = follow(start, [Hop(relation, outgoing) for relation, outgoing in path], seen)
         if walk is None or (seen.turns > 1 and start not in seen.explorations):
             return ending([])
         return explorations([walk], seen) or ending(sorted(walk.ends, key=lambda end: -walk.ends[end]))

@@ -1,0 +1,232 @@
+"""`PathPlanner`: plans without a model, from the relation paths that exist around the names in a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import GraphretError, InvalidInput
+from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.linking.linker import Linker
+from graphret.linking.mentions import Spot, spot
+from graphret.linking.names import NameBook
+from graphret.llm.event_loop import in_thread
+from graphret.planning.graph_plan import RiskLevel
+from graphret.planning.grounding import Grounded, ground, plan_of
+from graphret.planning.paths import Hop, PathSpace
+from graphret.planning.planner import Planned
+from graphret.planning.question import readings, spans
+from graphret.planning.words import Aliases, Lexicon
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.stores.memory import MemoryStore
+from graphret.text import tokenize, words
+
+#: Characters of a question that are read, names looked at, nodes found for a part of it, and bearers of a name.
+QUESTION, NAMES, FOUND, BEARERS = 2_000, 4, 20, 4
+#: Paths that are tried around a name alone, and those that lead somewhere around each of several.
+ALONE, JOINED = 60, 5
+#: What it costs to leave a name out, and that a name is spelled otherwise in the question.
+LEFT_OUT, MISSPELLED = 1.0, 0.2
+#: The least likeness of a name that is not spelled so in the question.
+LIKE = 0.35
+#: Words that are left over from which on they say what the text of an answer is about.
+LEFT_OVER = 2
+#: What a plan may cost at each level of risk; one that costs more is not to be traded on.
+_TRUST: tuple[tuple[RiskLevel, float], ...] = (("aggressive", 0.6), ("normal", 1.2), ("weak", 2.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name in a question, and the nodes that it may mean with their scores, the best first."""
+
+    start: int
+    end: int
+    text: str
+    nodes: Mapping[str, float]
+
+
+class Candidate(NamedTuple):
+    """A path around a name, and how ill it fits the question."""
+
+    cost: float
+    path: tuple[Hop, ...]
+
+
+class Around(NamedTuple):
+    """The paths around a mention, those first that fit best, and where they lead."""
+
+    mention: Mention
+    candidates: list[Candidate]
+    grounded: Grounded
+
+
+#: Paths around several mentions that meet in one target.
+_Walks: TypeAlias = "list[tuple[Around, Candidate]]"
+
+
+def mentions(question: str, spots: Iterable[Spot], lexicon: Lexicon) -> list[Mention]:
+    """Return the names to start from, the longest first; those of words for relations if there are no others."""
+    listed = list(spots)
+    telling = [one for one in listed if one.score == 1 or not all(map(lexicon.is_relational, words(one.text)))]
+    chosen = sorted(telling or listed, key=lambda one: one.start - one.end)[:NAMES]
+    return [
+        Mention(one.start, one.end, one.text, dict(list(zip(one.ids, one.scores, strict=True))[:BEARERS]))
+        for one in chosen
+    ]
+
+
+def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
+    """Return the names in a question that some nodes bear, whose names are given by id."""
+    book = NameBook((node_id, name, None) for node_id, name in named.items())
+    return spot(question, book, None, lambda ids: [[named[one]] for one in ids])
+
+
+class PathPlanner:
+    """Plans questions without a model (the place of GRASP's planner, section 3.1, and of SPARK's and GraphRAFT's).
+
+    It spots the names in a question and links them, goes through the kinds of paths of up to three hops around them,
+    reads the question's words outward from each name, aligns them with the relations and labels of each path, weighs
+    whether what is asked for is at its end, and keeps the best path that leads anywhere; paths around several names
+    are joined where they meet. It knows general English, not a data set's: aliases say the rest.
+
+    Parameters
+    ----------
+    store
+        The graph.
+    names
+        Finds the nodes that a question names: a `Linker`, or a text index; of a `MemoryStore` one is made. Keep it in
+        step with the store as any other index.
+    aliases
+        What people call relations and labels, ``{"Movie": ["film", "picture"]}``, or a YAML file that says so.
+
+    Examples
+    --------
+    >>> from graphret.graphs import read_metaqa
+    >>> from graphret.graphs.example import ALIASES, KB
+    >>> planner = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
+    >>> print(planner.plan("who directed the films starred by Orson Welles").plan)
+    T: Director; a1 = Actor “Orson Welles”; a1 ←starred_actors– x1_1; x1_1 –directed_by→ T
+    """
+
+    name = "paths"
+
+    def __init__(self, store: GraphStore, names: Linker | TextIndex | None = None, *, aliases: Aliases = None) -> None:
+        if names is None:
+            if not isinstance(store, MemoryStore):
+                raise InvalidInput("names: a Linker or a text index over the database's nodes is expected")
+            names = Linker.build(store.graph.nodes)
+        self.store, self.names, self.lexicon = store, names, Lexicon.of(aliases)
+        totals = None
+        if isinstance(store, MemoryStore):
+            edges = store.graph.edges
+            counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
+            totals = dict(zip(edges.relations, counts, strict=True))
+        self.space = PathSpace(store.schema().relations, totals, self.lexicon)
+
+    def plan(self, question: str) -> Planned:
+        """Return the plan of a question, its anchors linked; without one where no name, or no path around it, is found.
+
+        The level of risk follows what the plan costs: words left unread, hops that no word names, an end of another
+        kind than asked for.
+        """
+        try:
+            return self._plan(question[:QUESTION])
+        except GraphretError as error:
+            return Planned(None, problem=f"{type(error).__name__}: {error}")
+
+    async def aplan(self, question: str) -> Planned:
+        """Do what `plan` does in a thread beside the event loop."""
+        return await in_thread(lambda: self.plan(question))
+
+    def _plan(self, question: str) -> Planned:
+        around = self.around(question)
+        if not around:
+            return Planned(None, problem="the question names no node of the graph")
+        found = self._joined(around) or self._alone(around)
+        if found is None:
+            return Planned(None, problem="no path leads anywhere from what the question names")
+        cost, walks = found
+        risk: RiskLevel = next((level for level, most in _TRUST if cost <= most), "no_trade")
+        about = self._left_over(question, around)
+        plan = plan_of([(one.mention.text, best.path) for one, best in walks], about=about, risk=risk)
+        bindings = {anchor.var: one.mention.nodes for anchor, (one, _) in zip(plan.anchors, walks, strict=True)}
+        others = {" ".join(map(str, best.path)): round(best.cost, 2) for one in around for best in one.candidates[:3]}
+        return Planned(plan, bindings, details={"cost": round(cost, 2), "paths": others})
+
+    def mentions(self, question: str) -> list[Mention]:
+        """Return the names in a question with the nodes that they may mean, the longest first."""
+        if not isinstance(self.names, Linker):
+            parts = [question, *spans(question, self.lexicon)]
+            ids = list(dict.fromkeys(node_id for found in self.names.search(parts, FOUND) for node_id in found.ids))
+            named = {node.id: node.name for node in self.store.get(ids) if node is not None}
+            return mentions(question, spot_among(question, named), self.lexicon)
+        if found := mentions(question, self.names.spot(question), self.lexicon):
+            return found
+        for part in spans(question, self.lexicon):
+            if linked := {one.id: one.score for one in self.names.link(part) if one.score >= LIKE}:
+                start = question.find(part)
+                return [Mention(start, start + len(part), part, linked)]
+        return []
+
+    def around(self, question: str) -> list[Around]:
+        """Return the paths around each name in a question."""
+        found = self.mentions(question)
+        places = frozenset((one.start, one.end) for one in found)
+        named = [node_id for one in found for node_id in one.nodes]
+        return [self._around(question, one, places, named) for one in found]
+
+    def _around(self, question: str, one: Mention, places: frozenset[tuple[int, int]], named: list[str]) -> Around:
+        read = readings(question, one.start, one.end, places - {(one.start, one.end)}, self.lexicon)
+        known = [node for node in self.store.get(list(one.nodes)) if node is not None]
+        labels = tuple(sorted({label for node in known for label in node.labels or ("",)}))
+        table = self.space.table(labels)
+        costs = self.space.costs(read, labels, table)
+        order = np.argsort(costs, kind="stable")[:ALONE].tolist()
+        candidates = [Candidate(float(costs[i]), self.space.path(table.hops[i])) for i in order]
+        return Around(one, candidates, ground(self.store, one.nodes, named))
+
+    @staticmethod
+    def _alone(around: Sequence[Around]) -> tuple[float, _Walks] | None:
+        """The best path around one name that leads anywhere."""
+        every = sorted(((one, best) for one in around for best in one.candidates), key=lambda walk: walk[1].cost)
+        for one, best in every:
+            if len(one.grounded.ends(best.path)[0]):
+                return best.cost, [(one, best)]
+        return None
+
+    @staticmethod
+    def _joined(around: Sequence[Around]) -> tuple[float, _Walks] | None:
+        """The best paths around several names, or all but some of them, that meet in nodes of one kind."""
+        if len(around) < 2:
+            return None
+        options: list[list[tuple[float, Around, Candidate | None]]] = []
+        for one in around:
+            lead = [best for best in one.candidates[: ALONE // 3] if len(one.grounded.ends(best.path)[0])][:JOINED]
+            options.append([*((best.cost, one, best) for best in lead), (LEFT_OUT, one, None)])
+        for chosen in sorted(product(*options), key=lambda chosen: sum(cost for cost, _, _ in chosen)):
+            walks = [(one, best) for _, one, best in chosen if best is not None]
+            if walks and len({best.path[-1].label for _, best in walks}) == 1:
+                ends: list[NDArray[Any]] = [one.grounded.ends(best.path)[0] for one, best in walks]
+                if len(reduce(np.intersect1d, ends)):
+                    return sum(cost for cost, _, _ in chosen), walks
+        return None
+
+    def _left_over(self, question: str, around: Sequence[Around]) -> str:
+        """What the question says besides names, relations and kinds: what the text of an answer should be about."""
+        places = [(one.mention.start, one.mention.end) for one in around]
+        left = [
+            (word, start, end)
+            for word, start, end in tokenize(question)
+            if word not in FUNCTION_WORDS
+            and word not in COMMON_WORDS
+            and not self.space.word(word).named
+            and not any(first < end and start < last for first, last in places)
+        ]
+        return " ".join(question[start:end] for _, start, end in left) if len(left) >= LEFT_OVER else ""
