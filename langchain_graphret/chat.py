@@ -24,6 +24,8 @@ NATIVE = "graphret_native"
 _MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 # Additional arguments that repeat text and calls.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
+# What makes a message again.
+_WHOLE = {"content", "additional_kwargs", "tool_calls", "id", "name", "response_metadata"}
 # How providers say why a reply ended; what is not here is handed on in lower case.
 _ENDS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
 _ENDS |= {"safety": "content_filter", "model_length": "length"}
@@ -62,9 +64,6 @@ class LangChainChat:
         self.model: Any = model  # of a runnable also what it hands on to the model inside
         self.name = name or _name_of(model)
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
-
-    def __repr__(self) -> str:
-        return f"LangChainChat({self.name!r})"
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
@@ -203,17 +202,14 @@ def _native(message: AIMessage) -> dict[str, Any] | None:
     """Return a message as JSON where it may hold more than text and calls: a model's reasoning, signatures.
 
     `None` also where it cannot be handed back: a call without an id, or whose arguments are no JSON, would stay without
-    an answer, and bytes do not survive.
+    an answer.
     """
     extra = {key for key, value in message.additional_kwargs.items() if value} - _REPEATED
     if not extra and isinstance(message.content, str):
         return None
     if message.invalid_tool_calls or not all(call["id"] for call in message.tool_calls):
         return None
-    whole = {name: getattr(message, name) for name in ("content", "additional_kwargs", "tool_calls", "id", "name")}
-    metadata = {key: value for key, value in message.response_metadata.items() if isinstance(value, (str, int, bool))}
     try:
-        kept: dict[str, Any] = json.loads(json.dumps({**whole, "response_metadata": metadata}, allow_nan=False))
-    except (TypeError, ValueError):
+        return message.model_dump(mode="json", include=_WHOLE)
+    except ValueError:
         return None
-    return kept

@@ -21,9 +21,9 @@ from graphret import corpus
 from graphret.corpus.chunks import DERIVED, placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
-from graphret.corpus.names import file_of
+from graphret.corpus.names import file_of, given_name
 from graphret.errors import InvalidInput
-from graphret.nodes import NodeTable
+from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Node
 
 #: The entry of a document's metadata that holds what graphret has to say; a node's property of this name is hidden.
@@ -85,30 +85,27 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
     InvalidInput
         When the metadata is not JSON, or has a ``graphret`` entry that graphret did not write.
     """
-    what = f"document {document.id!r}" if document.id else f"document {document.page_content[:40]!r}"
-    block = _block(document, what)
+    block, what = _block(document), f"document {document.id or document.page_content[:40]!r}"
     known = {key: value for key, value in document.metadata.items() if key != KEY} | block.get("properties", {})
     properties: dict[str, Any] = checked_metadata(known, what, reserved=False) if strict else plain(known)
     return Node(
         document.id or block.get("id") or made_id(document),
         tuple(block.get("labels", ("Document",))),
-        block.get("name", _name(properties)),
+        block.get("name", given_name(properties)),
         block.get("text", document.page_content),
         properties,
     )
 
 
-def to_hit(document: Document, score: float = 0.0) -> Hit:
-    """Return a document as a hit, with the scores and the evidence in its metadata, or `score` and none."""
-    known = _block(document, f"document {document.id!r}")
-    node, evidence = from_document(document, strict=False), tuple(evidence_of(document))
-    return Hit(node, float(known.get("score", score)), evidence, known.get("relevance"))
+def to_hit(document: Document) -> Hit:
+    """Return a document as a hit, with the scores and the evidence in its metadata, or a score of 0 and none."""
+    known, node = _block(document), from_document(document, strict=False)
+    return Hit(node, float(known.get("score", 0.0)), tuple(evidence_of(document)), known.get("relevance"))
 
 
 def evidence_of(document: Document) -> list[Evidence]:
     """Return the evidence in a document's metadata as objects, whose ``str`` reads well; none where there is none."""
-    block = _block(document, f"document {document.id!r}")
-    return [Evidence(**evidence) for evidence in block.get("evidence", ())]
+    return [Evidence(**evidence) for evidence in _block(document).get("evidence", ())]
 
 
 def made_id(document: Document) -> str:
@@ -117,19 +114,23 @@ def made_id(document: Document) -> str:
     return corpus.Document(document.page_content, title=title if isinstance(title, str) else "").id
 
 
-def node_ids(documents: Sequence[Document], nodes: NodeTable, id_key: str | None = None) -> list[str | None]:
-    """Return the id of the node that each document is, `None` for those that the graph does not know.
+def known_nodes(documents: Sequence[Document], graph: SageGraph | None, id_key: str | None) -> list[Node | None]:
+    """Return the node of a graph that each document is, `None` for those that the graph does not know.
 
     A document is the node whose id stands in its metadata under `id_key`, or that has its id, or that was made of a
     document without an id and with the same title and text. Vector stores give ids of their own to documents that have
     none, so the last of these is what joins a store and a graph that were built of the same documents.
     """
-    found: list[str | None] = []
+    if graph is None:
+        return [None] * len(documents)
+    found: list[Node | None] = []
+    nodes = graph.nodes
     for document in documents:
         block = document.metadata.get(KEY)
         stated = [document.metadata.get(id_key) if id_key else None, document.id]
         stated += [block.get("id") if isinstance(block, dict) else None, made_id(document)]
-        found.append(next((str(one) for one in stated if one and nodes.find([str(one)])[0] >= 0), None))
+        places = [int(place) for place in nodes.find([str(one) for one in stated if one]) if place >= 0]
+        found.append(nodes[places[0]] if places else None)
     return found
 
 
@@ -139,7 +140,7 @@ def from_chunk(document: Document) -> Node:
     The source is the file or address in the metadata, or else the document itself. What an earlier retrieval said of
     the document is left out.
     """
-    _block(document, f"document {document.id!r}")
+    _block(document)
     given = {key: value for key, value in document.metadata.items() if key != KEY}
     node = from_document(Document(document.page_content, id=document.id, metadata=given))
     start = given.get("start_index")
@@ -159,16 +160,11 @@ def _as_json(value: Any) -> Any:
     return list(value) if isinstance(value, (set, frozenset)) else str(value)
 
 
-def _block(document: Document, what: str) -> dict[str, Any]:
+def _block(document: Document) -> dict[str, Any]:
     block = document.metadata.get(KEY, {})
     if not isinstance(block, Mapping) or not block.keys() <= _FIELDS:
-        raise InvalidInput(f"{what}: the entry {KEY!r} of its metadata is reserved for graphret; rename it")
+        raise InvalidInput(f"document {document.id!r}: metadata[{KEY!r}] is reserved for graphret; rename it")
     return dict(block)
-
-
-def _name(properties: Mapping[str, Any]) -> str:
-    title = properties.get("title")
-    return title if isinstance(title, str) else ""
 
 
 def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -19,13 +19,6 @@ class EncoderEmbeddings(Embeddings):
     ----------
     encoder
         ``"default"``, or anything that `graphret.search.encoder.as_encoder` takes.
-
-    Raises
-    ------
-    InvalidInput
-        When the encoder is `None`.
-    MissingDependency
-        When the default encoder is asked for and is not installed.
     """
 
     def __init__(self, encoder: Any = "default") -> None:

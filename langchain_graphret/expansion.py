@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from langchain_core.callbacks import (
-    AsyncCallbackManager,
-    AsyncCallbackManagerForChainRun,
-    CallbackManager,
-    CallbackManagerForChainRun,
-    Callbacks,
-)
+from langchain_core.callbacks import AsyncCallbackManager, CallbackManager, Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import (
     Runnable,
@@ -21,16 +14,20 @@ from langchain_core.runnables import (
     RunnablePassthrough,
     RunnableSerializable,
 )
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from graphret.errors import InvalidInput
-from graphret.retriever import Ask, Retriever, Steps, answered
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.retriever import Retriever, adrive, drive
 from graphret.sage import SageGraph
-from graphret.types import Evidence, Hit, Retrieval, Trace
+from graphret.types import Evidence, Hit, Retrieval
 from graphret.where import Where
-from langchain_graphret.documents import KEY, block_of, from_document, node_ids, to_document
-from langchain_graphret.filters import to_where
-from langchain_graphret.retriever import areport, asked, report
+from langchain_graphret.documents import KEY, block_of, from_document, known_nodes, to_document
+from langchain_graphret.filters import Filter
+from langchain_graphret.retriever import log, traced
+from langchain_graphret.seeds import seed_hits
+from langchain_graphret.state import NodeSteps
+
+_UNKNOWN = "the graph knows none of the documents; was it built of them, with the same ids?"
 
 
 class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any], list[Document]]):
@@ -38,7 +35,7 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
 
     The documents are the seeds, by their rank. Those that come back are the documents that were given, with their id,
     text and metadata, and ``metadata["graphret"]`` besides; what the graph adds is made of its nodes. The graph must be
-    built of the documents that the retriever searches; `langchain_graphret.documents.node_ids` says how they are
+    built of the documents that the retriever searches; `langchain_graphret.documents.known_nodes` says how they are
     recognised. Documents that the graph does not know keep their place. No documents are expanded to none.
 
     It is a document compressor, and a runnable from ``{"query": ..., "documents": ...}`` to documents:
@@ -59,16 +56,15 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     id_key
         The entry of the metadata that holds a node's id, where the document's own id is another.
     on_failure
-        ``"fallback"``: if the question cannot be embedded, words alone count; if the expansion fails, or the graph
-        knows none of the documents, they are returned as they are; a warning says so. ``"raise"`` raises
-        `RetrievalFailed`.
+        ``"fallback"``: if the question cannot be embedded, words alone count; if the graph knows none of the documents,
+        they keep their places, and a warning says so. ``"raise"`` raises `RetrievalFailed`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     graph: SageGraph = Field(repr=False)
     k: int = Field(default=10, ge=1, strict=True)
-    where: Any = None
+    where: Filter = None
     ranking: Any = "coverage"
     id_key: str | None = None
     on_failure: Literal["fallback", "raise"] = "fallback"
@@ -76,114 +72,72 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     def __init__(self, graph: SageGraph, **options: Any) -> None:
         super().__init__(**options | {"graph": graph})
 
-    @field_validator("where")
-    @classmethod
-    def _read_where(cls, value: Any) -> Where | None:
-        return to_where(value)
-
     @model_validator(mode="after")
     def _check(self) -> SageExpansion:
         self.graph.retriever(self.ranking)  # refuses what is no ranking
         return self
 
     def compress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, **options: Any
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """Return `k` documents: the given ones and what the graph connects to them, best first.
 
-        `k` and `where` of a call are options.
-
         Raises
         ------
-        InvalidInput
-            When the query is not a string, `k` is below 1 or the filter is malformed.
         RetrievalFailed
             See `on_failure`.
         """
-        given = self._given(documents, **options)
-        retrieval = given.retrieve(query, given.k, given.where)
-        report(retrieval, CallbackManager.configure(callbacks))
-        return given.joined(retrieval)
+        return drive(self._steps(documents, query, CallbackManager.configure(callbacks)))
 
     async def acompress_documents(
-        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None, **options: Any
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """Do what `compress_documents` does without blocking the event loop."""
-        given = self._given(documents, **options)
-        retrieval = await given.aretrieve(query, given.k, given.where)
-        await areport(retrieval, AsyncCallbackManager.configure(callbacks))
-        return given.joined(retrieval)
+        return await adrive(self._steps(documents, query, AsyncCallbackManager.configure(callbacks)))
 
     def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """Expand ``input["documents"]`` for ``input["query"]``; takes `k` and `where` too."""
-        return self._call_with_config(self._expand, input, config, **kwargs)
+        """Expand ``input["documents"]`` for ``input["query"]``."""
+
+        def expand(value: dict[str, Any], run_manager: Any) -> list[Document]:
+            return self.compress_documents(*_read(value), run_manager.get_child())
+
+        return self._call_with_config(expand, input, config, **kwargs)
 
     async def ainvoke(
         self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Do what `invoke` does without blocking the event loop."""
-        return await self._acall_with_config(self._aexpand, input, config, **kwargs)
 
-    def _expand(self, value: dict[str, Any], run_manager: CallbackManagerForChainRun, **options: Any) -> list[Document]:
-        return self.compress_documents(*_read(value), run_manager.get_child(), **options)
+        async def expand(value: dict[str, Any], run_manager: Any) -> list[Document]:
+            return await self.acompress_documents(*_read(value), run_manager.get_child())
 
-    async def _aexpand(
-        self, value: dict[str, Any], run_manager: AsyncCallbackManagerForChainRun, **options: Any
-    ) -> list[Document]:
-        return await self.acompress_documents(*_read(value), run_manager.get_child(), **options)
+        return await self._acall_with_config(expand, input, config, **kwargs)
 
     def after(self, retriever: Runnable[str, list[Document]]) -> Runnable[str, list[Document]]:
         """Return the runnable that asks `retriever` and expands what it finds."""
         return RunnableParallel(query=RunnablePassthrough(), documents=retriever) | self
 
-    def _given(
-        self, documents: Sequence[Document], *, k: int | None = None, where: Any = None, **unknown: Any
-    ) -> _Expansion:
-        return _Expansion(self, documents, *asked(self, k, where, unknown))
-
-
-class _Expansion(Retriever):
-    """The documents of one call, and their expansion over the nodes that they are."""
-
-    name = "expansion"
-
-    def __init__(self, owner: SageExpansion, documents: Sequence[Document], k: int, where: Where | None) -> None:
-        self.owner = owner
-        self.k = k
-        self.where = where
-        table = owner.graph.nodes
-        self.known: dict[str, Document] = {}
-        self.unknown: list[tuple[int, Document]] = []
-        ids = node_ids(documents, table, owner.id_key)
-        for place, (document, node_id) in enumerate(zip(documents, ids, strict=True)):
-            if node_id is not None:
-                self.known.setdefault(node_id, document)
-            elif where is None or where.matches(from_document(document, strict=False)):
-                self.unknown.append((place, document))
-        nodes = [table[position] for position in table.positions(self.known).tolist()]
-        hits = [Hit(node, 1 - i / len(nodes), (Evidence("seed", rank=i + 1),)) for i, node in enumerate(nodes)]
-        self.seeds = _Seeds(hits)
-
-    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        found: Any = LookupError("the graph knows none of the documents; was it built of them, with the same ids?")
-        trace, on_failure = Trace(), self.owner.on_failure
-        if self.known:
-            expanded = self.owner.graph.retriever(self.owner.ranking, seeds=self.seeds, on_failure=on_failure)
-            found = yield Ask(expanded, query, k, where)
-        result = answered(found, self, on_failure, trace) if self.known or self.unknown else None
-        return replace(self.seeds._retrieve(query, k, where), trace=trace) if result is None else result
-
-    def joined(self, retrieval: Retrieval) -> list[Document]:
-        """Return the hits as documents, the given ones as they were given, and the unknown ones in their places."""
-        out = [
-            to_document(hit) if (given := self.known.get(hit.id)) is None else _with_hit(given, hit)
-            for hit in retrieval
-        ]
-        for place, document in self.unknown:
-            near = out[max(min(place, len(out)) - 1, 0)].metadata[KEY] if out else {"score": 1.0, "relevance": 1.0}
-            why = Evidence("seed", rank=place + 1, properties={"known": False})
-            node = from_document(document, strict=False)
-            out.insert(place, _with_hit(document, Hit(node, near["score"], (why,), near.get("relevance"))))
+    def _steps(
+        self, documents: Sequence[Document], query: str, callbacks: CallbackManager | AsyncCallbackManager
+    ) -> NodeSteps:
+        if not documents:
+            return []
+        nodes = known_nodes(documents, self.graph, self.id_key)
+        given = {node.id: one for one, node in reversed(list(zip(documents, nodes, strict=True))) if node is not None}
+        if not given and self.on_failure == "raise":
+            raise RetrievalFailed(_UNKNOWN)
+        if not given:
+            log.warning(_UNKNOWN)
+        seeds = _Seeds(seed_hits(node for node in nodes if node is not None))
+        core = self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
+        found = yield from traced(core, query, self.k, self.where, callbacks)
+        out = [_with_hit(given[hit.id], hit) if hit.id in given else to_document(hit) for hit in found]
+        for place, (document, known) in enumerate(zip(documents, nodes, strict=True)):
+            node = known or from_document(document, strict=False)
+            if known is None and (self.where is None or self.where.matches(node)):
+                near = out[max(min(place, len(out)) - 1, 0)].metadata[KEY] if out else {"score": 1.0, "relevance": 1.0}
+                why = Evidence("seed", rank=place + 1, properties={"known": False})
+                out.insert(place, _with_hit(document, Hit(node, near["score"], (why,), near["relevance"])))
         return out[: self.k]
 
 
@@ -203,7 +157,8 @@ def _with_hit(document: Document, hit: Hit) -> Document:
     return document.model_copy(update={"metadata": {**document.metadata, KEY: block_of(hit)}})
 
 
-def _read(value: Any) -> tuple[Sequence[Document], str]:
-    if not isinstance(value, Mapping) or not {"query", "documents"} <= value.keys():
-        raise InvalidInput("SageExpansion: an object with 'query' and 'documents' is expected")
-    return value["documents"], value["query"]
+def _read(value: dict[str, Any]) -> tuple[Sequence[Document], str]:
+    try:
+        return value["documents"], value["query"]
+    except (KeyError, TypeError) as error:
+        raise InvalidInput("SageExpansion: an object with 'query' and 'documents' is expected") from error

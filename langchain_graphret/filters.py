@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator
 
 from graphret.errors import InvalidInput
 from graphret.where import Where, WhereLike
@@ -28,6 +30,10 @@ def to_where(condition: WhereLike) -> Where | None:
         On an operator that is not known, which it names; ``$like`` is one, ``$contains`` finds substrings.
     """
     return Where.parse(_translated(condition))
+
+
+#: A field of a pydantic class that takes what `to_where` takes.
+Filter: TypeAlias = Annotated[Any, BeforeValidator(to_where)]
 
 
 def _translated(condition: Any) -> Any:

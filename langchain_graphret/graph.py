@@ -12,10 +12,8 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from graphret import corpus, sage
-from graphret.corpus import Chunker, HeuristicMetadata, MetadataExtractor, from_chunks, to_edges
+from graphret.corpus import Chunker, from_chunks, to_edges
 from graphret.errors import InvalidInput
-from graphret.sage import SageSettings
-from graphret.sage.graph import Progress
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
@@ -34,11 +32,9 @@ class SageGraph(sage.SageGraph):
         embedding: Any = "default",
         *,
         chunker: Chunker | str | None = None,
-        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
-        settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
-        progress: Progress | None = None,
-    ) -> SageGraph:
+        **options: Any,
+    ) -> Self:
         """Build a graph of documents, one node each unless a chunker is given.
 
         Parameters
@@ -50,15 +46,15 @@ class SageGraph(sage.SageGraph):
             begins. `graphret.corpus.from_chunks` has the rule.
         embedding
             LangChain embeddings, or anything else that `graphret.SageGraph.build` takes; `None` goes without.
-        chunker, metadata, settings, edges, progress
-            As `graphret.SageGraph.build` has them; a chunker is for documents that are whole files.
+        chunker, edges, options
+            As `graphret.SageGraph.build` has them; a chunker is for documents that are whole files. Options are
+            ``metadata``, ``settings`` and ``progress``.
 
         Raises
         ------
         InvalidInput
             When there are no documents, two have the same id, or the metadata of one is not JSON.
         """
-        options: dict[str, Any] = {"metadata": metadata, "settings": settings, "progress": progress}
         if chunker is not None:
             whole = corpus.read([require_document(document) for document in documents])
             return cls.build(whole, encoder=embedding, chunker=chunker, edges=edges, **options)
@@ -66,20 +62,16 @@ class SageGraph(sage.SageGraph):
         return cls.from_nodes(nodes, encoder=embedding, edges=to_edges(edges, nodes), **options)
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add documents of LangChain, see `add_documents`, or items of graphret."""
-        listed = items if isinstance(items, corpus.Corpus) else list(items)
-        if not isinstance(listed, corpus.Corpus) and any(isinstance(one, Document) for one in listed):
-            return self.add_documents(listed, edges=edges)
-        return super().add(listed, edges=edges)
+        """Add documents of LangChain or items of graphret, each in place of the one that had its id; return node ids.
 
-    def add_documents(self, documents: Iterable[Document], *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add documents, each in place of the one that had its id, and return the ids of their nodes.
-
-        They are cut where the graph was made with a chunker. `refresh_from_store` also takes away what is gone.
+        Documents are cut where the graph was made with a chunker. `refresh_from_store` also takes away what is gone.
         """
+        listed = items if isinstance(items, corpus.Corpus) else list(items)
+        if isinstance(listed, corpus.Corpus) or not any(isinstance(one, Document) for one in listed):
+            return super().add(listed, edges=edges)
         if self.chunker is not None:
-            return super().add(corpus.read([require_document(document) for document in documents]), edges=edges)
-        return self.add_nodes(_chunks(documents), edges=edges)
+            return super().add(corpus.read([require_document(document) for document in listed]), edges=edges)
+        return self.add_nodes(_chunks(listed), edges=edges)
 
     def refresh_from_store(self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> Changes:
         """Bring the graph up to date with a store: what was added, changed and deleted there, and say what that was.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 from langchain_core.callbacks import (
@@ -19,17 +18,18 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import patch_config, set_config_context
-from pydantic import ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import ConfigDict, Field, PrivateAttr, model_validator
 
 from graphret.errors import InvalidInput
-from graphret.retriever import Retriever
+from graphret.retriever import Call, Retriever, adrive, drive
 from graphret.sage import SageGraph
 from graphret.search.index import require_k
 from graphret.types import Retrieval
 from graphret.where import Where, both
 from langchain_graphret.documents import plain, to_document
-from langchain_graphret.filters import to_where
+from langchain_graphret.filters import Filter, to_where
 from langchain_graphret.seeds import LangChainSeeds
+from langchain_graphret.state import NodeSteps
 
 #: The custom event that carries a retrieval's trace to callback handlers.
 TRACE_EVENT = "graphret_trace"
@@ -43,65 +43,10 @@ class CoreRetriever(BaseRetriever):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     k: int = Field(default=10, ge=1, strict=True)
-    where: Any = None
-
-    @field_validator("where")
-    @classmethod
-    def _read_where(cls, value: Any) -> Where | None:
-        return to_where(value)
-
-    @property
-    def core(self) -> Retriever:
-        """The graphret retriever that does the work; its `retrieve` returns hits, signals and trace."""
-        raise NotImplementedError
-
-    def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        where: Any = None,
-        **unknown: Any,
-    ) -> list[Document]:
-        n, condition = asked(self, k, where, unknown)
-        callbacks = run_manager.get_child()
-        with set_config_context(patch_config(None, callbacks=callbacks)) as context:  # what is asked is traced below
-            retrieval = context.run(self.core.retrieve, query, n, condition)
-        report(retrieval, callbacks)
-        return [to_document(hit) for hit in retrieval]
-
-    async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        where: Any = None,
-        **unknown: Any,
-    ) -> list[Document]:
-        n, condition = asked(self, k, where, unknown)
-        callbacks = run_manager.get_child()
-        with set_config_context(patch_config(None, callbacks=callbacks)) as context:
-            retrieval = await asyncio.create_task(self.core.aretrieve(query, n, condition), context=context)
-        await areport(retrieval, callbacks)
-        return [to_document(hit) for hit in retrieval]
-
-
-class ModelRetriever(CoreRetriever):
-    """What a retriever of the core finds that a model drives; it is made once."""
-
-    model: Any = Field(repr=False)
-    store: Any = Field(repr=False)
-    index: Any = Field(repr=False)
-    hints: str = Field(default="", repr=False)
-    fallback: Any = None
+    where: Filter = None
     on_failure: Literal["fallback", "raise"] = "fallback"
 
     _core: Retriever = PrivateAttr()
-
-    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
-        super().__init__(**options | {"model": model, "store": store, "index": index})
 
     @model_validator(mode="after")
     def _build(self) -> Self:
@@ -113,8 +58,39 @@ class ModelRetriever(CoreRetriever):
 
     @property
     def core(self) -> Any:
-        """The core's retriever."""
+        """The graphret retriever that does the work; its `retrieve` returns hits, signals and trace."""
         return self._core
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        return drive(self._documents(query, run_manager.get_child(), **options))
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        return await adrive(self._documents(query, run_manager.get_child(), **options))
+
+    def _documents(self, query: str, callbacks: Any, k: Any = None, where: Any = None, **unknown: Any) -> NodeSteps:
+        if unknown:
+            names = ", ".join(map(repr, sorted(unknown)))
+            raise InvalidInput(f"{type(self).__name__}: a call takes 'k' and 'where', not {names}")
+        wanted, condition = self.k if k is None else require_k(k), both(self.where, to_where(where))
+        retrieval = yield from traced(self.core, query, wanted, condition, callbacks)
+        return [to_document(hit) for hit in retrieval]
+
+
+class ModelRetriever(CoreRetriever):
+    """What a retriever of the core finds that a model drives."""
+
+    model: Any = Field(repr=False)
+    store: Any = Field(repr=False)
+    index: Any = Field(repr=False)
+    hints: str = Field(default="", repr=False)
+    fallback: Any = None
+
+    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
+        super().__init__(**options | {"model": model, "store": store, "index": index})
 
 
 class SageRetriever(CoreRetriever):
@@ -161,59 +137,36 @@ class SageRetriever(CoreRetriever):
     retriever: Retriever | None = None
     ranking: Any = "coverage"
     seeds: Any = None
-    on_failure: Literal["fallback", "raise"] = "fallback"
 
     def __init__(self, graph: SageGraph | None = None, **options: Any) -> None:
         super().__init__(**options if graph is None else options | {"graph": graph})
 
-    @model_validator(mode="after")
-    def _check(self) -> SageRetriever:
-        if (self.graph is None) == (self.retriever is None):
-            raise InvalidInput("SageRetriever: either 'graph' or 'retriever' is expected")
-        if self.graph is None and (self.seeds is not None or self.ranking != "coverage"):
-            raise InvalidInput("SageRetriever: 'seeds' and 'ranking' belong to a graph, not to another retriever")
-        if self.seeds is not None and not isinstance(self.seeds, (Retriever, Runnable)):
-            raise InvalidInput(f"seeds: a retriever is expected, not {type(self.seeds).__name__}")
-        assert isinstance(self.core, Retriever)
-        return self
-
-    @property
-    def core(self) -> Retriever:
-        if self.graph is None:
-            assert self.retriever is not None
+    def _made(self) -> Retriever:
+        if self.graph is not None and self.retriever is None:
+            seeds = LangChainSeeds(self.seeds, graph=self.graph) if isinstance(self.seeds, Runnable) else self.seeds
+            if seeds is not None and not isinstance(seeds, Retriever):
+                raise InvalidInput(f"seeds: a retriever is expected, not {type(seeds).__name__}")
+            return self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
+        if self.graph is None and self.retriever is not None and self.seeds is None and self.ranking == "coverage":
             return self.retriever
-        seeds = LangChainSeeds(self.seeds, graph=self.graph) if isinstance(self.seeds, Runnable) else self.seeds
-        return self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
+        raise InvalidInput("SageRetriever: 'graph' is expected, with 'seeds' and 'ranking', or 'retriever' alone")
 
 
-def asked(owner: Any, k: int | None, where: Any, unknown: Mapping[str, Any]) -> tuple[int, Where | None]:
-    """Return the `k` and the condition of a call of a retriever or compressor that has both itself.
-
-    Raises
-    ------
-    InvalidInput
-        When `k` is malformed, and for the arguments of a call that nobody takes, by name.
-    """
-    if names := sorted(set(unknown) - {"verbose"}):  # LangChain reads `verbose` itself, and passes it on
-        raise InvalidInput(f"{type(owner).__name__}: a call takes 'k' and 'where', not {', '.join(map(repr, names))}")
-    return owner.k if k is None else require_k(k), both(owner.where, to_where(where))
-
-
-def report(retrieval: Retrieval, callbacks: CallbackManager) -> None:
-    """Log fallbacks, and hand the trace to callback handlers."""
-    _log(retrieval)
-    if callbacks.handlers and callbacks.parent_run_id is not None:
-        dispatch_custom_event(TRACE_EVENT, plain(retrieval.trace.to_dict()), config={"callbacks": callbacks})
-
-
-async def areport(retrieval: Retrieval, callbacks: AsyncCallbackManager) -> None:
-    """Do what `report` does, awaiting the handlers."""
-    _log(retrieval)
-    if callbacks.handlers and callbacks.parent_run_id is not None:
-        data = plain(retrieval.trace.to_dict())
-        await adispatch_custom_event(TRACE_EVENT, data, config={"callbacks": callbacks})
-
-
-def _log(retrieval: Retrieval) -> None:
+def traced(
+    retriever: Retriever, query: str, k: int, where: Where | None, callbacks: CallbackManager | AsyncCallbackManager
+) -> NodeSteps:
+    """Ask a retriever below a run of LangChain's, log its fallbacks and hand its trace to the callback handlers."""
+    with set_config_context(patch_config(None, callbacks=callbacks)) as context:
+        retrieval: Retrieval = yield Call(
+            lambda: context.run(retriever.retrieve, query, k, where),
+            lambda: asyncio.create_task(retriever.aretrieve(query, k, where), context=context),
+        )
     for stage in retrieval.trace.fallbacks:
         log.warning("fallback: %s", ", ".join(f"{key}: {value}" for key, value in stage.details.items()))
+    if callbacks.handlers and callbacks.parent_run_id is not None:
+        data, config = plain(retrieval.trace.to_dict()), patch_config(None, callbacks=callbacks)
+        yield Call(
+            lambda: dispatch_custom_event(TRACE_EVENT, data, config=config),
+            lambda: adispatch_custom_event(TRACE_EVENT, data, config=config),
+        )
+    return retrieval

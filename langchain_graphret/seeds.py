@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from inspect import signature
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable
 from langchain_core.vectorstores import VectorStoreRetriever
 
@@ -16,7 +14,7 @@ from graphret.retriever import Call, Retriever, Steps
 from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
-from langchain_graphret.documents import from_document, node_ids
+from langchain_graphret.documents import from_document, known_nodes
 
 
 class LangChainSeeds(Retriever):
@@ -36,10 +34,9 @@ class LangChainSeeds(Retriever):
 
     Notes
     -----
-    A vector store's retriever, and one whose ``_get_relevant_documents`` takes ``k``, is asked for as many documents as
-    are needed; any other answers with as many as it is set to, and no more than that can be used. `where` is passed on
-    to graphret's own retrievers, and applied to what the others return. Scores are by rank, because LangChain
-    documents have none.
+    A vector store's retriever and graphret's own are asked for as many documents as are needed; any other answers with
+    as many as it is set to, and no more than that can be used. `where` is passed on to graphret's own retrievers, and
+    applied to what the others return. Scores are by rank, because LangChain documents have none.
     """
 
     def __init__(
@@ -58,8 +55,9 @@ class LangChainSeeds(Retriever):
         self.name = name
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        options: dict[str, Any] = {"k": k} if _takes_k(self.retriever) else {}
-        if where is not None and isinstance(getattr(self.retriever, "core", None), Retriever):  # one of ours
+        ours = isinstance(getattr(self.retriever, "core", None), Retriever)
+        options: dict[str, Any] = {"k": k} if ours or isinstance(self.retriever, VectorStoreRetriever) else {}
+        if ours:
             options["where"] = where
         trace = Trace()
         with trace.stage("search", retriever=type(self.retriever).__name__) as stage:
@@ -69,26 +67,16 @@ class LangChainSeeds(Retriever):
             if not isinstance(found, Sequence) or not all(isinstance(one, Document) for one in found):
                 raise RetrievalFailed(f"{self.name}: a list of documents is expected, not {type(found).__name__}")
             stage.details["found"] = len(found)
-        nodes = {node.id: node for node in self._nodes(found)}
-        qualified = [node for node in nodes.values() if where is None or where.matches(node)][:k]
-        hits = [
-            Hit(node, 1.0 - i / len(qualified), (Evidence("seed", rank=i + 1, retriever=self.name),))
-            for i, node in enumerate(qualified)
-        ]
-        return Retrieval(query, k, hits, Signals(candidates=len(nodes), walked_edges=False), trace)
-
-    def _nodes(self, documents: Sequence[Document]) -> list[Node]:
-        if self.graph is None:
-            return [from_document(document, strict=False) for document in documents]
-        table = self.graph.nodes
-        known = node_ids(documents, table, self.id_key)
-        return [
-            from_document(document, strict=False) if one is None else table[int(table.find([one])[0])]
-            for document, one in zip(documents, known, strict=True)
-        ]
+        known = known_nodes(found, self.graph, self.id_key)
+        nodes = [node or from_document(one, strict=False) for one, node in zip(found, known, strict=True)]
+        hits = seed_hits((node for node in nodes if where is None or where.matches(node)), self.name)
+        return Retrieval(query, k, hits[:k], Signals(candidates=len(nodes), walked_edges=False), trace)
 
 
-def _takes_k(retriever: Runnable[str, list[Document]]) -> bool:
-    if isinstance(retriever, VectorStoreRetriever):
-        return True
-    return isinstance(retriever, BaseRetriever) and "k" in signature(retriever._get_relevant_documents).parameters
+def seed_hits(nodes: Iterable[Node], name: str | None = None) -> list[Hit]:
+    """Return nodes as seeds that a retriever found, each once, with scores by rank."""
+    distinct = list({node.id: node for node in nodes}.values())
+    return [
+        Hit(node, 1.0 - i / len(distinct), (Evidence("seed", rank=i + 1, retriever=name),))
+        for i, node in enumerate(distinct)
+    ]

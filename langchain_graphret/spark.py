@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
@@ -32,25 +32,21 @@ class SparkOutput(TypedDict, total=False):
     trace: Json
 
 
-class SparkState(TypedDict, total=False):
+class SparkState(SparkOutput, total=False):
     """The state of `create_spark_graph`, plain JSON.
 
     `reply` is what the model said, `problem` why it cannot be used, `again` that it is asked once more. `steps` are
     those of the plan as they will run, with what was mended and what the guard refuses; `found` is what they found.
     """
 
-    question: str
     k: int | None
     where: Json | None
-    plan: Json | None
     reply: str
     problem: str
     calls: int
     again: bool
     steps: list[Json]
     found: Json | None
-    hits: list[Json]
-    trace: Json
 
 
 #: A compiled graph that answers by plans.
@@ -62,15 +58,12 @@ def create_spark_graph(
     store: CypherStore,
     index: TextIndex,
     *,
-    settings: SparkSettings | None = None,
-    hints: str = "",
     k: int = 10,
     expand: Policy | None = None,
     ranking: Ranking | None = None,
-    fallback: Retriever | None = None,
-    on_failure: Literal["fallback", "raise"] = "fallback",
     approve: bool = False,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    **options: Any,
 ) -> SparkGraph:
     """Return a LangGraph graph that answers a question with one call of a model (SPARK; SAGE paper, section 2.2).
 
@@ -85,8 +78,6 @@ def create_spark_graph(
         A LangChain chat model, or a graphret one.
     store, index
         A graph that answers Cypher, and what finds its nodes by text; no views.
-    settings, hints, fallback, on_failure
-        As `graphret.spark.Spark` has them.
     k
         How many hits are returned: exactly as many where they qualify.
     expand, ranking
@@ -96,6 +87,8 @@ def create_spark_graph(
         "steps"}``; resume with `True`, or with `False` or a reason for the fallback to answer. Needs a checkpointer.
     checkpointer
         As `StateGraph.compile` takes it.
+    options
+        As `graphret.spark.Spark` has them: ``settings``, ``hints``, ``fallback``, ``fill``, ``on_failure``.
 
     Raises
     ------
@@ -107,111 +100,76 @@ def create_spark_graph(
     >>> graph = create_spark_graph(model, store, index, expand="auto")  # doctest: +SKIP
     >>> graph.invoke({"question": "Which papers of 2019 cite Ada Ames?"})["hits"]  # doctest: +SKIP
     """
-    spark = core_spark(model, store, index, settings, hints=hints, fallback=fallback, on_failure=on_failure)
-    nodes = _Nodes(spark, require_k(k), expand, ranking, approve)
-    builder = StateGraph(SparkState, input_schema=QuestionInput, output_schema=SparkOutput)
-    builder.add_node("plan", node(nodes.plan))
-    builder.add_node("check", nodes.check)
-    builder.add_node("run", nodes.run)
-    builder.add_node("fallback", node(nodes.answer))
-    builder.add_node("expand", node(nodes.answer))
-    builder.add_edge(START, "plan")
-    builder.add_conditional_edges("plan", nodes.after_plan, ["check", "fallback"])
-    builder.add_conditional_edges("check", nodes.after_check, ["run", "fallback"])
-    builder.add_conditional_edges("run", nodes.after_run, ["plan", "expand", "fallback"])
-    builder.add_edge("fallback", END)
-    builder.add_edge("expand", END)
-    return builder.compile(checkpointer=checkpointer, name="spark")
+    spark, k = Spark(as_core_model(model), store, index, **options), require_k(k)
+    _expanded(spark, spark, expand, ranking)  # an option that is malformed is refused before anything is asked
 
-
-class _Nodes:
-    """The nodes of the graph, each a function of the state."""
-
-    def __init__(self, spark: Spark, k: int, expand: Policy | None, ranking: Ranking | None, approve: bool) -> None:
-        self.spark = spark
-        self.k = k
-        self.policy = expand
-        self.ranking = ranking
-        self.approve = approve
-        expanded(spark, spark, expand, ranking)  # an option that is malformed is refused before anything is asked
-
-    def plan(self, state: SparkState) -> NodeSteps:
+    def plan(state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
-        (question, _, _), before, trace, calls = asked_of(state, self.k), None, Trace(), 1
+        (question, _, _), before, trace, calls = asked_of(state, k), None, Trace(), 1
         if state.get("again"):
             before = Planned(None, state["problem"], state["reply"])
             trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
-        with trace.stage("plan", model=self.spark.model.name) as stage:
-            planned = yield Call(lambda: self.spark.plan(question, before), lambda: self.spark.aplan(question, before))
+        with trace.stage("plan", model=spark.model.name) as stage:
+            planned = yield Call(lambda: spark.plan(question, before), lambda: spark.aplan(question, before))
             stage.details.update(planned.told)
-        return {
-            "plan": None if planned.plan is None else planned.plan.model_dump(),
-            "reply": planned.reply,
-            "problem": planned.problem,
-            "calls": calls,
-            "again": False,
-            "steps": [],
-            "found": None,
-            "trace": plain(trace.to_dict()),
-        }
+        written = None if planned.plan is None else planned.plan.model_dump()
+        told = {"plan": written, "reply": planned.reply, "problem": planned.problem, "trace": plain(trace.to_dict())}
+        return told | {"calls": calls, "again": False, "steps": [], "found": None}
 
-    def after_plan(self, state: SparkState) -> str:
-        """Go on with a plan, or without one."""
-        return "check" if state.get("plan") is not None else "fallback"
-
-    def check(self, state: SparkState) -> Json:
+    def check(state: SparkState) -> Json:
         """Check and mend the queries, and wait for a person where one has to approve them."""
         steps = []
-        for step in self.spark.check(SparkPlan.model_validate(state["plan"])):
+        for step in spark.check(SparkPlan.model_validate(state["plan"])):
             if isinstance(step, SemanticStep):
                 steps.append(step.model_dump())
             else:
                 errors = [str(error) for error in step.report.errors]
                 steps.append({"cypher": step.query, "mended": list(step.notes), "errors": errors})
-        if self.approve:
-            word = interrupt({"question": state["question"], "steps": steps})
-            if word is not True:
-                why = word if isinstance(word, str) else "it was not approved"
-                return {"steps": steps, "problem": f"the plan was not run: {why}"}
-        return {"steps": steps, "problem": ""}
+        word = interrupt({"question": state["question"], "steps": steps}) if approve else True
+        why = word if isinstance(word, str) else "it was not approved"
+        return {"steps": steps, "problem": "" if word is True else f"the plan was not run: {why}"}
 
-    def after_check(self, state: SparkState) -> str:
-        """Run what was approved."""
-        return "fallback" if state["problem"] else "run"
-
-    def run(self, state: SparkState) -> Json:
+    def run(state: SparkState) -> Json:
         """Run the steps."""
         trace = Trace.from_dict(state["trace"])
-        found = self.spark.run(state["question"], self.spark.check(SparkPlan.model_validate(state["plan"])), trace)
-        again = not found.nodes and state["calls"] <= self.spark.settings.repair_calls
+        found = spark.run(state["question"], spark.check(SparkPlan.model_validate(state["plan"])), trace)
+        again = not found.nodes and state["calls"] <= spark.settings.repair_calls
         told = {"found": found.to_dict(), "problem": found.problem, "trace": trace.to_dict()}
         return {name: plain(value) for name, value in told.items()} | {"again": again}
 
-    def after_run(self, state: SparkState) -> str:
+    def after_run(state: SparkState) -> str:
         """Go on with what was found; ask once more where nothing was and that is allowed."""
-        if state["again"]:
-            return "plan"
-        return "expand" if (state["found"] or {})["nodes"] else "fallback"
+        return "plan" if state["again"] else "expand" if (state["found"] or {})["nodes"] else "fallback"
 
-    def answer(self, state: SparkState) -> NodeSteps:
+    def answer(state: SparkState) -> NodeSteps:
         """Answer with what the plan found and what the graph connects it to, or by text where it found nothing."""
         saved = state["found"]
         found = Found(problem=state["problem"]) if saved is None else Found.from_dict(saved)
-        asked: Retriever = Answered(self.spark, found, Trace.from_dict(state["trace"]))
+        asked: Retriever = Answered(spark, found, Trace.from_dict(state["trace"]))
         if found.nodes:
-            asked = expanded(asked, self.spark, self.policy, self.ranking)
-        answer = (yield from retrieved(asked, *asked_of(state, self.k))).to_dict()
-        return {"hits": plain(answer["hits"]), "trace": plain(answer["trace"])}
+            asked = _expanded(asked, spark, expand, ranking)
+        return (yield from retrieved(asked, *asked_of(state, k)))
+
+    builder = StateGraph(SparkState, input_schema=QuestionInput, output_schema=SparkOutput)
+    builder.add_node("plan", node(plan))
+    builder.add_node("check", check)
+    builder.add_node("run", run)
+    builder.add_node("fallback", node(answer))
+    builder.add_node("expand", node(answer))
+    builder.add_edge(START, "plan")
+    builder.add_conditional_edges(
+        "plan", lambda state: "check" if state.get("plan") else "fallback", ["check", "fallback"]
+    )
+    builder.add_conditional_edges("check", lambda state: "fallback" if state["problem"] else "run", ["run", "fallback"])
+    builder.add_conditional_edges("run", after_run, ["plan", "expand", "fallback"])
+    builder.add_edge("fallback", END)
+    builder.add_edge("expand", END)
+    return builder.compile(checkpointer=checkpointer, name="spark")
 
 
-def expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None) -> Retriever:
+def _expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None) -> Retriever:
     """Return an expansion from seeds by a policy; the seeds themselves where there is none."""
     return seeds if policy is None else Expand(seeds, spark.store, spark.index, policy=policy, ranking=ranking)
-
-
-def core_spark(model: Any, store: Any, index: Any, settings: SparkSettings | None, **options: Any) -> Spark:
-    """Return the core's retriever over a model of LangChain or of graphret."""
-    return Spark(as_core_model(model), store, index, settings=settings or SparkSettings(), **options)
 
 
 class SparkRetriever(ModelRetriever):
@@ -228,18 +186,13 @@ class SparkRetriever(ModelRetriever):
         How many documents are returned.
     where
         A filter dictionary (see `to_where`) or a `Where`.
-
-    Examples
-    --------
-    >>> retriever = SparkRetriever(model, store, index, k=5)  # doctest: +SKIP
-    >>> retriever.invoke("Which papers of 2019 cite Ada Ames?")  # doctest: +SKIP
     """
 
-    settings: SparkSettings | None = None
+    settings: SparkSettings = SparkSettings()
     expand: Policy | None = None
     ranking: Any = None
 
     def _made(self) -> Retriever:
-        options = {"hints": self.hints, "fallback": self.fallback, "on_failure": self.on_failure}
-        spark = core_spark(self.model, self.store, self.index, self.settings, **options)
-        return expanded(spark, spark, self.expand, self.ranking)
+        options = {name: getattr(self, name) for name in ("settings", "hints", "fallback", "on_failure")}
+        spark = Spark(as_core_model(self.model), self.store, self.index, **options)
+        return _expanded(spark, spark, self.expand, self.ranking)

@@ -13,6 +13,7 @@ from graphret.retriever import Call, Retriever, adrive, drive
 from graphret.search.index import require_k
 from graphret.types import Retrieval
 from graphret.where import Where
+from langchain_graphret.documents import plain
 from langchain_graphret.filters import to_where
 
 #: An object of JSON types.
@@ -31,13 +32,7 @@ class QuestionInput(TypedDict, total=False):
 
 
 def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
-    """Return the question of a state, for how many hits, `k` where it does not say, and of which kind.
-
-    Raises
-    ------
-    InvalidInput
-        When the question is empty, or one of the others is malformed.
-    """
+    """Return the question of a state, for how many hits, `k` where it does not say, and of which kind."""
     question = state.get("question")
     if not isinstance(question, str) or not question.strip():
         raise InvalidInput(f"question: words are expected, not {question!r}")
@@ -56,9 +51,9 @@ def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:
     return RunnableLambda(work, awaited)
 
 
-def retrieved(retriever: Retriever, query: str, k: int, where: Where | None) -> Generator[Call[Any], Any, Retrieval]:
-    """Ask a retriever in a node."""
-    retrieval: Retrieval = yield Call(
+def retrieved(retriever: Retriever, query: str, k: int, where: Where | None) -> Generator[Call[Any], Any, Json]:
+    """Ask a retriever in a node, and return hits and trace as the state has them."""
+    found: Retrieval = yield Call(
         lambda: retriever.retrieve(query, k, where), lambda: retriever.aretrieve(query, k, where)
     )
-    return retrieval
+    return {name: plain(value) for name, value in found.to_dict().items() if name in ("hits", "trace")}

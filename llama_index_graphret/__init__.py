@@ -17,7 +17,7 @@ from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent,
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
-from llama_index_graphret.nodes import from_llama_node, to_llama_document, to_llama_node
+from llama_index_graphret.nodes import from_llama_node, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.postprocessors import GraphReranker, SageExpansion
 from llama_index_graphret.property_graph import from_property_graph_store
@@ -50,7 +50,6 @@ __all__ = [
     "from_llama_node",
     "from_property_graph_store",
     "retrieval_of",
-    "to_llama_document",
     "to_llama_node",
     "to_where",
 ]

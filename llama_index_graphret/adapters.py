@@ -7,6 +7,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field
@@ -19,7 +20,7 @@ from graphret.search.encoder import as_encoder
 from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.evidence import evidence_of, mark
-from llama_index_graphret.nodes import outline
+from llama_index_graphret.nodes import from_llama_node
 
 
 class EncoderEmbedding(BaseEmbedding):
@@ -33,7 +34,7 @@ class EncoderEmbedding(BaseEmbedding):
     encoder
         ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
     options
-        As any LlamaIndex embedding model has them: ``embed_batch_size``, ``callback_manager``.
+        As any LlamaIndex embedding model has them.
     """
 
     encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
@@ -50,15 +51,13 @@ class EncoderEmbedding(BaseEmbedding):
         return "EncoderEmbedding"
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        vector: list[float] = self.encoder.encode_queries([query])[0].tolist()
-        return vector
+        return list(map(float, self.encoder.encode_queries([query])[0]))
 
     def _get_text_embedding(self, text: str) -> list[float]:
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self.encoder.encode_documents(texts).tolist() if texts else []
-        return vectors
+        return np.asarray(self.encoder.encode_documents(texts)).tolist() if texts else []
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)
@@ -121,7 +120,7 @@ def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
         score = float(one.score) if scored and one.score is not None else 1.0 / rank
         why = tuple(evidence_of(one)) or ((Evidence("seed", rank=rank, retriever=name),) if name else ())
         if one.node.node_id not in hits:
-            hits[one.node.node_id] = Hit(outline(mark(one.node, ())), score, why)
+            hits[one.node.node_id] = Hit(from_llama_node(mark(one.node, ())), score, why)
     return list(hits.values())
 
 

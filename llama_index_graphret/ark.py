@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.tools import FunctionTool
 
@@ -49,8 +48,6 @@ class ArkRetriever(CoreRetriever):
         else.
     temperature
         Of all agents or one for each; `None` leaves it to the LLM, whose provider may take no other.
-    callback_manager
-        As any LlamaIndex retriever has it.
     options
         As `graphret.Ark` has them: `settings`, `hints`, `text`, `fill`, `on_failure`, `on_run`.
 
@@ -71,12 +68,11 @@ class ArkRetriever(CoreRetriever):
         filters: FiltersLike = None,
         temperature: float | Sequence[float | None] | None = None,
         fallback: BaseRetriever | Retriever | None = None,
-        callback_manager: CallbackManager | None = None,
         **options: Any,
     ) -> None:
         models = [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm)
         ark = Ark(models, store, index, temperature=temperature, fallback=as_seeds(fallback), **options)
-        super().__init__(ark, top_k(k, similarity_top_k=similarity_top_k), filters, callback_manager=callback_manager)
+        super().__init__(ark, top_k(k, similarity_top_k), filters)
 
 
 def ark_tools(
@@ -89,19 +85,8 @@ def ark_tools(
 ) -> list[FunctionTool]:
     """Return ARK's two operations as tools for a LlamaIndex agent: ``global_search`` and ``explore_neighborhood``.
 
-    A call that cannot be run (an unknown node, a wrong argument) is answered with what to do better; a graph that fails
-    raises, and the agent says so to its model.
-
-    Parameters
-    ----------
-    store, index
-        The graph, and a text index over its nodes.
-    settings
-        How much a call returns: `search_k`, `neighbors_k`, `observation_tokens`, `snippet_chars`.
-    text
-        Which properties make up a node's text.
-    where
-        What the tools may read at all; nothing else can be reached or counted.
+    A call that cannot be run (an unknown node, a wrong argument) is answered with what to do better. `settings` say how
+    much a call returns, `text` which properties make up a node's text, and `where` what the tools may read at all.
     """
     toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
     if where is not None:

@@ -19,7 +19,6 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms.callbacks import llm_chat_callback, llm_completion_callback
 from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.llms.llm import ToolSelection
@@ -57,12 +56,10 @@ class CoreLLM(FunctionCallingLLM):
     context_window: int = Field(default=128_000, description="How many tokens the model reads.", gt=0)
     _model: ChatModel = PrivateAttr()
 
-    def __init__(
-        self, model: ChatModel, *, context_window: int = 128_000, callback_manager: CallbackManager | None = None
-    ) -> None:
+    def __init__(self, model: ChatModel, *, context_window: int = 128_000) -> None:
         if not isinstance(model, ChatModel):
             raise InvalidInput(f"model: a graphret ChatModel is expected, not {type(model).__name__}")
-        super().__init__(context_window=context_window, callback_manager=callback_manager or CallbackManager([]))
+        super().__init__(context_window=context_window)
         self._model = model
 
     @classmethod
@@ -107,14 +104,7 @@ class CoreLLM(FunctionCallingLLM):
         return (_completion(await self._model.achat([Message.user(one)], **_options(kwargs))) for one in [prompt])
 
     def _prepare_chat_with_tools(
-        self,
-        tools: Sequence[BaseTool],
-        user_msg: str | ChatMessage | None = None,
-        chat_history: list[ChatMessage] | None = None,
-        verbose: bool = False,
-        allow_parallel_tool_calls: bool = False,
-        tool_required: bool = False,
-        **kwargs: Any,
+        self, tools: Sequence[BaseTool], user_msg: Any = None, chat_history: Any = None, *_: Any, **kwargs: Any
     ) -> dict[str, Any]:
         asked = [ChatMessage(user_msg)] if isinstance(user_msg, str) else [user_msg] if user_msg else []
         return {"messages": [*(chat_history or []), *asked], "tools": list(tools), **kwargs}
@@ -123,8 +113,8 @@ class CoreLLM(FunctionCallingLLM):
         self, response: ChatResponse, tools: Sequence[BaseTool], allow_parallel_tool_calls: bool = False, **kwargs: Any
     ) -> ChatResponse:
         calls = [block for block in response.message.blocks if isinstance(block, ToolCallBlock)]
-        if not allow_parallel_tool_calls:
-            response.message.blocks = [block for block in response.message.blocks if block not in calls[1:]]
+        dropped = [] if allow_parallel_tool_calls else calls[1:]
+        response.message.blocks = [block for block in response.message.blocks if block not in dropped]
         return response
 
     def get_tool_calls_from_response(
@@ -145,8 +135,8 @@ class ScriptedExplorer(CoreLLM):
     the answer. A `ReActAgent`, a `CodeActAgent` or a query engine wants an LLM.
     """
 
-    def __init__(self, *, callback_manager: CallbackManager | None = None) -> None:
-        super().__init__(graphret.ScriptedExplorer(), context_window=1_000_000, callback_manager=callback_manager)
+    def __init__(self) -> None:
+        super().__init__(graphret.ScriptedExplorer(), context_window=1_000_000)
 
     @classmethod
     def class_name(cls) -> str:

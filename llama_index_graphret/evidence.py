@@ -24,8 +24,7 @@ _KEY = "graphret_evidence"
 class SageNodeWithScore(NodeWithScore):
     """A node and how well it answers; to LlamaIndex a `NodeWithScore` like any other.
 
-    Its `score` is the relevance of a `Hit`, 0 … 1. Copies, pickles and JSON keep the evidence; unlike LlamaIndex's own
-    it can be read from its JSON again, without the retrieval.
+    Its `score` is the relevance of a `Hit`, 0 … 1. Copies, pickles and JSON keep the evidence, not the retrieval.
     """
 
     raw_score: float | None = Field(default=None, description="What the method ranked by.")
@@ -37,11 +36,6 @@ class SageNodeWithScore(NodeWithScore):
     @classmethod
     def _read_node(cls, value: Any) -> Any:
         return CLASSES[value["class_name"]].from_dict(value) if isinstance(value, dict) else value
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """Why the node was returned."""
-        return tuple(evidence_of(self))
 
     @classmethod
     def of(cls, hit: Hit, node: BaseNode, retrieval: Retrieval | None) -> SageNodeWithScore:
@@ -72,8 +66,8 @@ def evidence_of(node: NodeWithScore | BaseNode) -> list[Evidence]:
     """Return why a node was returned; empty where graphret did not return it.
 
     Evidence outlives fusion, reranking, copies, JSON and citations. Only where another retriever's copy of the node
-    took the place of graphret's is it gone; the retriever's own `retrieval_of` has it. `QueryFusionRetriever` keeps one
-    copy of a node that several retrievers found, by reciprocal ranks the last one's, in its other modes the first's.
+    took the place of graphret's is it gone: `QueryFusionRetriever` keeps one copy of a node that several retrievers
+    found, by reciprocal ranks the last one's, in its other modes the first's.
     """
     inner = node.node if isinstance(node, NodeWithScore) else node
     source = inner.relationships.get(NodeRelationship.SOURCE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from llama_index.core.vector_stores.types import FilterCondition, FilterOperator, MetadataFilter, MetadataFilters
@@ -35,32 +34,19 @@ def to_where(filters: FiltersLike) -> Where | None:
     where none of its filters does. A key is always one of the metadata, ``"name"`` and ``"text"`` included. graphret
     conditions are returned as they are. ``text_match_insensitive`` is refused, since graphret has no condition for it.
     """
-    if isinstance(filters, MetadataFilter):
-        return _leaf(filters)
-    if not isinstance(filters, MetadataFilters):
-        return Where.parse(filters)
-    parts = tuple(part for one in filters.filters if (part := to_where(one)) is not None)
-    if not parts:
-        return None
-    alternatives = filters.condition in (FilterCondition.OR, FilterCondition.NOT)
-    joined = Where("$or" if alternatives else "$and", children=parts)
-    return Where("$not", children=(joined,)) if filters.condition is FilterCondition.NOT else joined
+    return Where.parse(_read(filters) if isinstance(filters, (MetadataFilter, MetadataFilters)) else filters)
 
 
-def _leaf(one: MetadataFilter) -> Where:
+def _read(one: MetadataFilter | MetadataFilters) -> dict[str, Any]:
+    if isinstance(one, MetadataFilters):
+        parts = [part for each in one.filters if (part := _read(each))]
+        joined = {"$or" if one.condition in (FilterCondition.OR, FilterCondition.NOT) else "$and": parts}
+        return {} if not parts else {"$not": joined} if one.condition is FilterCondition.NOT else joined
     field = f"properties.{one.key}" if one.key in _NODE_FIELDS else one.key
     if one.operator in _DIRECT:
-        return _parsed({field: {_DIRECT[one.operator]: one.value}})
+        return {field: {_DIRECT[one.operator]: one.value}}
     if one.operator in _EACH and isinstance(one.value, list):
-        return _parsed({_EACH[one.operator]: [{field: {"$contains": item}} for item in one.value]})
+        return {_EACH[one.operator]: [{field: {"$contains": item}} for item in one.value]}
     if one.operator is FilterOperator.IS_EMPTY:
-        return _parsed({"$or": [{field: {"$exists": False}}, {field: ""}, {field: []}]})
-    raise InvalidInput(
-        f"filters: {one.operator.value!r} of {one.value!r} on {one.key!r} has no counterpart in graphret"
-    )
-
-
-def _parsed(condition: Mapping[str, Any]) -> Where:
-    where = Where.parse(condition)
-    assert where is not None
-    return where
+        return {"$or": [{field: {"$exists": False}}, {field: ""}, {field: []}]}
+    raise InvalidInput(f"filters: {one.operator.value!r} on {one.key!r} has no counterpart in graphret")

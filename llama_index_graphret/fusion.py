@@ -11,8 +11,6 @@ from graphret.retriever import Fuse, Retriever
 from llama_index_graphret.adapters import LlamaIndexSeeds
 from llama_index_graphret.retriever import CoreRetriever, SageRetriever, top_k
 
-_DEPTH = 1000  # more than any retriever answers with, so that all that each found counts
-
 
 class RRFFusionRetriever(CoreRetriever):
     """Ask several retrievers and fuse their rankings: ``score(d) = Σ_i weight_i / (rrf_k + rank_i(d))``.
@@ -36,7 +34,7 @@ class RRFFusionRetriever(CoreRetriever):
         ``"fallback"`` goes on with those that answered and says so in the trace, ``"raise"`` raises `RetrievalFailed`,
         as does a retrieval in which every retriever fails.
     options
-        As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
+        As any LlamaIndex retriever has them.
     """
 
     _relevance = False
@@ -53,9 +51,9 @@ class RRFFusionRetriever(CoreRetriever):
         on_failure: str = "fallback",
         **options: Any,
     ) -> None:
-        n = top_k(k, similarity_top_k=similarity_top_k)
+        n = top_k(k, similarity_top_k)
         asked = [SageRetriever(one, k=n) if isinstance(one, Retriever) else one for one in retrievers]
         named = zip(asked, names or [""] * len(asked), strict=True)
         listed = [LlamaIndexSeeds(one, name=name, deepen=False) for one, name in named]
-        fuse = Fuse(listed, weights=weights, rrf_k=rrf_k, depth=_DEPTH, on_failure=on_failure)
+        fuse = Fuse(listed, weights=weights, rrf_k=rrf_k, depth=1000, on_failure=on_failure)  # all that each found
         super().__init__(fuse, n, **options)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
-from llama_index.core import Settings, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.utils import embed_nodes
 from llama_index.core.schema import BaseNode, Document
@@ -27,10 +27,7 @@ from llama_index_graphret.retriever import SageRetriever
 
 
 class SageGraph(graphret.SageGraph):
-    """A `graphret.SageGraph` that can be made from LlamaIndex's nodes and indexes.
-
-    Everything of the class it derives from is there: `build`, `add`, `remove`, `save`, `view`, `report`.
-    """
+    """A `graphret.SageGraph` that can be made from LlamaIndex's nodes and indexes."""
 
     @classmethod
     def from_index(
@@ -84,16 +81,13 @@ class SageGraph(graphret.SageGraph):
     ) -> Self:
         """Build a graph of LlamaIndex nodes, or of graphret's.
 
-        Nodes of one document are linked as its parts.
-
         Parameters
         ----------
         nodes
-            The nodes. `retriever` and `as_retriever` give them back with the same ids and hashes.
+            The nodes; those of one document are linked as its parts. They come back with the same ids and hashes.
         embed_model
             A LlamaIndex embedding model, in place of `encoder`. Embeddings that nodes carry are taken for its own, and
-            the nodes without one are embedded by it. Where nodes carry embeddings and neither it nor `encoder` is
-            given, it is LlamaIndex's ``Settings.embed_model``.
+            the nodes without one are embedded by it.
         encoder
             As `graphret.SageGraph.build` takes it; it embeds all nodes.
         options
@@ -101,9 +95,6 @@ class SageGraph(graphret.SageGraph):
         """
         listed: Sequence[Any] = list(nodes)
         if any(isinstance(node, BaseNode) for node in listed):
-            carried = any(node.embedding is not None for node in listed)
-            if embed_model is None and carried and isinstance(encoder, str) and encoder == "default":
-                embed_model = Settings.embed_model
             if embed_model is not None:
                 embedded = embed_nodes(listed, embed_model)
                 options["vectors"] = [embedded[node.node_id] for node in listed]

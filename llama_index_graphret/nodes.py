@@ -22,13 +22,10 @@ from llama_index.core.schema import (
 from llama_index.core.schema import Node as MediaNode
 from llama_index.core.vector_stores.utils import metadata_dict_to_node
 
-from graphret.corpus import Document as Text
-from graphret.corpus import Item, Record, Table, linearize
 from graphret.corpus.chunks import placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import given_name
-from graphret.errors import InvalidInput
 from graphret.types import Node, require_id
 
 #: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as JSON; neither the LLM nor the
@@ -47,11 +44,6 @@ _MADE = frozenset({"source_id", EXTRACTED, "section_text", "introduction", "colu
 _MADE_PREFIXES = ("chunk_", "table_")
 _SAID_IN_TEXT = ("title", "section")  # of a table
 _CONTENT = "_node_content"  # where LlamaIndex's property graphs keep the rest of a chunk
-_ITEMS: tuple[tuple[type[Any], tuple[str, ...]], ...] = (
-    (Table, ("title", "section", "section_text", "introduction", "header", "rows", "column_descriptions")),
-    (Record, ("labels", "name")),
-    (Text, ("title",)),
-)
 
 
 def to_llama_node(node: Node) -> BaseNode:
@@ -81,55 +73,13 @@ def from_llama_node(node: BaseNode) -> Node:
     node_id = require_id(node.node_id, "LlamaIndex node")
     properties = checked_metadata(node.metadata, f"node {node_id!r}", reserved=False)
     text = node.get_content(metadata_mode=MetadataMode.NONE)
-    if (kept := _kept(node, "labels")) is not None:
+    if (kept := _kept(node)) is not None:
         own = {key: value for key, value in properties.items() if key != KEPT} | kept["properties"]
         made = Node(node_id, tuple(kept["labels"]), kept["name"], kept.get("text", text), own)
         return made if _text_node(made) == node else replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
     made = Node(node_id, ("Document",), given_name(properties), text, {**properties, ORIGIN: _origin(node, text)})
     start = getattr(node, "start_char_idx", None)
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
-
-
-def outline(node: BaseNode) -> Node:
-    """Return a LlamaIndex node as a graphret node, without its metadata where graphret cannot hold them."""
-    try:
-        return from_llama_node(node)
-    except InvalidInput:
-        text = node.get_content(metadata_mode=MetadataMode.NONE)
-        return Node(require_id(node.node_id, "LlamaIndex node"), ("Document",), "", text)
-
-
-def to_llama_document(item: Item) -> Document:
-    """Return a graphret document, table or record as a LlamaIndex document, for ingestion pipelines.
-
-    `SageNodeParser` cuts it as graphret itself would: a table by rows, a document by sentences.
-    """
-    fields = next(fields for kind, fields in _ITEMS if isinstance(item, kind))
-    metadata = dict(item.properties if isinstance(item, Record) else item.metadata)
-    if title := getattr(item, "title", ""):
-        metadata = {"title": title, **metadata}
-    kept = {"item": type(item).__name__, **{field: getattr(item, field) for field in fields}}
-    excluded = [KEPT, *(_SAID_IN_TEXT if isinstance(item, Table) else ())]
-    return Document(
-        id_=item.id,
-        text=linearize(item) if isinstance(item, Table) else item.text,
-        metadata={**metadata, KEPT: _json(kept)},
-        excluded_llm_metadata_keys=excluded,
-        excluded_embed_metadata_keys=list(excluded),
-    )
-
-
-def item_of(document: BaseNode) -> Item | None:
-    """Return the item that `to_llama_document` was given, without its metadata; `None` for any other document."""
-    values = _kept(document, "item")
-    if values is None:
-        return None
-    name = values.pop("item")
-    kind = next(kind for kind, _ in _ITEMS if kind.__name__ == name)
-    if kind is not Table:
-        values["text"] = document.get_content(metadata_mode=MetadataMode.NONE)
-    item: Item = kind(id=document.node_id, **values)
-    return item
 
 
 def _chunk(node: Node) -> BaseNode | None:
@@ -163,7 +113,7 @@ def _text_node(node: Node) -> TextNode:
         id_=node.id,
         text=node.text or node.name,
         embedding=vector,
-        metadata={**shown, KEPT: _json(kept)},
+        metadata={**shown, KEPT: json.dumps(kept, ensure_ascii=False, separators=(",", ":"), default=dict)},
         excluded_llm_metadata_keys=excluded,
         excluded_embed_metadata_keys=list(excluded),
         relationships=relations,
@@ -180,14 +130,10 @@ def _origin(node: BaseNode, text: str) -> dict[str, Any]:
     return data
 
 
-def _kept(node: BaseNode, key: str) -> dict[str, Any] | None:
-    """Return what graphret keeps in a node's metadata, if it has this key; the entry may be somebody else's."""
+def _kept(node: BaseNode) -> dict[str, Any] | None:
+    """Return what graphret keeps in a node's metadata; the entry may be somebody else's."""
     try:
         kept = json.loads(node.metadata[KEPT])
     except (TypeError, ValueError, KeyError):
         return None
-    return kept if isinstance(kept, dict) and key in kept else None
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict)
+    return kept if isinstance(kept, dict) and "labels" in kept else None

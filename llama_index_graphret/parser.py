@@ -10,11 +10,10 @@ from llama_index.core.node_parser import NodeParser
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from pydantic import SkipValidation
 
-from graphret.corpus import Chunker, Item, SemanticChunker, SentenceChunker, to_nodes
-from graphret.corpus.nodes import MAX_SEGMENT_ROWS
+from graphret.corpus import Item, SemanticChunker, SentenceChunker, to_nodes
 from graphret.corpus.readers import Loaded, to_items
 from graphret.search.encoder import as_encoder
-from llama_index_graphret.nodes import item_of, to_llama_node
+from llama_index_graphret.nodes import to_llama_node
 
 
 class SageNodeParser(NodeParser):
@@ -30,43 +29,28 @@ class SageNodeParser(NodeParser):
     encoder
         An embedding model, LlamaIndex's or any that graphret takes: documents are then cut where neighbouring sentences
         are least alike. Without one, sentences are packed into chunks.
-    chunker
-        A graphret `Chunker` to use instead.
-    rows_per_segment
-        Rows of a table segment, 5 to 10.
     options
-        As any node parser has them: ``include_metadata``, ``include_prev_next_rel``.
+        As any node parser has them.
     """
 
-    rows_per_segment: int = Field(default=MAX_SEGMENT_ROWS, description="Rows of a table segment.")
     chunker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What cuts documents.")
 
-    def __init__(
-        self,
-        *,
-        encoder: Any = None,
-        chunker: Chunker | None = None,
-        rows_per_segment: int = MAX_SEGMENT_ROWS,
-        **options: Any,
-    ) -> None:
+    def __init__(self, *, encoder: Any = None, **options: Any) -> None:
         model = as_encoder(encoder)
-        super().__init__(  # type: ignore[call-arg]
-            chunker=chunker or (SemanticChunker(model) if model is not None else SentenceChunker()),
-            rows_per_segment=rows_per_segment,
-            **options,
-        )
+        chunker = SentenceChunker() if model is None else SemanticChunker(model)
+        super().__init__(chunker=chunker, **options)  # type: ignore[call-arg]
 
     @classmethod
     def class_name(cls) -> str:
         return "SageNodeParser"
 
     def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
-        home = [(item, document) for document in nodes for item in self._items(document)]
+        home = [(item, document) for document in nodes for item in _items(document)]
         documents = {item.id: document for item, document in home}
         sources = {document.node_id: document.as_related_node_info() for document in nodes}
         items = [item for item, _ in home]
         parsed: list[BaseNode] = []
-        for node in to_nodes(items, chunker=self.chunker, rows_per_segment=self.rows_per_segment, metadata=None):
+        for node in to_nodes(items, chunker=self.chunker, metadata=None):
             document = documents[node.properties.get("source_id", node.id)]
             out = to_llama_node(node)
             out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]
@@ -75,9 +59,7 @@ class SageNodeParser(NodeParser):
             parsed.append(out)
         return parsed
 
-    def _items(self, document: BaseNode) -> Iterable[Item]:
-        item = item_of(document)
-        if item is not None:
-            return [item]
-        text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
-        return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)
+
+def _items(document: BaseNode) -> Iterable[Item]:
+    text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
+    return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)

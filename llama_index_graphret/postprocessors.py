@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from graphret import Rerank, SageGraph
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.rerank import CrossEncoderReranker, Reranker
-from graphret.retriever import Ask, Retriever, Steps, answered, require_on_failure
+from graphret.retriever import Call, Retriever, adrive, drive, require_on_failure
 from graphret.types import Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.adapters import hits_of
@@ -41,31 +41,29 @@ class CorePostprocessor(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        if not nodes:
-            return []
-        given, query = self._begun(nodes, query_bundle)
-        return self._ended(given, self._retriever(given).retrieve(query, self.top_n, self.where))
+        return drive(self._steps(nodes, query_bundle))
 
     @dispatcher.span
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
+        return await adrive(self._steps(nodes, query_bundle))
+
+    def _steps(
+        self, nodes: list[NodeWithScore], asked: QueryBundle | None
+    ) -> Generator[Call[Retrieval], Retrieval, list[NodeWithScore]]:
         if not nodes:
             return []
-        given, query = self._begun(nodes, query_bundle)
-        return self._ended(given, await self._retriever(given).aretrieve(query, self.top_n, self.where))
-
-    def _begun(self, nodes: list[NodeWithScore], bundle: QueryBundle | None) -> tuple[GivenNodes, str]:
-        if bundle is None:
+        if asked is None:
             raise InvalidInput(f"query: {self.class_name()} needs the question, as query_bundle or query_str")
-        dispatcher.event(ReRankStartEvent(query=bundle, nodes=nodes, top_n=self.top_n, model_name=self.method))
-        return GivenNodes(nodes), bundle.query_str
-
-    def _ended(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
-        nodes = self._merged(given, found)
+        dispatcher.event(ReRankStartEvent(query=asked, nodes=nodes, top_n=self.top_n, model_name=self.method))
+        given = GivenNodes(nodes)
+        core, question = self._retriever(given), (asked.query_str, self.top_n, self.where)
+        found = yield Call(lambda: core.retrieve(*question), lambda: core.aretrieve(*question))
+        merged = self._merged(given, found)
         dispatcher.event(SageRetrievalEvent.of(found))
-        dispatcher.event(ReRankEndEvent(nodes=nodes))
-        return nodes
+        dispatcher.event(ReRankEndEvent(nodes=merged))
+        return merged
 
     def _retriever(self, given: GivenNodes) -> Retriever:
         raise NotImplementedError
@@ -94,8 +92,8 @@ class SageExpansion(CorePostprocessor):
         What may be returned. The graph knows nothing of the filters of the engine's retriever: give the same ones here,
         or a ``graph.view(...)``.
     on_failure
-        ``"fallback"``: if the embedding model fails, words alone count, and if the expansion fails, the nodes come out
-        as they went in; the trace says so. ``"raise"`` raises `RetrievalFailed`.
+        ``"fallback"``: if the embedding model fails, words alone count; the trace says so. ``"raise"`` raises
+        `RetrievalFailed`.
     """
 
     graph: SkipValidation[Any] = Field(exclude=True, repr=False, description="The graph.")
@@ -116,7 +114,7 @@ class SageExpansion(CorePostprocessor):
             graph=graph,
             ranking=chosen,
             method=chosen.name,
-            top_n=top_k(k, top_n=top_n),
+            top_n=top_k(k, top_n),
             where=to_where(filters),
             on_failure=require_on_failure(on_failure),
         )
@@ -126,8 +124,8 @@ class SageExpansion(CorePostprocessor):
         return "SageExpansion"
 
     def _retriever(self, given: GivenNodes) -> Retriever:
-        expanded = self.graph.retriever(self.ranking, seeds=given, on_failure=self.on_failure)
-        return _OrAsGiven(expanded, given, self.on_failure)
+        expanded: Retriever = self.graph.retriever(self.ranking, seeds=given, on_failure=self.on_failure)
+        return expanded
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
         merged, there = [given.dressed(hit, found) for hit in found], {hit.id for hit in found}
@@ -144,8 +142,9 @@ class SageExpansion(CorePostprocessor):
 class GraphReranker(CorePostprocessor):
     """Order nodes by a model that reads question and node together; evidence is kept and gains the rank before.
 
-    The model reads a node as graphret has it: its name, then its text. Nodes come out with the same hash
-    and texts; those that went in are not changed.
+    The model reads a node as graphret has it, its name, then its text, behind the row or the words of the node by which
+    a graphret retriever found it; its order is fused with the one that the nodes came in (`graphret.Rerank`). Nodes
+    come out with the same hash and texts; those that went in are not changed.
 
     Parameters
     ----------
@@ -154,12 +153,15 @@ class GraphReranker(CorePostprocessor):
         ``predict(pairs)``, or a graphret `Reranker`.
     top_n, k
         How many nodes are returned; 10 by default.
+    weight
+        The share of the model's order in the fused one; 1 for its order alone.
     on_failure
         ``"fallback"``: if the model fails, the nodes keep their order, and the trace says so. ``"raise"`` raises
         `RetrievalFailed`.
     """
 
     reranker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What scores the nodes.")
+    weight: float = Field(default=0.5, ge=0, le=1, description="The share of the model's order.")
 
     def __init__(
         self,
@@ -167,13 +169,15 @@ class GraphReranker(CorePostprocessor):
         *,
         top_n: int | None = None,
         k: int | None = None,
+        weight: float = 0.5,
         on_failure: str = "fallback",
     ) -> None:
         reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)
         super().__init__(  # type: ignore[call-arg]
             reranker=reranker,
             method=reranker.name,
-            top_n=top_k(k, top_n=top_n),
+            weight=weight,
+            top_n=top_k(k, top_n),
             on_failure=require_on_failure(on_failure),
         )
 
@@ -182,7 +186,8 @@ class GraphReranker(CorePostprocessor):
         return "GraphReranker"
 
     def _retriever(self, given: GivenNodes) -> Retriever:
-        return Rerank(given, self.reranker, depth=len(given.hits), on_failure=self.on_failure)
+        depth = len(given.hits)
+        return Rerank(given, self.reranker, depth=depth, weight=self.weight, on_failure=self.on_failure)
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
         return [given.dressed(replace(hit, relevance=None), found) for hit in found]
@@ -211,20 +216,3 @@ class GivenNodes(Retriever):
             return SageNodeWithScore.of(hit, to_llama_node(hit.node), found)
         earlier = (one for one in evidence_of(given) if one not in hit.evidence)
         return SageNodeWithScore.of(replace(hit, evidence=(*hit.evidence, *earlier)), given.node, found)
-
-
-class _OrAsGiven(Retriever):
-    """An expansion; where it fails, the nodes as they were handed in."""
-
-    def __init__(self, expanded: Retriever, given: GivenNodes, on_failure: str) -> None:
-        self.expanded = expanded
-        self.given = given
-        self.on_failure = on_failure
-
-    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        trace = Trace()
-        answer = answered((yield Ask(self.expanded, query, k, where)), self.expanded, self.on_failure, trace)
-        if answer is None:
-            answer = self.given._retrieve(query, k, where)
-            answer.trace.stages[:0] = trace.stages
-        return answer

@@ -8,11 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from llama_index.core.graph_stores.simple_labelled import SimplePropertyGraphStore
-from llama_index.core.graph_stores.types import PropertyGraphStore
+from llama_index.core.graph_stores.types import LabelledNode, PropertyGraphStore, Relation
 
 from graphret.errors import InvalidInput
 from graphret.stores import GraphStore, MemoryStore
-from graphret.types import Node
 from llama_index_graphret.property_graph_store import GraphretPropertyGraphStore, from_labelled, to_labelled
 
 
@@ -46,32 +45,18 @@ def from_property_graph_store(
     if not isinstance(store, PropertyGraphStore):
         raise InvalidInput(f"store: a LlamaIndex PropertyGraphStore is expected, not {type(store).__name__}")
     if any(kind.__name__ == "Neo4jPropertyGraphStore" for kind in type(store).__mro__):
-        return _over_neo4j(store, name_property=name_property, text_property=text_property, **options)
+        from graphret.stores.neo4j import Neo4jStore
+
+        if name_property or text_property or not options.keys().isdisjoint(("id_property", "label")):
+            names = [name_property, "name"] if name_property else "name"
+            texts = [text_property, "text"] if text_property else "text"
+            options = {"id_property": "id", "name_property": names, "text_property": texts, **options}
+        return Neo4jStore.from_driver(store.client, **{"database": getattr(store, "_database", None), **options})
     if options:
         raise InvalidInput(f"{next(iter(options))}: not an option for a {type(store).__name__}")
     if isinstance(store, GraphretPropertyGraphStore):
         return store.store
     return _copied(store, name_property or "", text_property or "")
-
-
-def _over_neo4j(
-    store: Any,
-    *,
-    id_property: str | None = None,
-    name_property: str | None = None,
-    text_property: str | None = None,
-    label: str | None = None,
-    **options: Any,
-) -> GraphStore:
-    """Return a `Neo4jStore` on the driver of a `Neo4jPropertyGraphStore`."""
-    from graphret.stores.neo4j import Neo4jStore
-
-    options = {"database": getattr(store, "_database", None), **options}
-    if any((id_property, name_property, text_property, label)):
-        options["id_property"], options["label"] = id_property or "id", label
-        options["name_property"] = [name_property, "name"] if name_property else "name"
-        options["text_property"] = [text_property, "text"] if text_property else "text"
-    return Neo4jStore.from_driver(store.client, **options)
 
 
 def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:
@@ -82,22 +67,19 @@ def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:
     else:
         triplets = store.get_triplets(ids=list(listed)) if listed else []
     listed |= {end.id: end for left, _, right in triplets for end in (left, right)}
-    nodes = {key: _node(from_labelled(node), name, text) for key, node in listed.items()}
-    relations = []
-    for left, relation, right in triplets:
-        ends = {"source_id": nodes[left.id].id, "target_id": nodes[right.id].id}
-        relations.append(relation.model_copy(update={**ends, "properties": _as_json(relation.properties)}))
+    nodes, relations = list[LabelledNode](), list[Relation]()
+    for node in map(from_labelled, listed.values()):
+        properties = _as_json(node.properties)
+        title, content = (str(properties.get(key) or "") for key in (name, text))
+        made = replace(node, name=node.name or title, text=node.text or content, properties=properties)
+        nodes.append(to_labelled(made))
     copy = GraphretPropertyGraphStore(MemoryStore())
-    copy.upsert_nodes([to_labelled(node) for node in nodes.values()])
+    copy.upsert_nodes(nodes)
+    for left, one, right in triplets:
+        ends = {"source_id": left.id, "target_id": right.id}
+        relations.append(one.model_copy(update={**ends, "properties": _as_json(one.properties)}))
     copy.upsert_relations(relations)
     return copy.store
-
-
-def _node(node: Node, name: str, text: str) -> Node:
-    """Return a node with JSON properties, of which two may be its name and its text."""
-    properties = _as_json(node.properties)
-    title, content = (str(properties.get(key) or "") for key in (name, text))
-    return replace(node, name=node.name or title, text=node.text or content, properties=properties)
 
 
 def _as_json(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -70,25 +69,22 @@ def to_labelled(node: Node) -> LabelledNode:
 
 
 def from_labelled(node: LabelledNode) -> Node:
-    """Return a node of a property graph as graphret's; an `EntityNode` goes by its property ``id`` where it has one."""
-    properties, node_id, name = dict(node.properties), node.id, getattr(node, "name", "")
-    if isinstance(node, EntityNode) and not isinstance(node, GraphNode) and isinstance(properties.get("id"), str):
-        node_id = properties.pop("id")
+    """Return a node of a property graph as graphret's."""
+    properties = dict(node.properties)
     if node.embedding is not None:
         properties[EMBEDDING] = [float(x) for x in node.embedding]
     labels = node.labels if isinstance(node, GraphNode) and node.labels else (node.label,) if node.label else ()
-    return Node(node_id, labels, name, getattr(node, "text", ""), properties)
+    return Node(node.id, labels, getattr(node, "name", ""), getattr(node, "text", ""), properties)
 
 
 class GraphretPropertyGraphStore(PropertyGraphStore):
     """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
 
-    Nodes come out as `ChunkNode` and `GraphNode`. A relation's end that is no id may be a name that one node alone
-    bears. ``upsert_nodes`` replaces nodes whole. A chunk is joined by ``MENTIONS`` to what was extracted from it, as
-    ``Neo4jPropertyGraphStore`` does; LlamaIndex's retrievers do not see these edges, graphret's walk them. Conditions
-    are joined by *and*; an empty list of ids finds nothing, where LlamaIndex's own store in memory would return
-    everything. Embeddings are kept in the property ``embedding``; ``vector_query`` reads them into this process when
-    they are first asked for. Awaited methods block, as those of LlamaIndex's own stores do.
+    Nodes come out as `ChunkNode` and `GraphNode`. ``upsert_nodes`` replaces nodes whole. A chunk is joined by
+    ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does; LlamaIndex's retrievers do not see
+    these edges, graphret's walk them. Conditions are joined by *and*; an empty list of ids finds nothing. Embeddings
+    are kept in the property ``embedding``; ``vector_query`` reads them into this process when they are first asked for.
+    Awaited methods block, as those of LlamaIndex's own stores do.
 
     Parameters
     ----------
@@ -101,7 +97,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     supports_vector_queries = True
 
     def __init__(self, store: GraphStore, *, timeout: float = 30.0, max_rows: int = 1000) -> None:
-        if not isinstance(store, GraphStore) or inspect.iscoroutinefunction(store.get):
+        if not isinstance(store, GraphStore):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
         self.store = store
         self.limits: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows}
@@ -145,11 +141,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         return [triplet for triplet in found if any(asked <= one.properties.items() for one in triplet)]
 
     def get_rel_map(
-        self,
-        graph_nodes: list[LabelledNode],
-        depth: int = 2,
-        limit: int = 30,
-        ignore_rels: list[str] | None = None,
+        self, graph_nodes: list[LabelledNode], depth: int = 2, limit: int = 30, ignore_rels: list[str] | None = None
     ) -> list[Triplet]:
         """Return the triplets within `depth` steps of nodes, in either direction, nearest first, at most `limit`.
 
@@ -176,21 +168,18 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
         """Add nodes, or replace those of the same id; of several with one id in `nodes` the last counts."""
         fresh = {node.id: node for node in map(from_labelled, nodes)}
-        said = [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()]
-        self.store.upsert(fresh.values(), self._mentions(said, fresh))
-        self._changed()
+        self._write(fresh, [], [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()])
 
     def upsert_relations(self, relations: list[Relation]) -> None:
         """Add relations, or replace those between the same nodes; an end that is not there becomes an entity."""
-        ends, fresh = self._resolved({end for r in relations for end in (r.source_id, r.target_id)})
         edges, said = list[Edge](), list[tuple[Any, str]]()
         for one in relations:
-            source, target = ends[one.source_id], ends[one.target_id]
-            edges.append(Edge(source, one.label, target, getattr(one, "weight", 1.0), dict(one.properties)))
-            chunk = one.properties.get(TRIPLET_SOURCE_KEY)
-            said += [(chunk, end) for end in (source, target) if chunk not in (source, target)]
-        self.store.upsert(fresh, [*self._mentions(said), *edges])
-        self._changed()
+            ends, chunk = (one.source_id, one.target_id), one.properties.get(TRIPLET_SOURCE_KEY)
+            edges.append(Edge(ends[0], one.label, ends[1], getattr(one, "weight", 1.0), dict(one.properties)))
+            said += [(chunk, end) for end in ends if chunk not in ends]
+        ends_ = sorted({end for edge in edges for end in (edge.source, edge.target)})
+        known = {node.id for node in self._found(ends_)}
+        self._write({end: Node(end, ("entity",), end) for end in ends_ if end not in known}, edges, said)
 
     def delete(
         self,
@@ -208,7 +197,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             self.store.delete_edges([edge for block in self.store.edges(relations=relation_names) for edge in block])
         if gone:
             self.store.delete(sorted(gone))
-        self._changed()
+        self._schema = self._vectors = None
 
     def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run Cypher that only reads, and return its rows; a node is the mapping of its fields and properties.
@@ -254,18 +243,18 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         return replace(schema, properties=shown).text()
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
-        """Write a `MemoryStore` to the folder `persist_path` of this machine; other stores keep their graph."""
+        """Write a `MemoryStore` to a folder of this machine, for `MemoryStore.load`; other stores keep their graph."""
         if fs is not None and "file" not in fs.protocol:
             raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
         if isinstance(self.store, MemoryStore):
             self.store.save(persist_path)
 
-    @classmethod
-    def from_persist_path(cls, persist_path: str) -> GraphretPropertyGraphStore:
-        """Open what `persist` wrote."""
-        return cls(MemoryStore.load(persist_path))
-
-    def _changed(self) -> None:
+    def _write(self, fresh: Mapping[str, Node], edges: Sequence[Edge], said: Iterable[tuple[Any, str]]) -> None:
+        """Write nodes and edges, and an edge from each chunk that is there to what it says."""
+        pairs = sorted({(chunk, end) for chunk, end in said if isinstance(chunk, str) and chunk != end})
+        there = {*fresh, *(node.id for node in self._found(chunk for chunk, _ in pairs))}
+        mentions = [Edge(chunk, MENTIONS, end) for chunk, end in pairs if chunk in there]
+        self.store.upsert(fresh.values(), [*mentions, *edges])
         self._schema = self._vectors = None
 
     def _embeddings(self) -> DenseIndex:
@@ -288,34 +277,16 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         by_id = [node for node in self._found(wanted) if not node.name]
         return [*(node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block), *by_id]
 
-    def _resolved(self, ends: Collection[str]) -> tuple[dict[str, str], list[Node]]:
-        """Return for the ends of relations the ids of nodes, and the nodes that are to be made for those not there."""
-        known = {node.id: node.id for node in self._found(sorted(ends))}
-        absent = sorted(set(ends) - known.keys())
-        for node in self._named(absent) if absent else ():
-            if node.name in known:
-                raise InvalidInput(f"relation end {node.name!r}: the name of several nodes, give the id of one")
-            known[node.name] = node.id
-        fresh = [Node(end, ("entity",), end) for end in absent if end not in known]
-        return known | {node.id: node.id for node in fresh}, fresh
-
-    def _mentions(self, said: Iterable[tuple[Any, str]], fresh: Collection[str] = ()) -> list[Edge]:
-        """Return the edges from chunks that are there to what they say."""
-        pairs = {(chunk, end) for chunk, end in said if isinstance(chunk, str) and chunk != end}
-        there = {*fresh, *(node.id for node in self._found({chunk for chunk, _ in pairs}.difference(fresh)))}
-        return [Edge(chunk, MENTIONS, end) for chunk, end in sorted(pairs) if chunk in there]
-
     def _triplets(self, edges: Sequence[Edge]) -> list[Triplet]:
         found = self._found(end for edge in edges for end in (edge.source, edge.target))
         made = {node.id: to_labelled(node) for node in found}
-        return [(made[e.source], _relation(e), made[e.target]) for e in edges if e.source in made and e.target in made]
-
-
-def _relation(edge: Edge) -> Relation:
-    properties = dict(edge.properties)
-    return GraphRelation(
-        label=edge.relation, source_id=edge.source, target_id=edge.target, properties=properties, weight=edge.weight
-    )
+        triplets = list[Triplet]()
+        for edge in edges:
+            if edge.source in made and edge.target in made:
+                about: Any = {"source_id": edge.source, "target_id": edge.target, "properties": dict(edge.properties)}
+                relation = GraphRelation(label=edge.relation, weight=edge.weight, **about)
+                triplets.append((made[edge.source], relation, made[edge.target]))
+        return triplets
 
 
 def _plain(value: Any) -> Any:

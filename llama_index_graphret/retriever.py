@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import replace
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
 from graphret import SageGraph
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
-from graphret.retriever import Retriever, require_on_failure
+from graphret.retriever import Retriever
 from graphret.search.index import require_k
 from graphret.types import Retrieval
 from llama_index_graphret.adapters import as_seeds
@@ -23,11 +22,9 @@ from llama_index_graphret.nodes import to_llama_node
 
 dispatcher = get_dispatcher(__name__)
 
-_RETRIEVALS_KEPT = 32
-
 
 class CoreRetriever(BaseRetriever):
-    """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence, events and recent retrievals.
+    """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence and events.
 
     `options` are those of any LlamaIndex retriever: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
     """
@@ -39,7 +36,6 @@ class CoreRetriever(BaseRetriever):
         self.core = core
         self.similarity_top_k = similarity_top_k
         self.where = to_where(filters)
-        self._recent: deque[Retrieval] = deque(maxlen=_RETRIEVALS_KEPT)
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -49,13 +45,7 @@ class CoreRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._answer(await self.core.aretrieve(query_bundle.query_str, self.similarity_top_k, self.where))
 
-    def retrieval_of(self, query: QueryType) -> Retrieval | None:
-        """Return the last retrieval for a question, with hits, evidence and trace; some recent ones are remembered."""
-        asked = query if isinstance(query, str) else query.query_str
-        return next((one for one in reversed(list(self._recent)) if one.query == asked), None)
-
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
-        self._recent.append(retrieval)
         dispatcher.event(SageRetrievalEvent.of(retrieval))
         hits = retrieval.hits if self._relevance else [replace(hit, relevance=None) for hit in retrieval.hits]
         return [SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval) for hit in hits]
@@ -105,10 +95,9 @@ class SageRetriever(CoreRetriever):
                 raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
             core = graph
         else:
-            require_graph(graph)
-            failing = require_on_failure(on_failure)
-            core = graph.retriever(ranking or "coverage", seeds=as_seeds(seeds), on_failure=failing)
-        super().__init__(core, top_k(k, similarity_top_k=similarity_top_k), filters, **options)
+            seeds = as_seeds(seeds)
+            core = require_graph(graph).retriever(ranking or "coverage", seeds=seeds, on_failure=on_failure)
+        super().__init__(core, top_k(k, similarity_top_k), filters, **options)
 
 
 def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -> SageRetriever:
@@ -116,13 +105,11 @@ def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -
     return SageRetriever(retriever, **options)
 
 
-def top_k(k: int | None, **named: int | None) -> int:
+def top_k(k: int | None, other: int | None) -> int:
     """Return how many nodes are wanted, by the name that LlamaIndex has for it or as `k`; 10 by default."""
-    [(name, value)] = named.items()
-    if k is not None and value is not None:
-        raise InvalidInput(f"k: it is another name of {name}; give one of the two")
-    given = value if k is None else k
-    return require_k(10 if given is None else given)
+    if k is not None and other is not None:
+        raise InvalidInput("k: it is another name of similarity_top_k or top_n; give one of the two")
+    return require_k(next((given for given in (k, other) if given is not None), 10))
 
 
 def require_graph(graph: Any) -> SageGraph:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms import LLM
 
 from graphret.expansion import Expand, Ranking
@@ -44,8 +43,6 @@ class SparkRetriever(CoreRetriever):
         The policy and the ranking of the expansion, as `graphret.Expand` has them; `None` does not expand.
     fallback
         Who answers where the plan finds nothing: a LlamaIndex or graphret retriever; search in `index` by default.
-    callback_manager
-        As any LlamaIndex retriever has it.
     options
         As `graphret.spark.Spark` has them: `settings`, `hints`, `fill`, `on_failure`.
 
@@ -67,11 +64,10 @@ class SparkRetriever(CoreRetriever):
         expand: Policy | None = None,
         ranking: Ranking | None = None,
         fallback: BaseRetriever | Retriever | None = None,
-        callback_manager: CallbackManager | None = None,
         **options: Any,
     ) -> None:
         model = LlamaIndexChat(llm) if isinstance(llm, LLM) else llm
         core: Retriever = Spark(model, store, index, fallback=as_seeds(fallback), **options)
         if expand is not None:
             core = Expand(core, store, index, policy=expand, ranking=ranking)
-        super().__init__(core, top_k(k, similarity_top_k=similarity_top_k), filters, callback_manager=callback_manager)
+        super().__init__(core, top_k(k, similarity_top_k), filters)

@@ -34,6 +34,15 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(20_000, 20, 20)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a fixture of their module run in one worker of several, so that it is made once."""
+    for item in items:
+        fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
+        if any(one[-1].scope == "module" for one in fixtures) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {item.path.stem}"))
+
+
 settings.register_profile(
     "graphret", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )

@@ -27,11 +27,11 @@ def numbered(n: int, size: int = 4000) -> Parts:
 
 
 def put(folder: Path, n: int, **more: Any) -> None:
-    save(folder, numbered(n, **more), kind="test", version=1)
+    save(folder, numbered(n, **more), kind="test")
 
 
 def get(folder: Path, **more: Any) -> Bundle:
-    return load(folder, kind="test", version=1, **more)
+    return load(folder, kind="test", **more)
 
 
 def number(folder: Path) -> int:
@@ -84,7 +84,7 @@ def test_arrays_and_tables_come_back_mapped_and_others_can_open_them(folder: Pat
         {"id": ["a", "b"], "n": pa.array([1, 2], pa.int32()), "k": pa.array(["x"] * 2).dictionary_encode()}
     )
     meta = {"ü": [1, None, {"x": 0.1}]}
-    save(folder, Parts(dict(ARRAYS), {"graph/nodes": table, "none": table[:0]}, meta), kind="test", version=1)
+    save(folder, Parts(dict(ARRAYS), {"graph/nodes": table, "none": table[:0]}, meta), kind="test")
     before = pa.total_allocated_bytes()
     bundle = get(folder, verify=check)
     assert bundle.meta == meta
@@ -110,7 +110,7 @@ def test_nested_parts(folder: Path) -> None:
     middle, outer = Parts(meta={"k": 2}), Parts({"a": np.zeros(2)})
     middle.add("inner", numbered(1))
     outer.add("middle", middle)
-    save(folder, outer, kind="test", version=1)
+    save(folder, outer, kind="test")
     bundle = get(folder)
     assert bundle.sub("middle").meta == {"k": 2, "inner": {"n": 1}}
     found = bundle.sub("middle").sub("inner")
@@ -122,7 +122,7 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
     put(folder, 1)
     bundle, first = get(folder), [path.read_bytes() for path in files(folder)[1:]]
     for _ in range(2):
-        save(folder, bundle, kind="test", version=1)
+        save(folder, bundle, kind="test")
         assert_clean(folder)
     assert number(folder) == 1
     assert [path.read_bytes() for path in files(folder)[1:]] == first  # the same parts are the same bytes
@@ -138,17 +138,16 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
         ("absent", get, NotAnIndex, "no such folder"),
         ("file", get, NotAnIndex, "a file, not a folder"),
         ("empty", verify, NotAnIndex, "no graphret index"),
-        ("one", lambda f: load(f, kind="other", version=1), NotAnIndex, "'test' index, not a 'other'"),
-        ("one", lambda f: save(f, Parts(), kind="other", version=1), NotAnIndex, r"'test'.*'other'"),
+        ("one", lambda f: load(f, kind="other"), NotAnIndex, "'test' index, not a 'other'"),
+        ("one", lambda f: save(f, Parts(), kind="other"), NotAnIndex, r"'test'.*'other'"),
         (
             "one",
-            lambda f: save(f, numbered(2), kind="test", version=1, replaces="g"),
+            lambda f: save(f, numbered(2), kind="test", replaces="g"),
             IndexChanged,
             "load it again",
         ),
-        ("one", lambda f: load(f, kind="test", version=0), NewerVersion, r"version 1.* 0"),
-        ("one", lambda f: load(f, kind="test", version=2), NotAnIndex, r"version 1.* 2; build it again"),
-        ("layout", get, NewerVersion, r"version 99.* 4; build it again"),
+        ("layout", get, NewerVersion, r"version 99.* 5; build it again"),
+        ("older", get, NotAnIndex, r"version 4.* 5; build it again"),
         ("layout", verify, NewerVersion, "version 99"),
         ("layout", lambda f: put(f, 2), NewerVersion, "version 99"),
     ],
@@ -159,9 +158,10 @@ def test_what_cannot_be_opened_or_replaced(
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
     put(tmp_path / "one", 1)
-    with monkeypatch.context() as patch:
-        patch.setattr("graphret.storage.FORMAT_VERSION", 99)
-        put(tmp_path / "layout", 1)
+    for name, version in (("layout", 99), ("older", 4)):
+        with monkeypatch.context() as patch:
+            patch.setattr("graphret.storage.FORMAT_VERSION", version)
+            put(tmp_path / name, 1)
     with pytest.raises(error, match=message):
         act(tmp_path / place)
     assert number(tmp_path / "one") == 1
@@ -206,7 +206,7 @@ def test_files_beside_an_index_stay_and_are_not_counted(folder: Path) -> None:
 def test_a_file_that_is_altered_cut_grown_or_missing_is_named(folder: Path) -> None:
     parts = numbered(1, size=50)
     parts.arrays["empty"] = np.empty(0)
-    save(folder, parts, kind="test", version=1)
+    save(folder, parts, kind="test")
     acts: list[Callable[[], object]] = [lambda: get(folder), lambda: get(folder, verify=False), lambda: verify(folder)]
     for path in files(folder):
         whole = path.read_bytes()

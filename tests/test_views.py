@@ -55,11 +55,11 @@ def store() -> MemoryStore:
 @pytest.mark.parametrize("method", TAKES_BOTH)
 def test_a_view_of_one_alone_is_refused(store: MemoryStore, method: str) -> None:
     make, index = TAKES_BOTH[method], BM25Index.of_store(store)
-    with pytest.raises(InvalidInput, match=r"^index: the store is a view .* give index\.view\(where\)"):
+    with pytest.raises(InvalidInput, match=r"one condition, not a view of .* and no view"):
         make(store.view(PUBLIC), index)
-    with pytest.raises(InvalidInput, match=r"^store: .*the index is a view .* give store\.view\(where\)"):
+    with pytest.raises(InvalidInput, match="not no view and a view of"):
         make(store, index.view(PUBLIC))
-    with pytest.raises(InvalidInput, match="the same condition"):
+    with pytest.raises(InvalidInput, match="one condition"):
         make(store.view(PUBLIC), index.view({"team": "hr"}))
     assert make(store.view(PUBLIC), index.view(dict(reversed(PUBLIC.items())))) is not None
     assert make(store, index) is not None

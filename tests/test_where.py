@@ -66,7 +66,7 @@ NODE = Node(
         ({"a": {"$gt": 0}}, False),
         ({"a": {"$lte": "z"}}, False),
         ({"b": [1]}, False),
-        ({"c": [1.0, [2.0]]}, True),
+        ({"c": [1]}, False),
         ({"d": {"$contains": [1]}}, False),
     ],
 )
@@ -86,7 +86,7 @@ def test_conditions(condition: dict[str, Any], expected: bool) -> None:
         ({"$or": []}, r"\$or"),
         ({"$and": [{}]}, r"\$and"),
         ({"$not": {}}, r"\$not"),
-        ({"year": {}}, "'year' is empty"),
+        ({"year": {}}, "or none, in 'year'"),
         ({"year": {"$in": "abc"}}, "takes a list"),
         ({"year": {"$exists": 1}}, "true or false"),
         ({"year": object()}, "not a JSON value"),
@@ -94,7 +94,7 @@ def test_conditions(condition: dict[str, Any], expected: bool) -> None:
         ({"$or": [{"p": {"$gt": i}} for i in range(201)]}, "201 alternatives"),
         (reduce(lambda inner, _: {"$not": inner}, range(60), {"p": 1}), "50 levels"),
         (reduce(lambda inner, _: {"$and": [inner]}, range(100_000), {"p": 1}), "50 levels"),
-        ({"p": reduce(lambda inner, _: [inner], range(300), 1)}, "50 levels"),
+        ({"p": [[1]]}, "lists within lists"),
         ([("year", 1)], "a mapping"),
     ],
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any, Required, TypeAlias
 
@@ -16,31 +15,18 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.managed import RemainingSteps
 from langgraph.types import Command, interrupt
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import TypedDict
 
 from graphret.ark import Ark, ArkSession, Run
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import Message, ToolCall
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from langchain_graphret.ark.retriever import AgentOptions, Models, core_ark
+from langchain_graphret.ark.retriever import core_ark
 from langchain_graphret.state import Json, NodeSteps, node
 
 #: Which calls that read the graph a person must approve: all, or those of the tools named.
 Approve: TypeAlias = bool | Collection[str]
-
-#: Why an agent that LangGraph leaves no step stopped.
-NO_ROOM = "LangGraph's recursion limit leaves no room for another step"
-
-_RUNS = 1024  # that are kept at most
-
-
-class AgentInput(TypedDict, total=False):
-    """What an agent is asked. `agent` is its number among several, from 0; agents of one run share `ark_run`."""
-
-    question: Required[str]
-    agent: int
-    ark_run: Json
 
 
 class AgentOutput(TypedDict, total=False):
@@ -50,31 +36,33 @@ class AgentOutput(TypedDict, total=False):
     selection: list[str]
 
 
-class AgentState(TypedDict, total=False):
-    """The state of `create_ark_agent`, plain JSON; `refused` has the calls that a person did not approve, and why."""
+class AgentState(AgentOutput, total=False):
+    """The state of `create_ark_agent`, plain JSON.
+
+    It is given `question`, and among several `agent`, its number from 0, and the `ark_run` that they share. `refused`
+    has the calls that a person did not approve, and why.
+    """
 
     question: Required[str]
     agent: Annotated[int, EphemeralValue]  # of this question alone
     ark_run: Annotated[Json, EphemeralValue]
     run: Json
-    agents: list[Json]
-    selection: list[str]
     refused: dict[str, str]
     remaining: RemainingSteps
 
 
 #: A compiled agent.
-AgentGraph: TypeAlias = CompiledStateGraph[AgentState, None, AgentInput, AgentOutput]
+AgentGraph: TypeAlias = CompiledStateGraph[AgentState, None, AgentState, AgentOutput]
 
 
 def create_ark_agent(
-    model: Models,
+    model: Any,
     store: GraphStore,
     index: TextIndex,
     *,
     approve: Approve = False,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    **options: Unpack[AgentOptions],
+    **options: Any,
 ) -> AgentGraph:
     """Return an exploring agent, to be a node of your own graph: ``question`` in, ``agents`` and ``selection`` out.
 
@@ -82,13 +70,8 @@ def create_ark_agent(
     1 by default. To fan out yourself, say how many there are and send each its number: ``Send("agent", {"question":
     question, "agent": 1})``. Your state needs a channel that merges what they come to: ``agents: Annotated[list,
     by_agent]``.
-
-    Examples
-    --------
-    >>> builder.add_node("explore", create_ark_agent(model, store, index))  # doctest: +SKIP
     """
-    given: AgentOptions = {"n_agents": 1, **options}
-    return Agent(core_ark(model, store, index, **given), approve).compile(checkpointer)
+    return Agent(core_ark(model, store, index, **{"n_agents": 1, **options}), approve).compile(checkpointer)
 
 
 class Agent:
@@ -96,13 +79,6 @@ class Agent:
 
     ``begin`` describes the graph to it, ``model`` asks it for its next calls, ``approve`` has a person look at them,
     and ``tools`` runs them: the two halves of the loop, `Ark.ask` and `Ark.answer`. A checkpoint follows each.
-
-    Parameters
-    ----------
-    ark
-        Models, prompt and settings.
-    approve
-        See `create_ark_graph`.
     """
 
     def __init__(self, ark: Ark, approve: Approve) -> None:
@@ -112,11 +88,11 @@ class Agent:
         if isinstance(names, str) or not set(names) <= set(reading):
             raise InvalidInput(f"approve: true, or a list of {' and '.join(reading)} is expected, not {approve!r}")
         self.approve = frozenset(names)
-        self.run = lru_cache(_RUNS)(lambda id_, question: ark.begin(question))  # its clock starts
+        self.run = lru_cache(1024)(lambda id_, question: ark.begin(question))  # its clock starts
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
         """Return the graph."""
-        builder = StateGraph(AgentState, input_schema=AgentInput, output_schema=AgentOutput)
+        builder = StateGraph(AgentState, output_schema=AgentOutput)
         builder.add_node("begin", self._begin, destinations=("model", END))
         builder.add_node("model", node(self._model), destinations=("approve", "tools", END))
         builder.add_node("approve", self._approve)
@@ -133,8 +109,8 @@ class Agent:
         number, n, problem = state.get("agent", 0), self.ark.settings.n_agents, None
         if number not in range(n):
             raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
-        about = state.get("ark_run") or new_run()
-        session = self.run(about["id"], state.get("question")).sessions[number]
+        about = state.get("ark_run") or {"id": uuid.uuid4().hex}
+        session = self.run(about["id"], state["question"]).sessions[number]
         try:
             session.messages[0] = Message.system(self.ark.prompt())
         except GraphretError as error:
@@ -151,7 +127,7 @@ class Agent:
     def _model(self, state: AgentState) -> NodeSteps:
         session, run = self._load(state)
         if state["remaining"] <= (3 if self.approve else 2):
-            session.end("steps", NO_ROOM)
+            session.end("steps", "LangGraph's recursion limit leaves no room for another step")
         problem = yield from self.ark.ask(session, run)
         if session.unanswered:
             calls = [{"tool": call.name, "arguments": call.parsed} for call in session.messages[-1].tool_calls]
@@ -178,10 +154,8 @@ class Agent:
         said = interrupt({**about, "calls": asked})
         run.began = max(run.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
         words = {call.id: said.get(call.id) if isinstance(said, Mapping) else said for call in calls}
-        no = "it was not approved"
-        return {
-            "refused": {one: word if isinstance(word, str) else no for one, word in words.items() if word is not True}
-        }
+        no = {one: word if isinstance(word, str) else "it was not approved" for one, word in words.items()}
+        return {"refused": {one: why for one, why in no.items() if words[one] is not True}}
 
     def _next(self, update: Json, session: ArkSession, after: str, problem: GraphretError | None) -> Command[str]:
         """Save the agent and go to the node after this, or to the end where it has stopped."""
@@ -192,11 +166,6 @@ class Agent:
             return Command(update=update, goto=after)
         _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
         return Command(update=update | {"selection": list(session.selection)}, goto=END)
-
-
-def new_run() -> Json:
-    """Return what the agents of a run know it by."""
-    return {"id": uuid.uuid4().hex, "created": datetime.now(UTC).isoformat(timespec="seconds")}
 
 
 def _tell(event: str, session: ArkSession, **said: Any) -> None:

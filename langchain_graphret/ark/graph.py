@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Annotated, Any, TypeAlias
 
 from langgraph.channels import EphemeralValue
@@ -9,14 +10,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
-from typing_extensions import TypedDict, Unpack
+from typing_extensions import TypedDict
 
-from graphret.ark import Ark, ArkSession, Explored, Run
+from graphret.ark import ArkSession, Explored, Run
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
-from langchain_graphret.ark.agent import Agent, Approve, new_run
-from langchain_graphret.ark.retriever import ArkOptions, Models, core_ark
-from langchain_graphret.documents import plain
+from langchain_graphret.ark.agent import Agent, Approve
+from langchain_graphret.ark.retriever import core_ark
 from langchain_graphret.state import Json, NodeSteps, QuestionInput, asked_of, node, retrieved
 
 
@@ -36,23 +36,18 @@ class ArkOutput(TypedDict, total=False):
     """
 
     question: str
-    agents: list[Json]
-    votes: list[Json]
-    hits: list[Json]
-    trace: Json
-
-
-class ArkState(TypedDict, total=False):
-    """The state of `create_ark_graph`, plain JSON; `ark_run` has the run's id, and its `k` and `where`."""
-
-    question: str
-    k: Annotated[int | None, EphemeralValue]  # of this question alone
-    where: Annotated[Json | None, EphemeralValue]
-    ark_run: Json
     agents: Annotated[list[Json], by_agent]
     votes: list[Json]
     hits: list[Json]
     trace: Json
+
+
+class ArkState(ArkOutput, total=False):
+    """The state of `create_ark_graph`, plain JSON; `ark_run` has the run's id, and its `k` and `where`."""
+
+    k: Annotated[int | None, EphemeralValue]  # of this question alone
+    where: Annotated[Json | None, EphemeralValue]
+    ark_run: Json
 
 
 #: A compiled graph of agents.
@@ -60,14 +55,14 @@ ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, QuestionInput, ArkOutpu
 
 
 def create_ark_graph(
-    model: Models,
+    model: Any,
     store: GraphStore,
     index: TextIndex,
     *,
     k: int = 10,
     approve: Approve = False,
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    **options: Unpack[ArkOptions],
+    **options: Any,
 ) -> ArkGraph:
     """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK, section 3).
 
@@ -87,24 +82,17 @@ def create_ark_graph(
         How many hits are returned: exactly as many where they qualify.
     approve
         Tool calls that a person must approve before they are run: `True` for all calls that read the graph, or names of
-        tools that do (``global_search``, ``explore_neighborhood``). Nobody is asked about ``select`` and ``finish``,
-        which read nothing. Each agent that waits interrupts the graph with
+        tools that do (``global_search``, ``explore_neighborhood``). Each agent that waits interrupts the graph with
         ``{"agent", "step", "question", "calls"}``; resume by the ids of the interrupts with `True`, `False`, or an
         object with `True`, `False` or a reason for each call's id. A call that is not approved is answered to the model
         as refused. Needs a checkpointer.
     checkpointer
-        As `StateGraph.compile` takes it. The state is plain JSON.
-    n_agents, hints, settings, temperature, text
-        How many agents there are (3), what else they should know of the domain, steps, sizes, budgets and the way of
-        voting, the models' temperatures (one, or one for each agent), and how nodes become text. Agents look at the
-        budgets, and at the vote, before they ask their models.
-    on_failure
-        As `graphret.ark.Ark` has it; with a checkpointer, invoking again with `None` tries what failed once more.
-    fallback, fill
-        Who fills the places below what the agents selected, by default a search of `index`, and whether it does. What
-        it reads cannot be checked: with views give one that reads nothing else.
-    on_run
-        Called with each `Run` that has come to its vote, to record it.
+        As `StateGraph.compile` takes it. The state is plain JSON; with ``on_failure="raise"``, invoking again with
+        `None` tries what failed once more.
+    options
+        ``n_agents``, how many agents there are (3), and as `graphret.ark.Ark` has them ``settings``, ``hints``,
+        ``temperature`` (the models' own by default), ``text``, ``fallback``, ``fill``, ``on_failure``, ``on_run``.
+        Agents look at budgets, and at the vote, before they ask their models.
 
     Raises
     ------
@@ -126,43 +114,35 @@ def create_ark_graph(
     >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred in?"})["hits"]  # doctest: +SKIP
     """
     ark = core_ark(model, store, index, **options)
-    agent = Agent(ark, approve)
-    nodes = _Nodes(ark, require_k(k))
-    builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
-    builder.add_node("begin", nodes.begin)
-    builder.add_node("agent", agent.compile())
-    builder.add_node("vote", node(nodes.vote))
-    builder.add_edge(START, "begin")
-    builder.add_conditional_edges("begin", nodes.fan_out, ["agent"])
-    builder.add_edge("agent", "vote")
-    builder.add_edge("vote", END)
-    compiled = builder.compile(checkpointer=checkpointer, name="ark")
-    return compiled.with_config(max_concurrency=ark.settings.n_agents + 4)  # so that all run at once
+    n_agents, k = ark.settings.n_agents, require_k(k)
 
-
-class _Nodes:
-    """Where a question becomes agents, and agents an answer."""
-
-    def __init__(self, ark: Ark, k: int) -> None:
-        self.ark = ark
-        self.k = k
-
-    def begin(self, state: ArkState) -> Json:
+    def begin(state: ArkState) -> Json:
         """Check what is asked; what an earlier question of the thread left is none of this one's."""
-        _, k, _ = asked_of(state, self.k)
-        return {"agents": [], "ark_run": new_run() | {"k": k, "where": state.get("where")}}
+        question, wanted, _ = asked_of(state, k)
+        run = {"id": uuid.uuid4().hex, "created": ark.begin(question).created, "k": wanted}
+        return {"agents": [], "ark_run": run | {"where": state.get("where")}}
 
-    def fan_out(self, state: ArkState) -> list[Send]:
+    def fan_out(state: ArkState) -> list[Send]:
         """Send the question to every agent."""
         given = {"question": state["question"], "ark_run": state["ark_run"]}
-        return [Send("agent", {**given, "agent": number}) for number in range(self.ark.settings.n_agents)]
+        return [Send("agent", {**given, "agent": number}) for number in range(n_agents)]
 
-    def vote(self, state: ArkState) -> NodeSteps:
+    def vote(state: ArkState) -> NodeSteps:
         """Rank what the agents selected."""
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         asked, seconds = state["ark_run"], max(session.seconds for session in sessions)
         run = Run(state["question"], sessions, seconds, asked["created"])
-        self.ark.tell(run)
-        ranked = retrieved(Explored(self.ark, run), *asked_of({**state, **asked}, self.k))
-        answer, votes = (yield from ranked).to_dict(), [vote.to_dict() for vote in run.votes]
-        return {"votes": votes, "hits": plain(answer["hits"]), "trace": plain(answer["trace"])}
+        ark.tell(run)
+        answer = yield from retrieved(Explored(ark, run), *asked_of({**state, **asked}, k))
+        return {"votes": [vote.to_dict() for vote in run.votes]} | answer
+
+    builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
+    builder.add_node("begin", begin)
+    builder.add_node("agent", Agent(ark, approve).compile())
+    builder.add_node("vote", node(vote))
+    builder.add_edge(START, "begin")
+    builder.add_conditional_edges("begin", fan_out, ["agent"])
+    builder.add_edge("agent", "vote")
+    builder.add_edge("vote", END)
+    compiled = builder.compile(checkpointer=checkpointer, name="ark")
+    return compiled.with_config(max_concurrency=n_agents + 4)  # so that all run at once

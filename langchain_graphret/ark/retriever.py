@@ -2,58 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
 from pydantic import Field
-from typing_extensions import TypedDict, Unpack
 
-from graphret.ark import Ark, ArkSettings, OnRun
-from graphret.llm.chat import ChatModel
-from graphret.retriever import Retriever
-from graphret.search.fields import NodeText
+from graphret.ark import Ark, ArkSettings
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.retriever import ModelRetriever
 
-#: A chat model of LangChain, or what stands for one with fallbacks or a configuration, or one of graphret.
-Model: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
 
-#: A chat model, or one for each agent.
-Models: TypeAlias = Model | Sequence[Model]
-
-
-class AgentOptions(TypedDict, total=False):
-    """What can be set of agents; see `create_ark_graph`."""
-
-    n_agents: int | None
-    hints: str
-    settings: ArkSettings | None
-    temperature: float | Sequence[float | None] | None
-    text: NodeText | None
-    on_failure: str
-
-
-class ArkOptions(AgentOptions, total=False):
-    """What can be set of agents that vote."""
-
-    fallback: Retriever | None
-    fill: bool
-    on_run: OnRun | None
-
-
-def core_ark(model: Models, store: GraphStore, index: TextIndex, **options: Unpack[ArkOptions]) -> Ark:
-    """Return the core's retriever."""
-    given: dict[str, Any] = {"temperature": None, **options}
-    settings, n_agents = given.pop("settings", None) or ArkSettings(), given.pop("n_agents", None)
+def core_ark(
+    model: Any,
+    store: GraphStore,
+    index: TextIndex,
+    *,
+    settings: ArkSettings | None = None,
+    n_agents: int | None = None,
+    **options: Any,
+) -> Ark:
+    """Return the core's retriever over chat models of LangChain or of graphret; temperatures are the models' own."""
+    settings = settings or ArkSettings()
     if n_agents is not None:
         settings = replace(settings, n_agents=n_agents)
     models = list(map(as_core_model, model)) if isinstance(model, (list, tuple)) else as_core_model(model)
-    return Ark(models, store, index, settings=settings, **given)
+    return Ark(models, store, index, settings=settings, **{"temperature": None, **options})
 
 
 class ArkRetriever(ModelRetriever):
@@ -70,15 +45,6 @@ class ArkRetriever(ModelRetriever):
         How many documents are returned.
     where
         A filter dictionary (see `to_where`) or a `Where`.
-
-    Notes
-    -----
-    `core` is the core's `Ark`, which also tells of whole runs: `explore`.
-
-    Examples
-    --------
-    >>> retriever = ArkRetriever(model, store, index, k=5)  # doctest: +SKIP
-    >>> retriever.invoke("Who directed the films that Tom Hanks starred in?")  # doctest: +SKIP
     """
 
     n_agents: int | None = None
@@ -89,5 +55,5 @@ class ArkRetriever(ModelRetriever):
     on_run: Any = Field(default=None, repr=False)
 
     def _made(self) -> Ark:
-        options: Any = {name: getattr(self, name) for name in ArkOptions.__annotations__}
-        return core_ark(self.model, self.store, self.index, **options)
+        names = "settings", "n_agents", "hints", "temperature", "text", "fallback", "fill", "on_failure", "on_run"
+        return core_ark(self.model, self.store, self.index, **{name: getattr(self, name) for name in names})

@@ -14,14 +14,13 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.types import Evidence
+from langchain_graphret.documents import plain
 from langchain_graphret.state import asked_of
 
 _DESCRIPTION = (
     "Find what answers a question in a knowledge graph: agents search it and follow its relations from node to node. "
     "Returns the nodes that answer it, best first, one JSON object a line."
 )
-_TEXT_CHARS = 1000
-_REASONS = 3
 
 
 def ark_tools(
@@ -41,11 +40,6 @@ def ark_tools(
         How much a call returns.
     text
         How nodes become the text of which excerpts are shown.
-
-    Examples
-    --------
-    >>> from langgraph.prebuilt import ToolNode
-    >>> tools = ToolNode(ark_tools(store, index))  # doctest: +SKIP
     """
     toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
     return [_tool(toolbox, one) for one in toolbox.operations]
@@ -69,8 +63,7 @@ def _tool(toolbox: Toolbox, tool: Tool) -> BaseTool:
 
 
 def _answer(seen: Observation) -> tuple[str, dict[str, Any]]:
-    edges = [list(edge) for edge in seen.edges]
-    return seen.text, {"nodes": list(seen.nodes), "edges": edges, "total": seen.total, "failed": seen.failed}
+    return seen.text, plain({name: getattr(seen, name) for name in ("nodes", "edges", "total", "failed")})
 
 
 class Question(BaseModel):
@@ -89,10 +82,7 @@ class Question(BaseModel):
 
 
 def create_ark_tool(
-    graph: Runnable[Any, Any],
-    *,
-    name: str = "explore_graph",
-    description: str = _DESCRIPTION,
+    graph: Runnable[Any, Any], *, name: str = "explore_graph", description: str = _DESCRIPTION
 ) -> BaseTool:
     """Return a graph of `create_ark_graph` as a tool, whose model reads the hits and why they are hits.
 
@@ -103,10 +93,6 @@ def create_ark_tool(
     ----------
     name, description
         What the model knows it by. Say what the graph holds.
-
-    Examples
-    --------
-    >>> tool = create_ark_tool(graph, description="Answers questions about films.")  # doctest: +SKIP
     """
 
     def answered(asked: dict[str, Any], found: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -115,7 +101,7 @@ def create_ark_tool(
             {"shown": 0, "of": len(hits)},
             [_entry(hit) for hit in hits],
             asked["question"],
-            snippet_chars=_TEXT_CHARS,
+            snippet_chars=1000,
             max_tokens=ArkSettings().observation_tokens,
         )
         return text, {"hits": hits, "trace": found["trace"]}
@@ -139,5 +125,5 @@ def create_ark_tool(
 
 def _entry(hit: dict[str, Any]) -> Entry:
     name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
-    why = [str(Evidence(**one)) for one in hit["evidence"][:_REASONS]]
+    why = [str(Evidence(**one)) for one in hit["evidence"][:3]]
     return Entry({"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"])

@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from graphret.errors import CorruptIndex, InvalidInput
 
 T = TypeVar("T")
+C = TypeVar("C", str, tuple[str, ...])
 
 _BLOCK = 1 << 14
 _RUN = 100
-_to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-_NO_VALUE = TypeError, ValueError, RecursionError
+#: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for NaN, a set or the like.
+to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 class Column(Sequence[T]):
@@ -35,15 +36,14 @@ class Column(Sequence[T]):
         encoded: list[bytes] = []
         try:
             encoded.extend(cls._encode(value).encode() for value in values)
-        except _NO_VALUE as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"{what}, row {len(encoded):,}: {error}") from error
         return cls(text_array(encoded))
 
     @classmethod
     def repeat(cls, value: T, n: int) -> Self:
         """A column of `n` times the same item."""
-        text = cls._encode(value).encode()
-        return cls(_large_strings(text * n, np.arange(n + 1, dtype=np.int64) * len(text)))
+        return cls(text_array([cls._encode(value).encode()] * n))
 
     @staticmethod
     @abstractmethod
@@ -111,17 +111,12 @@ class Records(Column[Any]):
 
     @staticmethod
     def _encode(value: Any) -> str:
-        return _to_json(value)
+        return to_json(value)
 
     @staticmethod
     def _decode(texts: list[str]) -> list[Any]:
         values: list[Any] = json.loads(f"[{','.join(texts)}]")  # one call: several times as fast
         return values
-
-
-def to_json(value: Any) -> str:
-    """`value` as compact JSON, key order kept; TypeError, ValueError or RecursionError for NaN, a set or the like."""
-    return _to_json(value)
 
 
 # Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.
@@ -130,12 +125,9 @@ def to_json(value: Any) -> str:
 def text_array(texts: Iterable[str | bytes]) -> pa.LargeStringArray:
     """Strings, or their UTF-8, as an Arrow array."""
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    return _large_strings(b"".join(encoded), np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64))
-
-
-def _large_strings(blob: bytes, offsets: NDArray[np.int64]) -> pa.LargeStringArray:
-    return pa.LargeStringArray.from_buffers(len(offsets) - 1, pa.py_buffer(offsets), pa.py_buffer(blob))
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
+    return pa.LargeStringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
 
 
 def to_arrow(numbers: NDArray[Any]) -> pa.Array:
@@ -152,11 +144,30 @@ def to_numpy(array: pa.Array) -> NDArray[Any]:
     return np.ndarray(len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize)
 
 
+def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
+    """The codes of a dictionary column, not copied, and what they stand for."""
+    return to_numpy(column.indices), column.dictionary.to_pylist()
+
+
+def recoded(
+    columns: Iterable[tuple[NDArray[Any], Sequence[C]]], order: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], list[C]]:
+    """Codes of several columns, laid end to end in a new order, and what they stand for: sorted, and none unused."""
+    listed = list(columns)
+    values = sorted({value for _, known in listed for value in known})
+    code = {value: i for i, value in enumerate(values)}
+    parts: list[NDArray[Any]] = [
+        np.asarray([code[value] for value in known], dtype=np.int32)[own] for own, known in listed
+    ]
+    joined: NDArray[np.int32] = np.concatenate([np.empty(0, np.int32), *parts])[order]
+    used = np.bincount(joined, minlength=len(values)) > 0
+    kept = [value for value, there in zip(values, used.tolist(), strict=True) if there]
+    return (np.cumsum(used, dtype=np.int32) - 1)[joined], kept
+
+
 def gathered(arrays: Sequence[pa.Array], order: NDArray[np.int64]) -> pa.Array:
     """Return the items of arrays laid end to end in a new order; stretches that stay together are copied at once."""
     joined = pa.concat_arrays(arrays)
-    if len(arrays) == 1 and np.array_equal(order, np.arange(len(joined))):
-        return arrays[0]
     cuts = np.flatnonzero(np.diff(order) != 1) + 1
     if len(cuts) >= len(order) // _RUN:
         return joined.take(to_arrow(order))

@@ -47,14 +47,9 @@ def restriction_of(one: object) -> Where | None:
 def require_same_view(store: object, index: object) -> None:
     """Raise an `InvalidInput` unless store and index are views of one condition, or neither is a view."""
     seen, found = restriction_of(store), restriction_of(index)
-    if _parts(seen) == _parts(found):
-        return
-    of_store, of_index = ("no view" if one is None else f"a view of {one.to_dict()}" for one in (seen, found))
-    other = "store" if seen is None else "index"
-    raise InvalidInput(
-        f"{other}: the store is {of_store} and the index is {of_index}, so that one would show what the other hides; "
-        f"give {other}.view(where) of the same condition"
-    )
+    if _parts(seen) != _parts(found):
+        of_store, of_index = ("no view" if one is None else f"a view of {one.to_dict()}" for one in (seen, found))
+        raise InvalidInput(f"store and index: both must be view(where) of one condition, not {of_store} and {of_index}")
 
 
 def _parts(where: Where | None) -> set[Where]:

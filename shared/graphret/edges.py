@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,17 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, gathered, text_array, to_arrow, to_numpy
+from graphret.columns import Records, Strings, coded, gathered, recoded, text_array, to_arrow, to_numpy
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.storage import Bundle, Parts, coded
-from graphret.types import Edge
-from graphret.validation import PART_KEYS, checked_edges, edge_words, property_column
+from graphret.storage import Bundle, Parts
+from graphret.types import PART_KEYS, Edge
+from graphret.validation import checked_edges, edge_words, property_column
 
 #: A part of a node (the row of a table) that an edge does not single out.
 NO_PART = -1
 _BLOCK = 1 << 14
-_KEYS = ("source", "target", "relation", "source_part", "target_part")
-_TYPES = {**dict.fromkeys(_KEYS, np.int32), "weight": np.float64}
+_TYPES = {**dict.fromkeys(("source", "target", "source_part", "target_part"), np.int32), "weight": np.float64}
 _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 
@@ -89,13 +87,11 @@ class EdgeTable:
         source_part: NDArray[Any] | None = None,
         target_part: NDArray[Any] | None = None,
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
-        *,
-        distinct: bool = False,
     ) -> EdgeTable:
         """Make a table of edges in any order; relations are renumbered in the order of their names,
         without those that no edge has.
 
-        With `distinct`, of edges that are equal but for weight and properties only the last is kept.
+        Of edges that are equal but for weight and properties the last is kept.
         """
         m = len(source)
         whole = np.full(m, NO_PART, dtype=np.int32)
@@ -111,13 +107,11 @@ class EdgeTable:
             Records.repeat({}, m) if properties is None else Records.of(properties, "properties"),
             out_indptr=np.empty(0, np.int64),
         )
-        return joined(n_nodes, [given], distinct=distinct)
+        return joined(n_nodes, [given])
 
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
         """Make a table of `Edge` objects; the properties ``source_row`` and ``target_row`` become parts.
-
-        Edges that are equal but for weight and properties are one; the last wins.
 
         Raises
         ------
@@ -126,12 +120,10 @@ class EdgeTable:
         """
         chosen = list(checked_edges(edges))
         sources, targets = nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])
-        absent = np.flatnonzero((sources < 0) | (targets < 0))
-        if len(absent):
-            edge = chosen[int(absent[0])]
-            end = edge.source if sources[absent[0]] < 0 else edge.target
-            raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
-        relations = sorted({e.relation for e in chosen})
+        for i in np.flatnonzero((sources < 0) | (targets < 0)).tolist():
+            end = chosen[i].source if sources[i] < 0 else chosen[i].target
+            raise InvalidInput(f"{edge_words(chosen[i])}: there is no node {end!r}")
+        relations = list(dict.fromkeys(e.relation for e in chosen))
         code = {relation: i for i, relation in enumerate(relations)}
         first, second = (
             np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in PART_KEYS
@@ -146,7 +138,6 @@ class EdgeTable:
             first,
             second,
             property_column(chosen, [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]),
-            distinct=True,
         )
 
     def __len__(self) -> int:
@@ -161,12 +152,6 @@ class EdgeTable:
             self.entering_order = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
         return self.entering_order
 
-    def incident(self, positions: NDArray[np.int64], direction: str = "both") -> NDArray[np.int64]:
-        """Return the edges, ascending and distinct, that leave (``out``), enter (``in``) or touch the nodes."""
-        leaving = self.leaving(positions) if direction != "in" else np.empty(0, np.int64)
-        entering = self.entering(positions) if direction != "out" else np.empty(0, np.int64)
-        return np.unique(np.concatenate([leaving, entering]))
-
     def leaving(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that leave each of the nodes in turn."""
         return ranges(self.out_indptr, positions)
@@ -175,6 +160,10 @@ class EdgeTable:
         """Return the edges that enter each of the nodes in turn."""
         indptr, order = self.by_target
         return order[ranges(indptr, positions)]
+
+    def incident(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the edges, ascending and distinct, that touch the nodes."""
+        return np.unique(np.concatenate([self.leaving(positions), self.entering(positions)]))
 
     def incident_each(
         self, positions: NDArray[np.int64], direction: str = "both"
@@ -200,7 +189,11 @@ class EdgeTable:
                 properties[i][key] = int(parts[i])
         relations = [self.relations[code] for code in self.relation[positions].tolist()]
         ends, n = ids.take(np.concatenate([self.source[positions], self.target[positions]])), len(relations)
-        return _edges(ends[:n], relations, ends[n:], self.weight[positions].tolist(), properties)
+        edges = [object.__new__(Edge) for _ in relations]
+        columns = ends[:n], relations, ends[n:], self.weight[positions].tolist(), properties
+        for one, values in zip(fields(Edge), columns, strict=True):  # faster than the constructor of a frozen class
+            deque(map(getattr(Edge, one.name).__set__, edges, values), maxlen=0)
+        return edges
 
     def edges(self, ids: Strings) -> Iterator[Edge]:
         """All edges, in order."""
@@ -209,15 +202,10 @@ class EdgeTable:
 
     def find(self, nodes: NodeTable, edges: Iterable[Edge]) -> NDArray[np.int64]:
         """Return the positions of those edges that are here, known by source, relation, target and rows."""
-        listed = list(checked_edges(edges))
-        code = {name: i for i, name in enumerate(self.relations)}
-        sources, targets = nodes.find([e.source for e in listed]), nodes.find([e.target for e in listed])
-        relations = [code.get(e.relation, -1) for e in listed]
-        parts = ([e.properties.get(key, NO_PART) for e in listed] for key in PART_KEYS)
-        wanted = set(zip(sources.tolist(), targets.tolist(), relations, *parts, strict=True))
-        near = self.leaving(np.unique(sources[sources >= 0]))
-        keys = zip(*(getattr(self, name)[near].tolist() for name in _KEYS), strict=True)
-        return np.asarray(near[np.fromiter((key in wanted for key in keys), bool, len(near))])
+        wanted = {edge.identity for edge in checked_edges(edges)}
+        sources = nodes.find({source for source, *_ in wanted})
+        near = self.leaving(np.sort(sources[sources >= 0]))
+        return near[[edge.identity in wanted for edge in self.at(near, nodes.ids)]] if len(near) else near
 
     def relation_mask(self, relations: Collection[str] | None) -> NDArray[np.bool_] | None:
         """Which relation codes are among `relations`; `None` for all."""
@@ -237,18 +225,9 @@ class EdgeTable:
         `new` is the position that each node then has, in the same order, -1 for one that is gone.
         """
         to = new.astype(np.int32)
-        source, target, rest = to[self.source], to[self.target], self
-        if (new < 0).any():
-            kept = np.flatnonzero((source >= 0) & (target >= 0))
-            source, target, rest = source[kept], target[kept], self.take(kept)
-        return replace(
-            rest,
-            n_nodes=n_nodes,
-            source=source,
-            target=target,
-            out_indptr=row_starts(source, n_nodes),
-            entering_order=None,
-        )
+        kept = self.take(np.flatnonzero((to[self.source] >= 0) & (to[self.target] >= 0)))
+        new_ends: Any = {"source": to[kept.source], "target": to[kept.target], "out_indptr": None}
+        return replace(kept, n_nodes=n_nodes, **new_ends, entering_order=None)
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
         """Return the table of the edges at `positions`, which must be ascending, over the same nodes."""
@@ -263,7 +242,7 @@ class EdgeTable:
             return fresh if len(fresh) else self
         # The edges that leave the sources of fresh ones are put in order anew; all others stay as they are.
         near = self.leaving(np.unique(fresh.source))
-        rows = joined(self.n_nodes, [self.take(near), fresh], distinct=True)
+        rows = joined(self.n_nodes, [self.take(near), fresh])
         stay = np.delete(np.arange(len(self)), near)
         at = np.searchsorted(self.source[stay], rows.source)
         return EdgeTable._assembled([self, rows], np.insert(stay, at, len(self) + np.arange(len(rows))))
@@ -271,21 +250,18 @@ class EdgeTable:
     @staticmethod
     def _assembled(tables: Sequence[EdgeTable], order: NDArray[np.int64]) -> EdgeTable:
         """The edges at positions in tables laid end to end, in their order; relations that none has are left out."""
-        relations = sorted({name for table in tables for name in table.relations})
         column: dict[str, Any] = {
-            name: to_numpy(gathered([to_arrow(_column(table, name, relations)) for table in tables], order))
-            for name in _TYPES
+            name: to_numpy(gathered([to_arrow(np.asarray(getattr(table, name), kind)) for table in tables], order))
+            for name, kind in _TYPES.items()
         }
-        used = np.bincount(column["relation"], minlength=len(relations)) > 0
-        column["relation"] = (np.cumsum(used, dtype=np.int32) - 1)[column["relation"]]
-        kept = [name for name, there in zip(relations, used.tolist(), strict=True) if there]
+        relation, relations = recoded([(table.relation, table.relations) for table in tables], order)
         properties = Records(gathered([table.properties.array for table in tables], order))
-        return EdgeTable(tables[0].n_nodes, relations=kept, properties=properties, **column)
+        return EdgeTable(tables[0].n_nodes, relation=relation, relations=relations, properties=properties, **column)
 
     def parts(self) -> Parts:
         """The table as it is saved: an Arrow table of its columns, the ends as positions of nodes, and adjacency."""
         columns = {name: to_arrow(getattr(self, name)) for name in _TYPES}
-        columns["relation"] = pa.DictionaryArray.from_arrays(columns["relation"], text_array(self.relations))
+        columns["relation"] = pa.DictionaryArray.from_arrays(to_arrow(self.relation), text_array(self.relations))
         columns["properties"] = self.properties.array
         adjacency = dict(zip(_ADJACENCY, (self.out_indptr, *self.by_target), strict=True))
         return Parts(adjacency, {"table": pa.table(columns)}, {"n_nodes": self.n_nodes})
@@ -294,46 +270,38 @@ class EdgeTable:
     def from_bundle(cls, bundle: Bundle) -> EdgeTable:
         """Open a saved table; its columns stay on disk until they are read."""
         column = bundle.columns("table")
-        codes, relations = coded(column.pop("relation"))
-        properties = Records(column.pop("properties"))
-        out_indptr, in_indptr, in_order = (bundle.arrays[name] for name in _ADJACENCY)
+        codes, relations = coded(column["relation"])
+        out_indptr, *entering = (bundle.arrays[name] for name in _ADJACENCY)
         return cls(
             bundle.meta["n_nodes"],
             relation=codes,
             relations=relations,
-            properties=properties,
+            properties=Records(column["properties"]),
             out_indptr=out_indptr,
-            entering_order=(in_indptr, in_order),
-            **{name: to_numpy(array) for name, array in column.items()},
+            entering_order=(entering[0], entering[1]),
+            **{name: to_numpy(column[name]) for name in _TYPES},
         )
 
 
-_FILL = [getattr(Edge, one.name).__set__ for one in fields(Edge)]
-
-
-def _edges(*columns: Sequence[Any]) -> list[Edge]:
-    """Edges of the columns of their fields, in half the time that the constructor of a frozen class takes for each."""
-    edges = [*map(object.__new__, repeat(Edge, len(columns[0])))]
-    for fill, values in zip(_FILL, columns, strict=True):
-        deque(map(fill, edges, values), maxlen=0)
-    return edges
-
-
-def joined(n_nodes: int, tables: Sequence[EdgeTable], *, distinct: bool = False) -> EdgeTable:
+def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
     """Return the edges of tables over the same nodes in one, in their order.
 
-    With `distinct`, of edges that are equal but for weight and properties only the last is kept.
+    Of edges that are equal but for weight and properties only the last is kept.
     """
     filled = [table for table in tables if len(table)]
     if not filled:
         return EdgeTable.empty(n_nodes)
-    relations = sorted({name for table in filled for name in table.relations})
-    keys = [np.concatenate([_column(table, name, relations) for table in filled]) for name in _KEYS]
-    order = _sorted_order(n_nodes, keys, len(relations))
-    if distinct:
-        same = np.all([np.diff(key[order]) == 0 for key in keys], axis=0)
-        order = order[np.append(~same, True)]
-    return EdgeTable._assembled(filled, order)
+    source, target, *parts = (
+        np.concatenate([getattr(table, name) for table in filled]).astype(np.int64)
+        for name in ("source", "target", "source_part", "target_part")
+    )
+    relation, relations = recoded([(table.relation, table.relations) for table in filled], np.arange(len(source)))
+    keys: list[NDArray[Any]] = [source, target, relation, *parts]
+    if n_nodes * n_nodes * len(relations) < 2**62:  # one key for three
+        keys = [(source * n_nodes + target) * len(relations) + relation, *(p for p in parts if p.min() != p.max())]
+    order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    same = np.all([np.diff(key[order]) == 0 for key in keys], axis=0)
+    return EdgeTable._assembled(filled, order[np.append(~same, True)])
 
 
 def ranges(indptr: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -349,22 +317,3 @@ def row_starts(source: NDArray[np.signedinteger[Any]], n_nodes: int) -> NDArray[
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
     return indptr
-
-
-def _column(table: EdgeTable, name: str, relations: Sequence[str]) -> NDArray[Any]:
-    """A column of a table, that of relations as positions in `relations`."""
-    column: NDArray[Any] = getattr(table, name)
-    if name == "relation" and table.relations != relations:
-        code = {known: i for i, known in enumerate(relations)}
-        column = np.asarray([code[known] for known in table.relations], dtype=np.int32)[column]
-    return np.asarray(column, dtype=_TYPES[name])
-
-
-def _sorted_order(n_nodes: int, keys: Sequence[NDArray[Any]], n_relations: int) -> NDArray[np.int64]:
-    """Return the stable order by source, target, relation and parts."""
-    source, target, relation, *parts = keys
-    whole = all(not len(part) or part.min() == part.max() for part in parts)
-    if not whole or n_nodes * n_nodes * max(n_relations, 1) >= 2**62:
-        return np.lexsort(keys[::-1])
-    key = (source.astype(np.int64) * n_nodes + target) * n_relations + relation  # one key for three
-    return np.argsort(key, kind="stable")

@@ -6,7 +6,7 @@ import json
 import warnings
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, gathered, text_array, to_arrow, to_json, to_numpy
+from graphret.columns import Records, Strings, coded, gathered, recoded, text_array, to_arrow, to_json, to_numpy
 from graphret.errors import InvalidInput
-from graphret.storage import Bundle, Parts, coded
+from graphret.storage import Bundle, Parts
 from graphret.types import Node, Trace, require_id
 from graphret.validation import checked_nodes, property_column
 from graphret.where import Where, both, lookup
@@ -112,18 +112,19 @@ class NodeTable(Sequence[Node]):
         if (empty := to_numpy(pc.binary_length(given.array)) == 0).any():
             require_id("", f"ids, row {int(np.argmax(empty)):,}")
         codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
-        if len(codes) != n or (n and not 0 <= codes.min() <= codes.max() < len(label_sets)):
-            raise InvalidInput(f"labels: a position in label_sets is expected for each of {n:,} nodes")
-        if wrong := [own for own in label_sets if isinstance(own, str)]:
-            raise InvalidInput(f"label_sets: {wrong[0]!r} is not a tuple of labels")
+        if n and len(codes) == n and not 0 <= codes.min() <= codes.max() < len(label_sets):
+            raise InvalidInput("labels: positions in label_sets are expected")
+        sets = [tuple(own) for own in label_sets if not isinstance(own, str)]
+        if len(sets) < len(label_sets):
+            raise InvalidInput("label_sets: tuples of labels are expected, not strings")
         called = Strings.repeat("", n) if names is None else Strings.of(names, "names")
         said = Strings.repeat("", n) if texts is None else Strings.of(texts, "texts")
         known = Records.repeat({}, n) if properties is None else Records.of(properties, "properties")
-        for what, size in (("names", len(called)), ("texts", len(said)), ("properties", len(known))):
-            if size != n:
-                raise InvalidInput(f"{what}: {n:,} rows are expected, not {size:,}")
+        for what, column in (("labels", codes), ("names", called), ("texts", said), ("properties", known)):
+            if len(column) != n:
+                raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
         order = _order(given)
-        table = cls(given, called, said, codes, [tuple(own) for own in label_sets], known).take(order)
+        table = cls(given, called, said, codes, sets, known).take(order)
         positions = np.empty(n, dtype=np.int64)
         positions[order] = np.arange(n)
         return table, positions
@@ -192,17 +193,11 @@ class NodeTable(Sequence[Node]):
     @staticmethod
     def _assembled(tables: Sequence[NodeTable], order: NDArray[np.int64]) -> NodeTable:
         """The nodes at positions in several tables laid end to end; sets of labels that none has are left out."""
-        sets = sorted({labels for table in tables for labels in table.label_sets})
-        code = {labels: i for i, labels in enumerate(sets)}
-        renumbered = (np.asarray([code[own] for own in t.label_sets], dtype=np.int32)[t.labels] for t in tables)
-        labels = np.concatenate([np.empty(0, np.int32), *renumbered])[order]
-        used = np.bincount(labels, minlength=len(sets)) > 0
-        codes = (np.cumsum(used, dtype=np.int32) - 1)[labels]
+        codes, sets = recoded([(table.labels, table.label_sets) for table in tables], order)
         ids, names, texts, properties = (
             gathered([getattr(table, name).array for table in tables], order) for name in _COLUMNS
         )
-        kept = [own for own, there in zip(sets, used.tolist(), strict=True) if there]
-        return NodeTable(Strings(ids), Strings(names), Strings(texts), codes, kept, Records(properties))
+        return NodeTable(Strings(ids), Strings(names), Strings(texts), codes, sets, Records(properties))
 
     def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
         """Return a table with nodes added or replaced, and others taken away; unknown ids in `deletes` are ignored."""
@@ -231,11 +226,8 @@ class NodeTable(Sequence[Node]):
 
     def places_in(self, before: NodeTable, fresh: Iterable[str] = ()) -> NDArray[np.int64]:
         """Return where each node of this table is in another, -1 if it is not there or among `fresh`, ``(n,)``."""
-        if before is self:
-            places = np.arange(len(self))
-        else:
-            found = pc.index_in(self.ids.array, value_set=before.ids.array)
-            places = np.where(to_numpy(pc.is_valid(found)), to_numpy(found), -1)
+        found = pc.fill_null(pc.index_in(self.ids.array, value_set=before.ids.array), -1)
+        places = to_numpy(found).astype(np.int64)
         again = self.find(list(fresh))
         places[again[again >= 0]] = -1
         return places
@@ -243,14 +235,15 @@ class NodeTable(Sequence[Node]):
     def mask(self, where: Where | None, labels: Collection[str] | None = None) -> NDArray[np.bool_] | None:
         """Return which nodes satisfy the condition and bear one of `labels`, ``(n,)``; `None` if nothing is asked."""
         where = _with_labels(where, labels)
-        if where is None:
-            return None
-        mask = self._masks.get(where)
-        if mask is None:
+        return None if where is None else self._mask(where)
+
+    def _mask(self, where: Where) -> NDArray[np.bool_]:
+        def evaluated() -> NDArray[np.bool_]:
             mask = self._evaluate(where, np.arange(len(self)))
             mask.flags.writeable = False
-            mask = _remembered(self._masks, where, mask)
-        return mask
+            return mask
+
+        return _remembered(self._masks, where, evaluated)
 
     def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
         """Warn of properties that a condition asks for and no node has; found out once for a table, as masks are."""
@@ -258,8 +251,7 @@ class NodeTable(Sequence[Node]):
             self.warn_of_unknown(child, trace)
         if not where or where.operator == "$exists" or where.field in ("", "label", *_OWN_FIELDS):
             return
-        there = self.mask(Where("$exists", where.field, True))
-        if len(self) and there is not None and not there.any():
+        if len(self) and not self._mask(Where("$exists", where.field, True)).any():
             trace.note("unknown_key", key=where.field)
             warnings.warn(f"where: no node has {where.field!r}; is it misspelt?", stacklevel=2)
 
@@ -276,8 +268,7 @@ class NodeTable(Sequence[Node]):
         if where not in self._masks and len(positions) * _READ_SHARE < len(self):
             distinct, inverse = np.unique(positions, return_inverse=True)
             return np.asarray(self._evaluate(where, distinct)[inverse])
-        mask = self.mask(where)
-        return None if mask is None else np.asarray(mask[positions])
+        return np.asarray(self._mask(where)[positions])
 
     def _evaluate(self, where: Where, at: NDArray[Any]) -> NDArray[np.bool_]:
         """Evaluate a condition on the nodes at positions, reading no column that it does not ask for."""
@@ -321,16 +312,16 @@ class NodeTable(Sequence[Node]):
 
         The same condition gives the same table, so that a store and an index cut to it still share one.
         """
-        mask = self.mask(where)
-        if where is None or mask is None:
+        if where is None:
             return None
-        known = self._restricted.get(where)
-        if known is None:
-            positions = np.flatnonzero(mask)
+
+        def cut() -> tuple[NodeTable, NDArray[np.int64]]:
+            positions = np.flatnonzero(self._mask(where))
             table = self.take(positions)
             table.restriction = both(self.restriction, where)
-            known = _remembered(self._restricted, where, (table, positions))
-        return known
+            return table, positions
+
+        return _remembered(self._restricted, where, cut)
 
     def label_counts(self) -> Counter[str]:
         """How many nodes bear each label."""
@@ -361,8 +352,11 @@ class NodeTable(Sequence[Node]):
         return cls(ids, names, texts, labels, [tuple(json.loads(own)) for own in sets], Records(column["properties"]))
 
 
-def _remembered(known: dict[Where, T], where: Where, value: T) -> T:
-    """Keep what was made for a condition, or return what another thread has made of it; the oldest is forgotten."""
+def _remembered(known: dict[Where, T], where: Where, make: Callable[[], T]) -> T:
+    """What is made for a condition, once, whichever thread is first; the oldest is forgotten."""
+    if (found := known.get(where)) is not None:
+        return found
+    value = make()
     for oldest in list(known)[: 1 - _CONDITIONS_KEPT]:
         known.pop(oldest, None)
     return known.setdefault(where, value)

@@ -143,14 +143,14 @@ async def _ado(step: Any) -> Any:
     return await (asyncio.gather(*map(_ado, step)) if isinstance(step, list) else step.awaited())
 
 
-def drive(steps: Generator[Any, Any, T], do: Callable[[Any], Any] = _do) -> T:
-    """Run what yields steps, blocking: `do` each, send what came of it or throw in what that raised, to the end."""
+def drive(steps: Generator[Any, Any, T]) -> T:
+    """Run what yields steps, blocking: do each, send what came of it or throw in what that raised, to the end."""
 
-    async def done(step: Any) -> Any:
-        return do(step)
+    async def do(step: Any) -> Any:
+        return _do(step)
 
     try:
-        adrive(steps, done).send(None)
+        adrive(steps, do).send(None)
     except StopIteration as end:
         answer: T = end.value
         return answer

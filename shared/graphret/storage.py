@@ -27,13 +27,12 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from graphret.columns import to_numpy
 from graphret.errors import CorruptIndex, IndexChanged, IndexLocked, NewerVersion, NotAnIndex, StorageError
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
-FORMAT_VERSION = 4
-"""The layout of folders; what the arrays mean is versioned by each kind."""
+FORMAT_VERSION = 5
+"""Of the layout of folders, and of what the arrays and tables of every kind of index mean."""
 
 QUICK_BYTES = 1 << 27
 """How much a quick check reads: the checksums of the smallest files are compared, as far as this goes."""
@@ -60,10 +59,12 @@ class Parts:
 
 @dataclass(kw_only=True)
 class Bundle(Parts):
-    """An opened index; its arrays and tables are read-only memory maps and stay valid after a later save."""
+    """An opened index; its arrays and tables are read-only memory maps and stay valid after a later save.
 
-    folder: Path
-    generation: str = ""
+    `about` is what CURRENT says: kind, generation, files.
+    """
+
+    about: dict[str, Any] = field(default_factory=dict)
 
     def columns(self, name: str) -> dict[str, pa.Array]:
         """Return the columns of a table, each in one piece."""
@@ -76,26 +77,21 @@ class Bundle(Parts):
         head = f"{prefix}/"
         arrays = {n.removeprefix(head): one for n, one in self.arrays.items() if n.startswith(head)}
         tables = {n.removeprefix(head): one for n, one in self.tables.items() if n.startswith(head)}
-        return Bundle(arrays, tables, self.meta[prefix], folder=self.folder)
-
-
-def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
-    """Return the codes of a dictionary column, not copied, and what they stand for."""
-    return to_numpy(column.indices), column.dictionary.to_pylist()
+        return Bundle(arrays, tables, self.meta[prefix])
 
 
 # Writing
 
 
-def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str | None = None) -> str:
+def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None) -> str:
     """Write `parts` as the index in `folder`, in place of what it held; all of it or, on any failure, nothing.
 
     Parameters
     ----------
     folder
         Made if need be. Other files in it are left alone, once it holds an index.
-    kind, version
-        What the parts are and the version of their meaning, both checked by `load`.
+    kind
+        What the parts are, checked by `load`.
     replaces
         The generation that the parts were made from: if another is in force, nothing is written.
 
@@ -109,9 +105,9 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str
     IndexChanged
         If another generation than `replaces` is in force.
     NotAnIndex
-        If the folder holds other files and no index, or an index of another kind.
+        If the folder holds other files and no index, or an index of another kind or version.
     NewerVersion
-        If the folder was written by a graphret with a newer layout.
+        If a graphret with a newer layout wrote the folder.
     IndexLocked
         If another process is writing there.
     StorageError
@@ -130,10 +126,16 @@ def save(folder: Folder, parts: Parts, *, kind: str, version: int, replaces: str
             with storing(generation):
                 generation.mkdir()
             names = sorted([*parts.arrays, *parts.tables])
-            files = [_write(generation, i, name, parts) for i, name in enumerate(names)]
+            files = [_write_part(generation, i, name, parts) for i, name in enumerate(names)]
             _sync_folder(generation)
-            about = {"generation": generation.name, "kind": kind, "version": version, "meta": parts.meta}
-            _swap(folder, {**about, "graphret": installed_version("graphret"), "files": files})
+            current = {"generation": generation.name, "kind": kind, "meta": parts.meta, "files": files}
+            about = {"version": FORMAT_VERSION, "graphret": installed_version("graphret")}
+            line = json.dumps({**about, **current}, allow_nan=False)
+            content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
+            _write_file(folder / FRESH, lambda out: out.write(content))
+            with storing(folder / CURRENT):
+                os.replace(folder / FRESH, folder / CURRENT)  # from here on, readers open the new generation
+            _sync_folder(folder)
         except BaseException:
             if _held(folder).get("generation") != generation.name:
                 shutil.rmtree(generation, ignore_errors=True)
@@ -169,17 +171,18 @@ def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
         raise NotAnIndex(f"{folder}: holds other files and no graphret index, so nothing is written there")
     lock = FileLock(folder.resolve() / LOCK, is_singleton=True)  # one for a path: a thread that holds it takes it again
     try:
-        with storing(folder / LOCK):
-            lock.acquire(timeout=timeout)
+        lock.acquire(timeout=timeout)
     except Timeout as error:
         raise IndexLocked(f"{folder}: still being written by another after {timeout:g} s") from error
+    except OSError as error:
+        raise StorageError(f"{folder / LOCK}: cannot be written: {error.strerror or error}") from error
     try:
         yield
     finally:
         lock.release()
 
 
-def _write(generation: Path, number: int, name: str, parts: Parts) -> dict[str, Any]:
+def _write_part(generation: Path, number: int, name: str, parts: Parts) -> dict[str, Any]:
     """Write an array or a table, and return its entry in CURRENT."""
     plain = f"{number:03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}"
     if name in parts.arrays:
@@ -205,16 +208,6 @@ def _write_file(path: Path, write: Callable[[Any], object]) -> dict[str, Any]:
         return {"file": path.name, "size": size, "sha256": hashlib.file_digest(out, "sha256").hexdigest()}
 
 
-def _swap(folder: Path, current: dict[str, Any]) -> None:
-    """Put a generation in force: from the rename on, readers open it."""
-    line = json.dumps({"format": "graphret", "format_version": FORMAT_VERSION, **current}, allow_nan=False)
-    content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
-    _write_file(folder / FRESH, lambda out: out.write(content))
-    with storing(folder / CURRENT):
-        os.replace(folder / FRESH, folder / CURRENT)
-    _sync_folder(folder)
-
-
 def _sync_folder(folder: Path) -> None:
     """Put the names in `folder` on the disk."""
     if os.name == "nt":  # Windows opens no folders
@@ -235,8 +228,6 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
     """Turn an OSError into a StorageError that names `path`."""
     try:
         yield
-    except Timeout:  # of a lock, an OSError too
-        raise
     except FileNotFoundError as error:
         raise CorruptIndex(f"{path}: missing") from error
     except OSError as error:
@@ -246,12 +237,12 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
 # Reading
 
 
-def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bundle:
+def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
     """Open the index in `folder`; the arrays are mapped, not read into memory.
 
     Parameters
     ----------
-    kind, version
+    kind
         What is expected.
     verify
         Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, all sizes, and the sha256 of
@@ -260,7 +251,7 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bun
     Raises
     ------
     NotAnIndex
-        If there is no such folder, no index in it, one of another kind or of an older version.
+        If there is no such folder, no index in it, one of another kind or one that an older graphret wrote.
     NewerVersion
         If a newer graphret wrote it.
     CorruptIndex
@@ -270,11 +261,7 @@ def load(folder: Folder, *, kind: str, version: int, verify: bool = True) -> Bun
     current = read_current(folder)
     if current["kind"] != kind:
         raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
-    if current["version"] != version:
-        raise (NewerVersion if current["version"] > version else NotAnIndex)(
-            f"{folder}: this {kind!r} index has version {current['version']}, not {version}; build it again"
-        )
-    return _open(folder, current, verify)[0]
+    return _open(folder, current, verify)
 
 
 def verify(folder: Folder) -> dict[str, Any]:
@@ -283,10 +270,9 @@ def verify(folder: Folder) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``kind``, ``version``, ``graphret`` (the version that wrote it), ``generation``, ``files`` and ``bytes``.
+        ``kind``, ``version``, ``graphret`` (the release that wrote it), ``generation``, ``files`` and ``bytes``.
     """
-    folder = Path(folder)
-    _, current = _open(folder, read_current(folder), True)
+    current = _open(Path(folder), read_current(Path(folder)), True).about
     about = {key: current[key] for key in ("kind", "version", "graphret", "generation")}
     return about | {"files": len(current["files"]), "bytes": sum(entry["size"] for entry in current["files"])}
 
@@ -303,7 +289,7 @@ def read_current(folder: Path) -> dict[str, Any]:
         if rest or check != hashlib.sha256(line.encode()).hexdigest():
             raise ValueError("its checksum does not match")
         current: dict[str, Any] = json.loads(line)
-        theirs = current["format_version"]
+        theirs = current["version"]
         ours = theirs == FORMAT_VERSION
         if ours and not all(map(_PLACE.fullmatch, [current["generation"], *(e["file"] for e in current["files"])])):
             raise ValueError("it names files elsewhere")
@@ -322,10 +308,10 @@ def _held(folder: Path) -> dict[str, Any]:
     return {}
 
 
-def _open(folder: Path, current: dict[str, Any], verify: bool) -> tuple[Bundle, dict[str, Any]]:
+def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
     """Map every file of the generation in force; again where a writer swapped and removed it meanwhile."""
     while True:
-        bundle = Bundle(meta=current["meta"], folder=folder, generation=current["generation"])
+        bundle = Bundle(meta=current["meta"], about=current)
         unread = QUICK_BYTES
         try:
             for entry in sorted(current["files"], key=lambda entry: entry["size"]):
@@ -334,7 +320,7 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> tuple[Bundle, 
                 part = _mapped(path, entry, check=verify or unread >= 0)
                 kept: dict[str, Any] = bundle.arrays if isinstance(part, np.ndarray) else bundle.tables
                 kept[entry["name"]] = part
-            return bundle, current
+            return bundle
         except CorruptIndex:
             before, current = current, read_current(folder)
             if current == before:

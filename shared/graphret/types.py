@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 from importlib import import_module
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from graphret.errors import InvalidInput
 
@@ -60,8 +58,8 @@ class Node:
         return _fields(self) | {"labels": list(self.labels), "properties": dict(self.properties)}
 
 
-#: Finds nodes by id.
-Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
+#: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
+PART_KEYS = ("source_row", "target_row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,7 @@ class Edge:
     @property
     def identity(self) -> tuple[Any, ...]:
         """What identifies the edge in a store: source, relation, target and rows."""
-        return self.source, self.relation, self.target, *map(self.properties.get, _ROWS)
+        return self.source, self.relation, self.target, *map(self.properties.get, PART_KEYS)
 
     def to_dict(self) -> dict[str, Any]:
         """The edge as JSON values."""
@@ -95,6 +93,7 @@ class Evidence:
 
     An edge was walked from the node `source` to the hit, `target`; its `direction` is ``"out"`` where it leads that way
     itself, ``"in"`` where it leads to `source`. Its rows, among the properties, are those of whole tables, from 1.
+    `node` is the node `source`, where it is at hand; it is no part of the JSON.
     """
 
     kind: str
@@ -108,17 +107,19 @@ class Evidence:
     direction: str | None = None
     source_name: str | None = None
     target_name: str | None = None
+    node: Node | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of_edge(cls, edge: Edge, hit: Node, other: Node) -> Evidence:
         """Return what an edge from or to another node says of a hit."""
         out = edge.source == other.id  # the other end is the hit, or the chunk by which the hit's source is named
         properties = dict(edge.properties)
-        for key, node in zip(_ROWS, (other, hit) if out else (hit, other), strict=True):
+        for key, node in zip(PART_KEYS, (other, hit) if out else (hit, other), strict=True):
             if isinstance(row := properties.get(key), int):  # from 0 in its segment
                 first = node.properties.get("table_row_start")
                 properties[key] = row + 1 + (first if isinstance(first, int) else 0)
         known: dict[str, Any] = {"properties": properties, "target": hit.id, "direction": "out" if out else "in"}
+        known["node"] = other
         return cls("neighbor", other.id, edge.relation, edge.weight, **known).named({hit.id: hit, other.id: other})
 
     def named(self, nodes: Mapping[str, Node]) -> Evidence:
@@ -128,7 +129,8 @@ class Evidence:
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as JSON values, without the fields that do not apply."""
-        given = {key: value for key, value in _fields(self).items() if value is not None and key != "properties"}
+        left_out = ("properties", "node")
+        given = {key: value for key, value in _fields(self).items() if value is not None and key not in left_out}
         return given | ({"properties": dict(self.properties)} if self.properties else {})
 
     def __str__(self) -> str:
@@ -147,18 +149,15 @@ class Evidence:
     def _edge(self) -> str:
         """The edge in its own direction, with its rows, and what it is about besides the name of an end."""
         names = [self.source_name or self.source, self.target_name or self.target]
-        told = {k: v for k, v in self.properties.items() if v not in (None, "", [], *names) and k not in _ROWS}
+        told = {k: v for k, v in self.properties.items() if v not in (None, "", [], *names) and k not in PART_KEYS}
         about = f" ({', '.join(f'{v}' if k == 'kind' else f'{k} {v}' for k, v in told.items())})" if told else ""
         if self.direction is None:
             return f"{self.relation} of {self.source}{about}"
         if names[0] == names[1]:
             names = [self.source, self.target]
         ends = names if self.direction == "out" else names[::-1]
-        rows = [f" row {self.properties[key]}" if self.properties.get(key) is not None else "" for key in _ROWS]
+        rows = [f" row {self.properties[key]}" if self.properties.get(key) is not None else "" for key in PART_KEYS]
         return f"{ends[0]}{rows[0]} -{self.relation}→ {ends[1]}{rows[1]}{about}"
-
-
-_ROWS = ("source_row", "target_row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,25 +251,10 @@ class Trace:
         """What rich prints: stages and their times, or the timeline of exploring agents."""
         return import_module("graphret.explain").render_timeline(self)
 
-    def html(self, *, title: str = "graphret", lookup: Lookup | None = None) -> str:
-        """Return the trace as a page that needs no other file: the timeline of exploring agents, or stages and times.
-
-        `lookup` finds nodes by id, for their names and texts, such as `graphret.explain.store_lookup` of a store;
-        without it they are shown by their ids.
-        """
-        page: str = import_module("graphret.explain").timeline_page(self, title=title, lookup=lookup)
-        return page
-
-    def write_html(
-        self, path: str | os.PathLike[str], *, title: str = "graphret", lookup: Lookup | None = None
-    ) -> Path:
-        """Write `html` to a file, making its folder if need be, and return its path."""
-        written: Path = import_module("graphret.explain").write_timeline(path, self, title=title, lookup=lookup)
-        return written
-
     def _repr_html_(self) -> str:
         """What a notebook shows: the page in a frame of its own."""
-        return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:40em;border:0"></iframe>'
+        page: str = import_module("graphret.explain").timeline_page(self)
+        return f'<iframe srcdoc="{escape(page)}" style="width:100%;height:40em;border:0"></iframe>'
 
     @property
     def fallbacks(self) -> list[Stage]:

@@ -11,10 +11,9 @@ from typing import Any
 
 from graphret.columns import Records, to_json
 from graphret.errors import InvalidInput
-from graphret.types import Edge, Node, require_id
+from graphret.types import PART_KEYS, Edge, Node, require_id
 
-#: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
-PART_KEYS = ("source_row", "target_row")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _FRACTION = re.compile(r"\.\d+")
 
 
@@ -29,12 +28,8 @@ def checked_nodes(nodes: Iterable[Node]) -> Iterator[Node]:
         what = f"node {require_id(node.id, 'node')!r}"
         for field in ("id", "name", "text"):
             value = getattr(node, field)
-            try:
-                if not isinstance(value, str):
-                    raise TypeError(f"a string is expected, not {type(value).__name__}")
-                value.isascii() or value.encode()
-            except (TypeError, ValueError) as error:
-                raise InvalidInput(f"{what}: the {field}: {error}") from error
+            if not isinstance(value, str) or (not value.isascii() and _SURROGATE.search(value)):
+                raise InvalidInput(f"{what}: the {field} must be a string, without lone surrogates")
         if isinstance(node.labels, str) or not all(isinstance(label, str) for label in node.labels):
             raise InvalidInput(f"{what}: the labels must be a tuple of strings")
         if not isinstance(node.properties, Mapping):

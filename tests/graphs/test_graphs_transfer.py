@@ -81,14 +81,16 @@ def test_places_are_told_apart(tmp_path: Path) -> None:
             pass
 
 
-def test_what_a_database_refuses_is_named(server: str, neo4j_empty: neo4j.Driver, tmp_path: Path) -> None:
-    nodes = tmp_path / "n.jsonl"
-    nodes.write_text('{"id": "a"}\n{"id": "b", "deep": {"c": [1]}}\n')
-    with pytest.raises(InvalidInput, match=r"n.jsonl: .*deep"):
-        import_graph(nodes, server)
-    for where in (server, tmp_path / "g.lbug"):
-        import_graph(nodes, where, nested="json")
-        assert import_graph(where, tmp_path / "back").nodes == 2
+def test_what_a_database_refuses_is_named_and_maps_come_back(server: str, tmp_path: Path) -> None:
+    nodes, back = tmp_path / "n.jsonl", tmp_path / "back"
+    for where in (server, str(tmp_path / "g.lbug")):
+        nodes.write_text('{"id": "a"}\n{"id": "b", "label": "nul\\u0000l"}\n')
+        with pytest.raises(InvalidInput, match=r"n.jsonl: node 'b'"):
+            import_graph(nodes, where)
+        nodes.write_text('{"id": "a"}\n{"id": "b", "deep": {"c": [1]}}\n')
+        import_graph(nodes, where)
+        assert import_graph(where, back).nodes == 2
+        assert contents(open_store(back))[0][1].properties == {"deep": {"c": [1]}}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Documents and nodes, both ways; evidence in plain JSON."""
+"""Documents and nodes, both ways; evidence in plain JSON; filter dictionaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from langchain_core.documents import Document
 
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
-from langchain_graphret import KEY, SageGraph, evidence_of, from_document, to_document, to_hit
+from graphret.where import Where
+from langchain_graphret import KEY, SageGraph, evidence_of, from_document, to_document, to_hit, to_where
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False)
@@ -44,7 +45,7 @@ EVIDENCE = st.builds(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(NODES, st.floats(-10, 10), st.lists(EVIDENCE, max_size=2))
 def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: float, evidence: list[Evidence]) -> None:
     hit = Hit(node, score, tuple(evidence))
@@ -55,7 +56,7 @@ def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: floa
     assert evidence_of(document) == evidence
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(TEXT.filter(bool), TEXT.filter(bool), PROPERTIES)
 def test_a_document_comes_back_from_its_node(text: str, id_: str, metadata: dict[str, Any]) -> None:
     if "source_id" in metadata or "extracted" in metadata:
@@ -78,11 +79,10 @@ def test_what_is_not_plain_json_becomes_so() -> None:
     json.dumps(document.metadata)
 
 
-@pytest.mark.parametrize("block", ["mine", {"mine": 1}])
-def test_a_users_own_entry_of_the_reserved_name_is_refused(block: Any) -> None:
-    document = Document("x", id="a", metadata={KEY: block})
-    for read in (from_document, to_hit, evidence_of, lambda one: SageGraph.from_documents([one], None)):
-        with pytest.raises(InvalidInput, match="'graphret' of its metadata is reserved"):
+def test_a_users_own_entry_of_the_reserved_name_is_refused() -> None:
+    document = Document("x", id="a", metadata={KEY: {"mine": 1}})
+    for read in (from_document, evidence_of, lambda one: SageGraph.from_documents([one], None)):
+        with pytest.raises(InvalidInput, match="reserved for graphret"):
             read(document)
 
 
@@ -90,3 +90,44 @@ def test_metadata_that_is_not_json_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
         from_document(Document("x", id="a", metadata={"when": object()}))
     assert from_document(Document("x", id="a", metadata={"when": {1}}), strict=False).properties == {"when": [1]}
+
+
+# -- filters
+
+
+NODE = Node("a", ("Table",), "Emma", "text", {"year": 1999, "lang": "en", "tags": ["x", "y"], "at": {"city": "Bath"}})
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ({"year": 1999, "lang": "de"}, False),
+        ({"year": {"$between": [1990, 1999]}}, True),
+        ({"year": {"$between": (1990, 1998)}}, False),
+        ({"year": {"$between": [1990, 1999], "$ne": 1999}}, False),
+        ({"$or": [{"year": 1}, {"year": {"$between": [1999, 1999]}}]}, True),
+        ({"$not": {"year": {"$between": [1999, 1999]}}}, False),
+        ({"$not": [{"year": 1}, {"lang": "en"}]}, False),
+        ({"$not": [{"year": 1}, {"lang": "de"}]}, True),
+        ({"label": "Table"}, True),
+        (Where("$eq", "year", 1999), True),
+    ],
+)
+def test_a_filter_means_what_it_says(condition: Any, expected: bool) -> None:
+    where = to_where(condition)
+    assert where is not None
+    assert where.matches(NODE) is expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "named"),
+    [
+        ({"lang": {"$like": "e%"}}, r"\$like"),
+        ({"year": {"$between": [1, 2, 3]}}, r"\$between on 'year'"),
+        ({"$or": {"year": 1}}, r"\$or"),
+        ("year = 1999", "where"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_name(condition: Any, named: str) -> None:
+    with pytest.raises(InvalidInput, match=named):
+        to_where(condition)

@@ -127,10 +127,8 @@ def test_spots_by_label_and_condition(linker: Linker) -> None:
     ("question", "best", "others"),
     [
         ("who wrote C++", ["C++"], ["C", "C#"]),
-        ("who wrote C#", ["C#"], ["C", "C++"]),
         ("is .NET better", [".NET"], ["NET"]),
         ("who saw KISMET then", ["KISMET"], ["Kismet"]),
-        ("who saw kismet then", ["KISMET", "Kismet"], []),
         ("songs of Beyonce", ["Beyonce"], ["Beyoncé"]),
     ],
 )

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 
 from graphret.linking import NameBook, Spot
 from graphret.linking.mentions import DOUBTFUL, spot
-from graphret.types import Node
 
 EVERYDAY = ["It", "The", "Up", "She", "You", "War", "Love", "Film", "Director", "Hanks", "Women", "Human", "1984"]
 NAMES = [*EVERYDAY, "Tom Hanks", "The Girl", "Killer Joe", "The Killer", "In Darkness", "Darkness", "8 Women", "東京"]
@@ -143,31 +141,3 @@ def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
     assert spot("who saw Kismet Hardy", book)[0].ids == ("c",)
     kept = spot("who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c"))
     assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
-
-
-def test_a_changed_book_is_one_made_of_what_is_left() -> None:
-    rng = random.Random(0)
-    parts = ["a", "b", "c", "+", "!!"]
-
-    def node(i: int) -> Node:
-        aliases = [" ".join(rng.choices(parts, k=rng.randint(1, 3))) for _ in range(rng.randint(0, 2))]
-        return Node(f"n{i}", name=" ".join(rng.choices(parts, k=rng.randint(0, 4))), properties={"aliases": aliases})
-
-    held = {f"n{i}": node(i) for i in range(12)}
-    book = NameBook((n.id, n.name, n.properties["aliases"]) for n in held.values())
-    for _ in range(20):
-        chosen = rng.sample(range(15), 4)
-        old = [held.pop(f"n{i}") for i in chosen if f"n{i}" in held]
-        new = [node(i) for i in chosen[:3]]
-        book.change(old, new)
-        held |= {n.id: n for n in new}
-    built = NameBook((n.id, n.name, n.properties["aliases"]) for n in held.values())
-    assert len(book) == len(built)
-    for _ in range(50):
-        run = rng.choices(parts, k=rng.randint(1, 8))
-        found, expected = (
-            [(at.start, at.end, one.bearers(at.name_index)) for at in one.find_every(run)] for one in (book, built)
-        )
-        assert found == expected
-        assert book.bearers(" ".join(run)) == built.bearers(" ".join(run))
-        assert spot(" ".join(run), book) == spot(" ".join(run), built)

@@ -7,14 +7,15 @@ from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.llms.mock import MockLLM
 from llama_support import HashEmbedding, World, small_corpus
 
-from llama_index_graphret import SageGraph, SageNodeParser, to_llama_document
+from graphret.corpus import to_nodes
+from llama_index_graphret import SageGraph, to_llama_node
 
 
 @pytest.fixture(scope="session")
 def world() -> World:
     corpus, questions = small_corpus()
     embedding = HashEmbedding()
-    nodes = SageNodeParser().get_nodes_from_documents([to_llama_document(item) for item in corpus.items])
+    nodes = [to_llama_node(node) for node in to_nodes(corpus, metadata=None)]
     index = VectorStoreIndex(nodes, embed_model=embedding)
     return World(nodes, index, SageGraph.from_index(index), embedding, questions)
 
@@ -22,3 +23,8 @@ def world() -> World:
 @pytest.fixture(autouse=True)
 def offline_models() -> None:
     Settings.llm = MockLLM()
+
+
+@pytest.fixture
+def question(world: World) -> str:
+    return world.questions[0].question

@@ -18,7 +18,7 @@ from llama_index_instrumentation import get_dispatcher
 from tests_support import HashingEncoder
 
 from graphret import BM25Index, MemoryStore
-from graphret.corpus import Corpus, Document, Table
+from graphret.corpus import Corpus, Table
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 from graphret.types import Edge, Node
 from llama_index_graphret import SageGraph
@@ -35,21 +35,11 @@ INDEX = BM25Index.build(NODES)
 
 
 def small_corpus() -> tuple[Corpus, list[DemoQuestion]]:
-    """Return five tables and thirty passages of the demo's corpus, and the questions that they answer."""
-    items = {item.id: item for item in load_corpus().items}
-    questions = load_questions()
-    tables: list[str] = []
-    for question in questions:
-        if question.passages and question.table not in tables and len(tables) < 5:
-            tables.append(question.table)
-    asked = [question for question in questions if question.table in tables and question.passages]
-    passages = list(dict.fromkeys(passage for question in asked for passage in question.passages))
-    others = [id_ for id_, item in items.items() if isinstance(item, Document) and id_ not in passages]
-    passages += others[: 30 - len(passages)]
-    chosen = tuple(items[i] for i in [*tables, *passages])
-    assert sum(isinstance(item, Table) for item in chosen) == 5
-    assert len(chosen) == 35
-    return Corpus(chosen), asked
+    """Return 35 tables and passages of the demo's corpus, and questions that they answer."""
+    questions = [question for question in load_questions() if question.passages][:5]
+    wanted = {item for question in questions for item in (question.table, *question.passages)}
+    items = sorted(load_corpus().items, key=lambda item: (item.id not in wanted, isinstance(item, Table)))
+    return Corpus(tuple(items[:35])), questions
 
 
 def parts(*texts: str) -> list[BaseNode]:
@@ -117,14 +107,14 @@ class FixedRetriever(BaseRetriever):
         return self._answer()
 
 
-class Recorder(BaseEventHandler):
-    """Keeps every event."""
+class Recording(BaseEventHandler):
+    """Keeps every event of what happens inside the block."""
 
     _events: list[Any] = PrivateAttr(default_factory=list)
 
     @classmethod
     def class_name(cls) -> str:
-        return "Recorder"
+        return "Recording"
 
     def handle(self, event: Any, **kwargs: Any) -> None:
         self._events.append(event)
@@ -133,18 +123,13 @@ class Recorder(BaseEventHandler):
         """Events of exactly these classes."""
         return [event for event in self._events if type(event) in kinds]
 
-
-class Recording:
-    """Events of what happens inside the block."""
-
     def __enter__(self) -> Recording:
-        self.events = Recorder()
-        get_dispatcher().add_event_handler(self.events)
+        get_dispatcher().add_event_handler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         root = get_dispatcher()
-        root.event_handlers = [h for h in root.event_handlers if h is not self.events]
+        root.event_handlers = [handler for handler in root.event_handlers if handler is not self]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""graphret inside LlamaIndex's own engines: sync, async, streaming, routed, fused; and what they can observe."""
+"""graphret inside LlamaIndex's own engines: failures, fusion, and what they can observe."""
 
 from __future__ import annotations
 
@@ -8,40 +8,25 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
-from llama_index.core.schema import MetadataMode
-from llama_support import Recording, World, ids
+from llama_support import FixedRetriever, HashEmbedding, Recording, World, ids
 
+from graphret.errors import RetrievalFailed
 from llama_index_graphret import (
     GraphReranker,
     SageExpansion,
+    SageGraph,
     SageRetrievalEvent,
     SageRetriever,
     evidence_of,
+    retrieval_of,
 )
-
-
-@pytest.fixture
-def question(world: World) -> str:
-    return world.questions[0].question
 
 
 @pytest.fixture
 def sage(world: World) -> SageRetriever:
     return SageRetriever(world.graph, similarity_top_k=4)
-
-
-def test_a_query_engine_reads_what_was_found(sage: SageRetriever, question: str) -> None:
-    response = RetrieverQueryEngine.from_args(sage).query(question)
-    found = sage.retrieve(question)
-    assert ids(response.source_nodes) == ids(found)
-    assert [evidence_of(one) for one in response.source_nodes] == [evidence_of(one) for one in found]
-    for one in found:  # the mock model answers with its prompt
-        assert one.node.get_content(metadata_mode=MetadataMode.LLM) in str(response)
-    assert "MENTIONS" not in str(response)
-    assert '"extracted"' not in str(response)
 
 
 @pytest.mark.parametrize("mode", [FUSION_MODES.RECIPROCAL_RANK, FUSION_MODES.RELATIVE_SCORE])
@@ -59,9 +44,8 @@ def test_query_fusion_takes_a_node_with_evidence_for_the_node(
 
 @pytest.mark.parametrize("awaited", [False, True])
 def test_a_retriever_tells_what_it_did(sage: SageRetriever, question: str, awaited: bool) -> None:
-    with Recording() as recording:
+    with Recording() as events:
         found = asyncio.run(sage.aretrieve(question)) if awaited else sage.retrieve(question)
-    events = recording.events
     assert [event.str_or_query_bundle for event in events.of(RetrievalStartEvent)] == [question]
     assert [ids(event.nodes) for event in events.of(RetrievalEndEvent)] == [ids(found)]
     [told] = events.of(SageRetrievalEvent)
@@ -80,9 +64,8 @@ def test_postprocessors_tell_what_they_did(world: World, question: str, awaited:
         similarity_top_k=3,
         node_postprocessors=[SageExpansion(world.graph, top_n=6), GraphReranker(Length(), top_n=2)],
     )
-    with Recording() as recording:
+    with Recording() as events:
         response = asyncio.run(engine.aquery(question)) if awaited else engine.query(question)
-    events = recording.events
     begun = [(e.query.query_str, len(e.nodes), e.top_n, e.model_name) for e in events.of(ReRankStartEvent)]
     assert begun == [(question, 3, 6, "coverage"), (question, 6, 2, "Length")]
     expanded, reranked = events.of(ReRankEndEvent)
@@ -90,3 +73,32 @@ def test_postprocessors_tell_what_they_did(world: World, question: str, awaited:
     expanding, reranking = ([stage["name"] for stage in one.trace["stages"]] for one in events.of(SageRetrievalEvent))
     assert "expand" in expanding
     assert reranking[-1] == "rerank"
+
+
+# -- what fails, and what is awaited
+
+
+def test_what_fails_is_stood_in_for_and_noted_or_raised(world: World, question: str) -> None:
+    model = HashEmbedding()
+    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
+    broken = FixedRetriever([], error=ConnectionError("the index is away"))
+    for options, said in (({"seeds": broken}, "the index is away"), ({}, "the embedding service is away")):
+        model.fail = not options
+        found = SageRetriever(graph, **options).retrieve(question + said)  # no vector is remembered
+        retrieval = retrieval_of(found)
+        assert retrieval is not None
+        assert len(found) == 10
+        assert said in retrieval.trace.fallbacks[0].details["error"]
+        with pytest.raises(RetrievalFailed, match=said):
+            asyncio.run(SageRetriever(graph, on_failure="raise", **options).aretrieve(question + said))
+
+
+def test_async_embeds_in_a_thread_awaits_seeds_and_answers_the_same(world: World, question: str) -> None:
+    model = HashEmbedding()
+    graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
+    seeds = FixedRetriever(world.index.as_retriever(similarity_top_k=5).retrieve(question))
+    retriever = SageRetriever(graph, seeds=seeds)
+    found = asyncio.run(retriever.aretrieve(question))
+    assert model._queries == [question]
+    assert (seeds.awaited, seeds.blocking) == (1, 0)
+    assert ids(found) == ids(SageRetriever(graph, seeds=FixedRetriever(seeds.nodes)).retrieve(question))

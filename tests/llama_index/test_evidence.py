@@ -1,4 +1,4 @@
-"""Evidence and scores where LlamaIndex copies nodes, writes them, cites them, cuts them off and fuses them."""
+"""Evidence where LlamaIndex copies nodes, writes them and cites them; and what an expansion makes of given nodes."""
 
 from __future__ import annotations
 
@@ -8,35 +8,20 @@ from typing import Any
 import pytest
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
-from llama_support import FixedRetriever, World
+from llama_support import FixedRetriever, World, ids
 from workflows.context import JsonSerializer
 
-from graphret import Document, Table
+from graphret import Paper
 from graphret.errors import InvalidInput
 from llama_index_graphret import (
     GraphReranker,
     LlamaIndexSeeds,
     SageExpansion,
-    SageGraph,
     SageNodeWithScore,
     SageRetriever,
     evidence_of,
     from_llama_node,
 )
-
-CORPUS = [
-    Table(["Year", "Stadium"], [["1986", "Neckarstadion"], ["1990", "Stadion Poljud"]], id="venues", title="Venues"),
-    Document("It opened in 1979. Its architect was Boris Magaš.", id="poljud", title="Stadion Poljud"),
-    Document("It opened in 1933. Its architect was Paul Bonatz.", id="neckar", title="Neckarstadion"),
-    Document("Eggs are boiled for six minutes.", id="eggs", title="Eggs"),
-]
-ASKED = "Who was the architect of the stadium of 1990?"
-ELSEWHERE = "Which enzyme repairs DNA in mitochondria?"
-
-
-@pytest.fixture(scope="module")
-def graph() -> SageGraph:
-    return SageGraph.build(CORPUS, encoder=None)
 
 
 def serialised(value: Any) -> Any:
@@ -53,44 +38,45 @@ def serialised(value: Any) -> Any:
 )
 @pytest.mark.parametrize("expanded", [False, True])
 def test_evidence_outlives_json(
-    graph: SageGraph, expanded: bool, through: Callable[[SageNodeWithScore], NodeWithScore]
+    world: World, question: str, expanded: bool, through: Callable[[SageNodeWithScore], NodeWithScore]
 ) -> None:
-    found = SageRetriever(graph, k=3).retrieve(ASKED)
+    found = SageRetriever(world.graph, k=6).retrieve(question)
     if expanded:
-        handed = [NodeWithScore(node=TextNode(id_="poljud#0", text="It opened."), score=0.5)]
-        found = SageExpansion(graph, k=3).postprocess_nodes(handed, query_str=ASKED)
+        found = SageExpansion(world.graph, k=6).postprocess_nodes(
+            [NodeWithScore(node=found[0].node)], query_str=question
+        )
     assert any(evidence.kind == "neighbor" for one in found for evidence in evidence_of(one))
     for one in found:
         assert isinstance(one, SageNodeWithScore)
         again = through(one)
-        assert evidence_of(again) == evidence_of(one) == list(one.evidence)
+        assert evidence_of(again) == evidence_of(one)
         node = again.node if isinstance(again, NodeWithScore) else again
         assert (node.node_id, node.hash) == (one.node.node_id, one.node.hash)
         if isinstance(again, SageNodeWithScore):
             assert (again.score, again.raw_score) == (one.score, one.raw_score)
 
 
-def test_evidence_outlives_citations(world: World) -> None:
+def test_evidence_outlives_citations(world: World, question: str) -> None:
     retriever = SageRetriever(world.graph, similarity_top_k=6)
-    found = retriever.retrieve(world.questions[0].question)
-    cited = CitationQueryEngine(retriever).query(world.questions[0].question).source_nodes
+    found = retriever.retrieve(question)
+    cited = CitationQueryEngine(retriever).query(question).source_nodes
     assert cited[0].text.startswith("Source 1:")
     said = [[str(evidence_of(one)) for one in nodes] for nodes in (found, cited)]  # a node may be cited in pieces
     assert list(dict.fromkeys(said[1])) == list(dict.fromkeys(said[0]))
 
 
-def test_evidence_is_in_no_text_and_in_no_graph_made_of_the_nodes(graph: SageGraph) -> None:
+def test_evidence_is_in_no_text_and_in_no_graph_made_of_the_nodes(world: World, question: str) -> None:
     given = TextNode(id_="mine", text="Stadion Poljud stands in Split.", metadata={"page": 3})
     kept = given.model_copy(deep=True)
     handed = [NodeWithScore(node=given, score=0.5)]
-    [found, *_] = SageExpansion(graph).postprocess_nodes(handed, query_str=ASKED)
-    [found, *_] = GraphReranker(Always(), k=1).postprocess_nodes([found], query_str=ASKED)
+    [found, *_] = SageExpansion(world.graph).postprocess_nodes(handed, query_str=question)
+    [found, *_] = GraphReranker(Always(), k=1).postprocess_nodes([found], query_str=question)
     assert given == kept
     assert evidence_of(found)
     assert found.node.hash == given.hash
     for mode in MetadataMode:
         assert found.node.get_content(metadata_mode=mode) == given.get_content(metadata_mode=mode)
-    [hit] = LlamaIndexSeeds(FixedRetriever([found])).retrieve(ASKED, 1).hits
+    [hit] = LlamaIndexSeeds(FixedRetriever([found])).retrieve(question, 1).hits
     assert hit.node == from_llama_node(given)
 
 
@@ -106,9 +92,40 @@ class Always:
 @pytest.mark.parametrize(
     ("make", "own"), [(SageRetriever, "similarity_top_k"), (SageExpansion, "top_n"), (GraphReranker, "top_n")]
 )
-def test_k_is_another_name(graph: SageGraph, make: Callable[..., Any], own: str) -> None:
-    first = Always() if make is GraphReranker else graph
+def test_k_is_another_name(world: World, make: Callable[..., Any], own: str) -> None:
+    first = Always() if make is GraphReranker else world.graph
     assert [getattr(make(first, **given), own) for given in ({}, {"k": 3}, {own: 4})] == [10, 3, 4]
-    for wrong, named in (({"k": 3, own: 3}, own), ({"k": 0}, "k")):
-        with pytest.raises(InvalidInput, match=named):
+    for wrong in ({"k": 3, own: 3}, {"k": 0}):
+        with pytest.raises(InvalidInput, match="k"):
             make(first, **wrong)
+
+
+# -- expansion
+
+
+@pytest.fixture
+def handed(world: World, question: str) -> list[NodeWithScore]:
+    return world.index.as_retriever(similarity_top_k=4).retrieve(question)
+
+
+def test_the_total_is_returned_and_what_was_handed_in_is_the_same(
+    world: World, question: str, handed: list[NodeWithScore]
+) -> None:
+    before = [(one.node.hash, one.node.get_content(metadata_mode=MetadataMode.LLM), one.score) for one in handed]
+    found = SageExpansion(world.graph, top_n=12).postprocess_nodes(handed, query_str=question)
+    assert len(found) == 12
+    assert set(ids(handed)) <= set(ids(found))
+    originals = {node.node_id: node for node in world.nodes}
+    assert all(one.node.hash == originals[one.node.node_id].hash for one in found)
+    assert all(evidence_of(one) for one in found)
+    assert [(n.node.hash, n.node.get_content(metadata_mode=MetadataMode.LLM), n.score) for n in handed] == before
+
+
+def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    first, last = (NodeWithScore(node=TextNode(id_=i, text=i), score=s) for i, s in (("new-1", 9.0), ("new-2", 0.0)))
+    given = [first, *handed, last]
+    found = SageExpansion(world.graph, top_n=30, ranking=Paper()).postprocess_nodes(given, query_str=question)
+    assert ids(found)[:6] == ids(given)
+    assert (found[0].node.hash, found[0].node.get_content()) == (first.node.hash, "new-1")
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]

@@ -91,12 +91,16 @@ def post(reranker: GraphReranker, nodes: list[NodeWithScore], query: str, awaite
 @both_ways
 def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
     model, nodes = Model(), handed("b", "a", "aa")
-    found = post(GraphReranker(model, top_n=2), nodes, "a", awaited)
-    assert [(one.node.node_id, one.score) for one in found] == [("n2", 2.0), ("n1", 1.0)]
+    found = post(GraphReranker(model, top_n=2, weight=1), nodes, "a", awaited)
+    assert [(one.node.node_id, one.score) for one in found] == [("n2", pytest.approx(1 / 11)), ("n1", 1 / 12)]
     assert found[0].node.hash == nodes[2].node.hash
     assert [one.score for one in nodes] == [1.0, 1.0, 1.0]
     assert model.pairs == [("a", "T\nb"), ("a", "T\na"), ("a", "T\naa")]
-    assert evidence_of(found[0]) == [Evidence("rank", rank=3, retriever="before reranking")]
+    by_model, before = evidence_of(found[0])
+    assert by_model == Evidence("rank", rank=1, retriever="Model", properties={"score": 2.0})
+    assert before == Evidence("rank", rank=3, retriever="before reranking")
+    fused = post(GraphReranker(model, top_n=2), nodes, "a", awaited)
+    assert [one.node.node_id for one in fused] == ["n2", "n0"]
     assert GraphReranker(model).postprocess_nodes([]) == []
     with pytest.raises(InvalidInput, match="question"):
         GraphReranker(model).postprocess_nodes(nodes)

@@ -7,9 +7,7 @@ from typing import Any
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import NodeRelationship
 
-from graphret import Document, Record, Table
-from graphret.corpus import to_nodes
-from llama_index_graphret import SageNodeParser, from_llama_node, to_llama_document
+from llama_index_graphret import SageNodeParser, from_llama_node
 
 ROWS = "\n".join(f"| Team {i} | Park {i} | {1900 + i} |" for i in range(12))
 PAGE = f"""# Ballparks
@@ -53,22 +51,3 @@ def test_a_document_with_a_table_is_cut_into_text_and_rows() -> None:
     assert segment.properties["table_header"] == ["Team", "Park", "Opened"]
     assert segment.properties["section"] == "Teams"
     assert len(segment.properties["table_rows"]) == 6
-
-
-ITEMS = [
-    Document("Bonn was the capital. It lies on the Rhine.", id="bonn", title="Bonn", metadata={"year": 1949}),
-    Table([f"c{i}" for i in range(2)], [[f"x{i}", "Bonn"] for i in range(12)], id="t", title="T", section="S"),
-    Record(id="r", labels=["City", "Place"], name="Bonn", properties={"n": 1}, text="A city."),
-]
-
-
-def test_graphret_items_come_out_as_graphret_would_cut_them() -> None:
-    nodes = SageNodeParser().get_nodes_from_documents([to_llama_document(item) for item in ITEMS])
-    back = {node.node_id: from_llama_node(node) for node in nodes}
-    expected = {node.id: node for node in to_nodes(ITEMS, metadata=None)}
-    assert back.keys() == expected.keys()
-    for id_, node in expected.items():
-        found = back[id_]
-        assert (found.labels, found.name, found.text) == (node.labels, node.name, node.text)
-        properties = {key: value for key, value in found.properties.items() if key != "llama_index"}
-        assert properties == dict(node.properties)

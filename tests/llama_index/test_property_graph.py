@@ -71,7 +71,7 @@ def test_a_graph_of_llama_index_is_read_as_it_stands(theirs: PropertyGraphStore)
 def test_what_is_no_property_graph_is_refused() -> None:
     with pytest.raises(InvalidInput, match="store"):
         from_property_graph_store(MemoryStore())  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="nested"):
-        from_property_graph_store(SimplePropertyGraphStore(), nested="json")
+    with pytest.raises(InvalidInput, match="no_such"):
+        from_property_graph_store(SimplePropertyGraphStore(), no_such="option")
     store = MemoryStore()
     assert from_property_graph_store(GraphretPropertyGraphStore(store)) is store

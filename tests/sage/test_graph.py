@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from corpora import BALLPARKS, QUESTION
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests_support import HashingEncoder, edges_of
 
 from graphret.corpus import Corpus, Document, Record, Table
@@ -48,35 +46,6 @@ def test_explicit_edges_are_kept() -> None:
 
 
 # -- change
-
-
-TEXTS = st.lists(st.sampled_from(["Leeds", "River Aire", "Malham", "band", "city", "Opera"]), min_size=1, max_size=8)
-DOCUMENTS = st.lists(
-    st.builds(
-        lambda t, title: (" ".join(t) + ".", title), TEXTS, st.sampled_from(["", "Leeds", "River Aire", "Malham"])
-    ),
-    min_size=2,
-    max_size=6,
-)
-
-
-@settings(max_examples=8)
-@given(DOCUMENTS, DOCUMENTS, st.data())
-def test_any_change_leaves_the_edges_of_a_rebuild(
-    before: list[tuple[str, str]], after: list[tuple[str, str]], data: st.DataObject
-) -> None:
-    items = {f"d{i}": Document(text, id=f"d{i}", title=title) for i, (text, title) in enumerate(before)}
-    grown = SageGraph.build(items.values(), encoder=HashingEncoder())
-    fresh = [Document(text, id=f"d{2 * i}", title=title) for i, (text, title) in enumerate(after)]
-    grown.add(fresh)
-    items.update({item.id: item for item in fresh})
-    gone = data.draw(st.lists(st.sampled_from(sorted(items)), unique=True, max_size=len(items) - 1))
-    grown.remove(gone)
-    grown.refit()
-    rebuilt = SageGraph.build([item for id_, item in items.items() if id_ not in gone], encoder=HashingEncoder())
-    assert list(grown.nodes) == list(rebuilt.nodes)
-    assert edges_of(grown) == edges_of(rebuilt)
-    np.testing.assert_array_equal(grown.index.lexical.scores(QUESTION), rebuilt.index.lexical.scores(QUESTION))
 
 
 def test_remove_takes_items_and_nodes_and_a_retriever_sees_changes(graph: SageGraph) -> None:

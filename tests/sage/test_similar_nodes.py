@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput, StoreError
 from graphret.sage import SimilaritySettings, link_similar
@@ -79,21 +76,3 @@ def test_what_cannot_be_written_is_named() -> None:
     with pytest.raises(StoreError, match="view"):
         link_similar(store.view({"labels": "Film"}), index_of(NODES[:3]), settings=ALL)
     assert not similar(store)
-
-
-@given(st.lists(st.floats(0, 6.25, width=16), min_size=2, max_size=30), st.integers(1, 5), st.sampled_from([0, 50, 95]))
-@settings(max_examples=25)
-def test_edges_are_the_most_similar_of_the_nearest(angles: list[float], m: int, percentile: float) -> None:
-    nodes = [Node(f"n{i:02}", ("Film",), text=LONG) for i in range(len(angles))]
-    index = index_of(nodes, {node.id: angle for node, angle in zip(nodes, angles, strict=True)})
-    cosines: Any = np.round(np.einsum("id,jd->ij", index.vectors, index.vectors), 6)
-    np.fill_diagonal(cosines, -1)
-    pairs = set()
-    for i, row in enumerate(cosines):
-        order = sorted((j for j in range(len(row)) if row[j] > 0), key=lambda j: (-row[j], j))
-        pairs |= {(min(i, j), max(i, j)) for j in order[:m]}
-    limit = np.percentile([cosines[pair] for pair in pairs], percentile) if pairs else 0
-    store = MemoryStore()
-    store.upsert(nodes)
-    link_similar(store, index, settings=SimilaritySettings(percentile=percentile, neighbors=m))
-    assert set(similar(store)) == {(nodes[i].id, nodes[j].id) for i, j in pairs if cosines[i, j] >= limit}

@@ -78,7 +78,7 @@ def any_node(draw: Any) -> Node:
 nodes_of_any_kind = st.lists(any_node(), min_size=1, max_size=25, unique_by=lambda node: node.id)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(
     first=nodes_of_any_kind,
     more=nodes_of_any_kind,
@@ -100,8 +100,11 @@ def test_changing_equals_rebuilding(
     assert all(changed.thresholds[kind].items() >= values.items() for kind, values in before.items())
     changed.refit()
     rebuilt = build(list(changed.nodes), encoder, **options)
+    assert list(changed.nodes) == list(rebuilt.nodes)
     assert edges_of(changed) == edges_of(rebuilt)
     assert changed.thresholds == rebuilt.thresholds
+    scores = (graph.index.lexical.scores("red cat in Paris") for graph in (changed, rebuilt))
+    np.testing.assert_array_equal(*scores)
 
 
 def corpus() -> list[Node]:

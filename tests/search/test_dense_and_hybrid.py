@@ -90,8 +90,8 @@ def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path:
     index, encoder = vectors_index(400, 100)
     assert "graph" not in index.parts().arrays
     expected = [index.search(str(i), 5).ids for i in range(20)]
-    storage.save(tmp_path / "index", index.parts(), kind="dense", version=1)
-    bundle = storage.load(tmp_path / "index", kind="dense", version=1)
+    storage.save(tmp_path / "index", index.parts(), kind="dense")
+    bundle = storage.load(tmp_path / "index", kind="dense")
     if altered:
         bundle.arrays["graph"] = bundle.arrays["graph"][:-1]
     built: list[int] = []

@@ -253,7 +253,7 @@ def among_many(neo4j_module: neo4j.Driver) -> tuple[Neo4jStore, DenseIndex]:
     ]
     near = DenseIndex.build(nodes, HashingEncoder()).search("apple pear", 100).ids
     nodes = [replace(node, properties={**node.properties, "far": node.id not in near}) for node in nodes]
-    store = Neo4jStore.from_driver(neo4j_module, nested="json")
+    store = Neo4jStore.from_driver(neo4j_module)
     store.upsert(nodes)
     Neo4jTextIndex.create(store, encoder=HashingEncoder(), alpha=0.0)
     return store, DenseIndex.build(nodes, HashingEncoder())

@@ -10,9 +10,9 @@ from corpora import BALLPARKS
 
 from graphret import storage
 from graphret.errors import CorruptIndex, InvalidInput, NotAnIndex
-from graphret.sage import SageGraph, persistence
+from graphret.sage import SageGraph
 from graphret.stores import MemoryStore, open_store
-from graphret.stores.addresses import GRAPH_KINDS, is_address, neo4j_login
+from graphret.stores.addresses import is_address, neo4j_login
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.types import Edge, Node
@@ -34,10 +34,6 @@ def test_a_graph_that_was_saved_and_that_of_another_method(tmp_path: Path) -> No
             assert opened.count() == saved.count()
             assert opened.get(ids) == saved.get(ids)
             assert opened.neighbors(ids) == saved.neighbors(ids)
-
-
-def test_the_versions_that_it_knows_are_those_that_are_written() -> None:
-    assert GRAPH_KINDS[persistence.KIND] == persistence.VERSION
 
 
 def test_a_large_graph_is_checked_quickly_unless_told_otherwise(
@@ -68,7 +64,7 @@ def test_places_that_hold_no_graph(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "nodes.parquet").write_bytes(b"PAR1")
-    storage.save(tmp_path / "other", storage.Parts(), kind="other", version=1)
+    storage.save(tmp_path / "other", storage.Parts(), kind="other")
     for name, said in {
         "nowhere": "no such file",
         "notes.txt": "Ladybug",

@@ -41,11 +41,9 @@ def test_counts_are_exact_and_properties_are_sampled(store: LadybugStore, monkey
     assert error.kind == kinds.WRONG_ENDS
 
 
-@pytest.mark.parametrize("condition", [{"age": {"$lt": 25}}, {"age": {"$in": [[1], 10, 20]}}], ids=str)
-def test_the_schema_of_a_view_shows_nothing_else(store: LadybugStore, condition: dict[str, object]) -> None:
-    """Of a condition that the database decides, and of one that it cannot."""
+def test_the_schema_of_a_view_shows_nothing_else(store: LadybugStore) -> None:
     label = {n.id: n.label for n in NODES if n.properties.get("age") in (10, 20) and "Actor" not in n.labels}
-    schema = store.view({**condition, "label": {"$ne": "Actor"}}).schema()
+    schema = store.view({"age": {"$lt": 25}, "label": {"$ne": "Actor"}}).schema()
     assert schema.labels == Counter(label.values())
     there = (edge for edge in EDGES if {edge.source, edge.target} <= label.keys())
     assert schema.relations == Counter((label[edge.source], edge.relation, label[edge.target]) for edge in there)

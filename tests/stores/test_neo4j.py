@@ -22,7 +22,7 @@ class TestNeo4jStore(CypherStoreSuite):
 
 
 def test_what_is_internal_is_hidden(neo4j_empty: neo4j.Driver) -> None:
-    store = Neo4jStore.from_driver(neo4j_empty, nested="json")
+    store = Neo4jStore.from_driver(neo4j_empty)
     odd = Node("x", ("B", "A"), "n", "t", {"id": 1, "name": "own", "graphret_text": "mine", "deep": {"a": [1]}})
     edge = Edge("x", "R", "y", 2.0, {"weight": "own", "deep": [[1], None], "large": 2**63})
     store.upsert([odd, Node("y", ())], [edge])
@@ -48,7 +48,7 @@ def test_values_of_a_query_are_json(neo4j_driver: neo4j.Driver) -> None:
 
 def test_neighbours_are_the_heaviest_of_those_that_qualify(neo4j_empty: neo4j.Driver) -> None:
     """Also where the database cannot say which do."""
-    store = Neo4jStore.from_driver(neo4j_empty, nested="json")
+    store = Neo4jStore.from_driver(neo4j_empty)
     near = [Node(f"n{i}", properties={"deep": {"part": i % 2}, "part": i % 2}) for i in range(9)]
     store.upsert([Node("hub"), *near], [Edge("hub", "R", node.id, float(i)) for i, node in enumerate(near)])
     store.upsert(edges=[Edge("hub", "R", "hub", 100.0)])

@@ -179,7 +179,6 @@ def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any)
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"nested": "drop"}, "nested"),
         ({"id_property": ""}, "id_property"),
         ({"name_property": []}, "name_property"),
         ({"text_property": ["a", 3]}, "text_property"),

@@ -44,7 +44,7 @@ FOREIGN += "localdatetime('2020-01-02T10:00:00.5'), localtime('10:00'), duration
 @pytest.fixture(scope="module")
 def everyone(neo4j_module: neo4j.Driver) -> dict[str, tuple[Neo4jStore, list[Node]]]:
     """Nodes with a value of every kind, of graphret's and of something else."""
-    own = Neo4jStore.from_driver(neo4j_module, nested="json")
+    own = Neo4jStore.from_driver(neo4j_module)
     own.upsert(
         Node(f"{i}", (), f"n{i}", "", {"v": value, "name": "inner", "w": {"a": i}}) for i, value in enumerate(OWN)
     )

@@ -137,10 +137,10 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
 def _present(where: str) -> Path:
     """Return the folder of a graph that is there; taking the lock would make one that is not."""
     from graphret import storage
-    from graphret.sage.persistence import KIND, VERSION
+    from graphret.sage.persistence import KIND
 
     folder = options.folder_of(where)
-    storage.load(folder, kind=KIND, version=VERSION, verify=False)
+    storage.load(folder, kind=KIND, verify=False)
     return folder
 
 

@@ -52,10 +52,6 @@ def import_(
     ] = False,
     replace: Annotated[bool, option("Replace the graph that the folder holds.", "--replace")] = False,
     language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
-    nested: Annotated[
-        Literal["refuse", "json"],
-        option("Of maps and mixed lists, which a Neo4j cannot hold: refuse, or keep as JSON."),
-    ] = "refuse",
     json: options.JsonFlag = False,
 ) -> None:
     """Read a graph in another format, or copy one, to where graphret can open it."""
@@ -71,14 +67,8 @@ def import_(
     _require_room(to, replace)
     start = time.perf_counter()
     with progress() as report:
-        done = import_graph(
-            sources,
-            to,
-            format=format,
-            options=ReadOptions(columns, make_nodes, language),
-            nested=nested,
-            progress=report,
-        )
+        read = ReadOptions(columns, make_nodes, language)
+        done = import_graph(sources, to, format=format, options=read, progress=report)
     seconds = time.perf_counter() - start
     for said in done.remarks:
         remark(said)

@@ -5,9 +5,8 @@ from graphret.corpus.chunks import from_chunks
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.metadata import Metadata, MetadataExtractor, describe, without_extracted
-from graphret.corpus.nodes import linearize, segment_rows, to_edges, to_nodes
-from graphret.corpus.readers import parse_item, read
-from graphret.corpus.sentences import split_sentences
+from graphret.corpus.nodes import linearize, to_edges, to_nodes
+from graphret.corpus.readers import read
 
 __all__ = [
     "Chunker",
@@ -24,10 +23,7 @@ __all__ = [
     "describe",
     "from_chunks",
     "linearize",
-    "parse_item",
     "read",
-    "segment_rows",
-    "split_sentences",
     "to_edges",
     "to_nodes",
     "without_extracted",

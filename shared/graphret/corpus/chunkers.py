@@ -32,25 +32,20 @@ class SentenceChunker:
 
     Parameters
     ----------
-    min_chars
-        A chunk goes on until it is as long, where the next sentence fits; a last one that is shorter is joined to the
-        one before, where both fit.
-    max_chars
-        The most characters of a chunk; a longer sentence is cut at whitespace.
+    min_chars, max_chars
+        A chunk goes on until it has the one, where the next sentence fits, and has no more than the other; a longer
+        sentence is cut at whitespace. A last one that is shorter is joined to the one before, where both fit.
     """
 
     min_chars: int = 200
     max_chars: int = 1000
-
-    def __post_init__(self) -> None:
-        _check_limits(self.min_chars, self.max_chars)
 
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the chunks of each text."""
         chunks = []
         for text in texts:
             units = _units(text, self.max_chars)
-            gaps = [text[before[1] : after[0]] for before, after in pairwise(units)]
+            gaps = (text[before[1] : after[0]] for before, after in pairwise(units))
             paragraphs = {i for i, gap in enumerate(gaps) if gap.count("\n") > 1}
             chunks.append(_packed(units, paragraphs, self.min_chars, self.max_chars))
         return chunks
@@ -62,17 +57,14 @@ class SemanticChunker:
 
     Windows ``w_i = [s_{i-1}, s_i, s_{i+1}]``, cut off at both ends of the document, are embedded; with
     ``sim_i = cos(h_i, h_{i+1})``, the document is split behind every sentence i whose ``sim_i`` is at most the 20th
-    percentile of its own similarities. The limits on length are ours.
+    percentile of its own similarities. The limits on length are ours, and as those of `SentenceChunker`.
 
     Parameters
     ----------
     encoder
-        What embeds the windows.
+        What embeds the windows; an answer without one row a window is an `InvalidInput`.
     percentile
         Share of a document's places, in percent, at which it is split.
-    min_chars, max_chars
-        A chunk goes on until it has the one, and ends before it has more than the other; a longer sentence is cut at
-        whitespace before anything else.
     """
 
     encoder: Encoder
@@ -80,19 +72,10 @@ class SemanticChunker:
     min_chars: int = 200
     max_chars: int = 2000
 
-    def __post_init__(self) -> None:
-        _check_limits(self.min_chars, self.max_chars)
+    def spans(self, texts: Sequence[str]) -> list[list[Span]]:
+        """Return the chunks of each text."""
         if not 0 <= self.percentile <= 100:
             raise InvalidInput(f"SemanticChunker: 'percentile' is from 0 to 100, not {self.percentile!r}")
-
-    def spans(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the chunks of each text.
-
-        Raises
-        ------
-        InvalidInput
-            If the encoder does not answer with one row a window.
-        """
         chunks: list[list[Span]] = []
         for first in range(0, len(texts), _TEXTS_PER_CALL):
             part = texts[first : first + _TEXTS_PER_CALL]
@@ -117,37 +100,30 @@ def _packed(units: Sequence[Span], ends: Collection[int], min_chars: int, max_ch
     """Return chunks of whole units that fit, each ending where it may, behind one of `ends`, once it is long enough."""
     chunks: list[Span] = []
     for i, (start, end) in enumerate(units):
-        if chunks and end - chunks[-1][0] <= max_chars:
-            first, last = chunks[-1]
-            if i - 1 not in ends or last - first < min_chars:
-                chunks[-1] = (first, end)
-                continue
-        chunks.append((start, end))
+        first, last = chunks[-1] if chunks else (start, start)
+        if chunks and end - first <= max_chars and (i - 1 not in ends or last - first < min_chars):
+            chunks[-1] = (first, end)
+        else:
+            chunks.append((start, end))
     if len(chunks) > 1 and chunks[-1][1] - chunks[-1][0] < min_chars and chunks[-1][1] - chunks[-2][0] <= max_chars:
         chunks[-2:] = [(chunks[-2][0], chunks[-1][1])]
     return chunks
 
 
 def _units(text: str, max_chars: int) -> list[Span]:
+    if max_chars < 1:
+        raise InvalidInput(f"chunker: 'max_chars' is 1 or more, not {max_chars!r}")
     return [piece for span in split_sentences(text) for piece in split_long(text, span, max_chars)]
-
-
-def _check_limits(min_chars: int, max_chars: int) -> None:
-    if not 0 <= min_chars <= max_chars or max_chars < 1:
-        raise InvalidInput(
-            f"chunk limits: 0 <= min_chars <= max_chars, and 1 or more, not {min_chars!r}, {max_chars!r}"
-        )
 
 
 def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
     """Return the chunker that is meant: the paper's semantic one by default, sentences where there is no encoder."""
-    if name == "default":
-        name = "semantic" if encoder else "sentence"
-    if name not in ("semantic", "sentence", "none"):
+    if name not in ("default", "semantic", "sentence", "none"):
         raise InvalidInput(f"chunker: 'semantic', 'sentence' or 'none' is expected, not {name!r}")
     if name == "semantic" and encoder is None:
         raise InvalidInput("chunker: 'semantic' needs an encoder")
-    return None if name == "none" else SemanticChunker(encoder) if name == "semantic" and encoder else SentenceChunker()
+    semantic = SemanticChunker(encoder) if encoder is not None and name != "sentence" else None
+    return None if name == "none" else semantic or SentenceChunker()
 
 
 def chunker_name(chunker: Chunker | None) -> str:

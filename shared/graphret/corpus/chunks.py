@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from statistics import mode
-from typing import Any, NamedTuple
+from typing import Any
 
+from graphret.corpus.metadata import filled, without
 from graphret.corpus.names import file_of, given_name, given_section, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import TextTable, column_names, delimited, is_delimited, keyed, pipe_tables
+from graphret.corpus.tables import TextTable, delimited, is_delimited, keyed, pipe_tables
 from graphret.types import Node
 
 #: The property that lists which others say where a chunk stands or were derived by `from_chunks`: no user gave these.
@@ -26,20 +27,12 @@ PLACE = ("source_id", "chunk_start")
 DOCUMENT = "chunk_document"
 
 
-class _Stretch(NamedTuple):
-    """A text as far as it is known, and the chunks in it with their starts; one alone where places are unknown."""
-
-    text: str
-    chunks: list[tuple[int, int]]
-
-
 def from_chunks(nodes: Iterable[Node]) -> list[Node]:
     """Return chunks with what their source knows: its name, their section, and the rows of the tables in them.
 
     Chunks are of one source when their metadata name the same file or address and no other title, or else when their
-    ``source_id`` is the same; ``chunk_start`` says where each begins in it. They may come in any order. Where places
-    are known, a chunk knows the headings above it, and a row that was cut in two is whole, in the chunk that has its
-    end. Where they are not, a chunk knows the headings and rows in it, and the header that the first one has.
+    ``source_id`` is the same. Where ``chunk_start`` says where each begins in it, they may come in any order; where it
+    does not, they follow each other as they come. A row that was cut in two is whole, in the chunk that has its end.
 
     What is derived is listed in the property ``chunk_derived``; a name or a property that a node has already stays.
     Nodes with ``table_rows`` of their own are left as they are.
@@ -52,10 +45,19 @@ def from_chunks(nodes: Iterable[Node]) -> list[Node]:
     ids = {key: {listed[i].properties.get("source_id") for i in members} for key, members in sources.items()}
     shared = Counter(one for own in ids.values() for one in own)
     for key, members in sources.items():
-        one_id = len(ids[key]) == 1 and shared[next(iter(ids[key]))] == 1
-        found = _found([listed[i] for i in members], key)
-        for i, known in zip(members, found, strict=True):
-            listed[i] = _derived(listed[i], known, "" if one_id else " ".join(key[1:]).strip())
+        source = " ".join(key[1:]).strip() if sum(shared[one] for one in ids[key]) > 1 else ""
+        first = {_document(listed[i]): i for i in reversed(members)}
+        members.sort(
+            key=lambda i: (*_page(listed[i]), first[_document(listed[i])], number_of(listed[i], "chunk_start"))
+        )
+        for i, (name, found) in zip(members, _known([listed[i] for i in members], key), strict=True):
+            node = listed[i]
+            if source and "source_id" in node.properties:
+                found[DOCUMENT] = node.properties["source_id"]
+                node = replace(node, properties={**node.properties, "source_id": source})
+            if "table_rows" in found and "table_context" not in found and node.labels == ("Document",):
+                node = replace(node, labels=("Table",))
+            listed[i] = filled(node, found, name, DERIVED)
     return listed
 
 
@@ -80,18 +82,12 @@ def source_of(node: Node) -> tuple[str, ...]:
 
 def without_derived(node: Node) -> Node:
     """Return a node as it was before `from_chunks`."""
-    derived = node.properties.get(DERIVED)
-    if not derived:
-        return node
+    derived, source = node.properties.get(DERIVED, ()), node.properties.get(DOCUMENT)
+    labels = ("Document",) if "table_rows" in derived and node.labels == ("Table",) else node.labels
+    bare = without(node, [key for key in derived if key not in PLACE], DERIVED)
+    again = {"source_id": source} if DOCUMENT in derived else {}
     place = [key for key in derived if key in PLACE]
-    gone = {*derived, DERIVED} - {*place}
-    properties = {key: value for key, value in node.properties.items() if key not in gone}
-    if DOCUMENT in derived:
-        properties["source_id"] = node.properties[DOCUMENT]
-    if place:
-        properties[DERIVED] = place
-    labels = ("Document",) if "table_rows" in gone and node.labels == ("Table",) else node.labels
-    return replace(node, name="" if "name" in derived else node.name, labels=labels, properties=properties)
+    return replace(bare, labels=labels, properties={**bare.properties, **again, **({DERIVED: place} if place else {})})
 
 
 def number_of(node: Node, key: str) -> int:
@@ -100,127 +96,82 @@ def number_of(node: Node, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _derived(node: Node, found: Mapping[str, Any], source: str) -> Node:
-    """Return a chunk with what was found out; `source` is its id where the chunks of the source do not have one."""
-    given, labels = dict(node.properties), node.labels
-    known = {key: value for key, value in found.items() if value not in (None, "") and key not in given}
-    name = node.name or known.pop("name", "")
-    known.pop("name", None)
-    if source and "source_id" in given:
-        known[DOCUMENT], given["source_id"] = given["source_id"], source
-    if "table_rows" in known and "table_context" not in known and labels == ("Document",):
-        labels = ("Table",)
-    filled = [*known, *(["name"] if name != node.name else [])]
-    properties = {**given, **known, DERIVED: [*given.get(DERIVED, ()), *filled]} if filled else given
-    return replace(node, name=name, labels=labels, properties=properties)
-
-
-def _found(nodes: Sequence[Node], key: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Return for each chunk of a source its name, its section, its number, and the table in it."""
-    title = stem_of(key[1]) if key[0] == "file" and len(key) < 4 else ""
-    sections = [given_section(node.properties) for node in nodes]
-    stretches = _stretches(nodes)
-    if not is_delimited(nodes[0].properties):
-        pieces = [headings(stretch.text) for stretch in stretches]
-        title = title_among(pieces) or title
-        for (_, chunks), above in zip(stretches, pieces, strict=True):
-            for i, start in chunks:
-                sections[i] = sections[i] or section_at(above, start, start + len(nodes[i].text), title)
-    tables = _tables(nodes, stretches)
-    order = sorted(range(len(nodes)), key=lambda i: _place(nodes[i]))
-    places: dict[int, int] = {i: number for number, i in enumerate(order)} if len(nodes) > 1 else {}
-    return [
-        {
-            "section": sections[i],
-            "chunk_index": places.get(i),
-            **tables.get(i, {}),
-            "name": given_name(node.properties) or title,
-        }
-        for i, node in enumerate(nodes)
-    ]
-
-
-def _place(node: Node) -> tuple[int, ...]:
-    """Return what orders the chunks of a source: page, row, then where each begins."""
+def _page(node: Node) -> tuple[int, int]:
+    """Return what orders the documents of a source: page, then row."""
     label = str(node.properties.get("page_label", ""))
-    page = int(label) if label.isdecimal() else number_of(node, "page")
-    return page, number_of(node, "row"), number_of(node, "chunk_start")
+    return int(label) if label.isdecimal() else number_of(node, "page"), number_of(node, "row")
 
 
-def _stretches(nodes: Sequence[Node]) -> list[_Stretch]:
-    """Return the texts that chunks are cut from, as far as their places allow to put them together."""
-    documents: dict[str, list[int]] = defaultdict(list)
-    for i, node in enumerate(nodes):
-        given = node.properties
-        where = [given.get(key) for key in ("source_id", "page", "row")] if "chunk_start" in given else i
-        documents[str(where)].append(i)
-    stretches: list[_Stretch] = []
-    for members in documents.values():
-        joined = _joined(nodes, members) if len(members) > 1 else None
-        stretches += [joined] if joined else [_Stretch(nodes[i].text, [(i, 0)]) for i in members]
-    return stretches
+def _document(node: Node) -> tuple[str, ...]:
+    """Return what tells the document that the place of a chunk is in: the whole source, or a page or row of it."""
+    return tuple(str(node.properties.get(key)) for key in ("source_id", "page", "row"))
 
 
-def _joined(nodes: Sequence[Node], members: Sequence[int]) -> _Stretch | None:
-    """Return the text that chunks overlap to; `None` where their places contradict each other.
-
-    Of a single character that a splitter cut off between two, it is guessed whether it was the end of a line.
-    """
-    starts = sorted((number_of(nodes[i], "chunk_start"), i) for i in members)
-    bar = "," if is_delimited(nodes[members[0]].properties) else "|"
-    full_row = mode([n for i in members for line in nodes[i].text.split("\n") if (n := line.count(bar))] or [1])
-    first, text = starts[0][0], ""
-    for start, i in starts:
-        own, at = nodes[i].text, start - first
-        if (gap := at - len(text)) > 0:
-            bars = text[text.rfind("\n") + 1 :].count(bar)
-            ends_line = gap > 1 or (bars >= full_row if bars else own[:1] in "#|>-+<~")
-            text += "\n" * gap if ends_line else " "
-        if not own.startswith(text[at : at + len(own)]):
-            return None
-        text += own[len(text) - at :]
-    return _Stretch(text, [(i, start - first) for start, i in starts])
-
-
-def _tables(nodes: Sequence[Node], stretches: Sequence[_Stretch]) -> dict[int, dict[str, Any]]:
-    """Return the table of each chunk that holds one, or a piece of one."""
+def _known(nodes: Sequence[Node], key: tuple[str, ...]) -> list[tuple[str, dict[str, Any]]]:
+    """Return for each chunk of a source, in order, its name, and its section, its number and the table in it."""
+    title = stem_of(key[1]) if key[0] == "file" and len(key) < 4 else ""
     values = is_delimited(nodes[0].properties)
     if values and all(isinstance(node.properties.get("row"), int) for node in nodes):  # LangChain's CSVLoader
-        header, cells = keyed([node.text for node in nodes])
-        return {i: _table(header, [row], number_of(nodes[i], "row")) for i, row in enumerate(cells) if header}
-    found: dict[int, dict[str, Any]] = {}
-    headers: list[list[str]] = []
-    above = 0
-    for stretch in stretches:
-        if values:
-            table = delimited(stretch.text, headers[0] if headers else ())
-            tables = [table] if table else []
-        else:
-            tables = pipe_tables(stretch.text, headers)
-        headers += [table.header for table in tables if table.header]
-        found |= _by_chunk(nodes, stretch, tables, above)
-        above += sum(len(table.rows) for table in tables) if values else 0
-    return found
+        header, rows = keyed([node.text for node in nodes])
+        found = [_table(header, [row], number_of(node, "row")) for row, node in zip(rows, nodes, strict=True)]
+    else:
+        text, starts = _joined(nodes, "," if values else "|")
+        spans = [(start, start + len(node.text)) for start, node in zip(starts, nodes, strict=True)]
+        above = [] if values else headings(text)
+        title = title_among(above) or title
+        tables = [table for table in [delimited(text)] if table] if values else pipe_tables(text)
+        found = _by_chunk(nodes, spans, tables)
+        for own, span in zip(found, spans, strict=True):
+            own["section"] = section_at(above, *span, title)
+    for number, (own, node) in enumerate(zip(found, nodes, strict=True)):
+        own["section"] = given_section(node.properties) or own.get("section")
+        own["chunk_index"] = number if len(nodes) > 1 else None
+    return [(given_name(node.properties) or title, own) for node, own in zip(nodes, found, strict=True)]
+
+
+def _joined(nodes: Sequence[Node], bar: str) -> tuple[str, list[int]]:
+    """Return the text of a source, and where each of its chunks begins in it.
+
+    A chunk without a place, or whose place contradicts those before it, comes behind them. Of a single character that a
+    splitter cut off between two, it is guessed whether it was the end of a line.
+    """
+    full_row = mode([n for node in nodes for line in node.text.split("\n") if (n := line.count(bar))] or [1])
+    text, starts, document, base = "", [], None, 0
+    for node in nodes:
+        own, known = node.text, "chunk_start" in node.properties
+        at = base + number_of(node, "chunk_start") if known else len(text) + 1
+        if (of := _document(node)) != document:
+            text += "\n\n" if text else ""
+            document, base, at = of, len(text) - number_of(node, "chunk_start"), len(text)
+        if not own.startswith(text[at : at + len(own)]):
+            at = len(text) + 1
+        if (gap := at - len(text)) > 0:
+            bars = text[text.rfind("\n") + 1 :].count(bar)
+            ends_line = gap > 1 or (bars >= full_row if bars else not known or own[:1] in "#|>-+<~")
+            text += "\n" * gap if ends_line else " "
+        text += own[len(text) - at :]
+        starts.append(at)
+    return text, starts
 
 
 def _by_chunk(
-    nodes: Sequence[Node], stretch: _Stretch, tables: Sequence[TextTable], above: int
-) -> dict[int, dict[str, Any]]:
+    nodes: Sequence[Node], spans: Sequence[tuple[int, int]], tables: Sequence[TextTable]
+) -> list[dict[str, Any]]:
     """Return for each chunk of a text the rows that it has the end of, of the table of which it has most rows."""
-    ends = [start + len(nodes[i].text) for i, start in stretch.chunks]
-    rows: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    ends = [end for _, end in spans]
+    rows: list[list[tuple[int, int]]] = [[] for _ in nodes]
     for t, table in enumerate(tables):
         for r, row in enumerate(table.rows):
             rows[min(bisect_left(ends, row.end), len(ends) - 1)].append((t, r))
-    found = {}
-    for at, own in rows.items():
-        i, start = stretch.chunks[at]
+    found: list[dict[str, Any]] = []
+    for node, (start, _), own in zip(nodes, spans, rows, strict=True):
+        if not own:
+            found.append({})
+            continue
         most = mode(t for t, _ in own)
         table, kept = tables[most], [r for t, r in own if t == most]
-        text = nodes[i].text
-        around = f"{text[: max(0, table.start - start)]}\n{text[max(0, table.end - start) :]}".strip()
-        header = table.header or column_names(len(table.rows[0].cells))
-        found[i] = _table(header, [table.rows[r].cells for r in kept], above + kept[0], around)
+        around = f"{node.text[: max(0, table.start - start)]}\n{node.text[max(0, table.end - start) :]}".strip()
+        found.append(_table(table.header, [table.rows[r].cells for r in kept], kept[0], around))
     return found
 
 

@@ -57,18 +57,17 @@ class HeuristicMetadata(MetadataExtractor):
 
 
 def _of_text(node: Node, names: _Names) -> Metadata:
-    title = _title_of(node)
+    title, given = _title_of(node), node.properties
     head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(iter(split_sentences(head)), (0, 0))
     lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
-    found = [*_bearers(node), *names.in_text(node.text)]
-    made = ""
+    found, made = [*_bearers(node), *names.in_text(node.text)], ""
     if node.label == "Document":
         words = clean_name(lead).split()
         made = " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
     else:
-        values = (value if isinstance(value, list) else [value] for value in node.properties.values())
-        found += [part for value in values for part in value if isinstance(part, str) and _is_textual(part)]
+        values = (part for value in given.values() for part in (value if isinstance(value, list) else [value]))
+        found += [value for value in values if isinstance(value, str) and _is_textual(value)]
     bare = normalize_name(_BRACKETS.sub(" ", title))
     says_title = not title or (bare and bare in normalize_name(lead))
     topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
@@ -82,7 +81,7 @@ def _of_table(node: Node, names: _Names) -> Metadata:
     heading = ", ".join(filter(None, (_title_of(node), str(given.get("section") or ""))))
     columns = ", ".join(filter(None, given.get("table_header") or ()))
     return Metadata(
-        topic=f"{heading}: {columns}" if heading and columns else heading or columns,
+        topic=": ".join(filter(None, (heading, columns))),
         description=f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
         entities=distinct([*_bearers(node), *about, *cells]),
     )
@@ -93,11 +92,9 @@ class _Names:
 
     def __init__(self, nodes: Iterable[Node]) -> None:
         names: dict[str, str] = {}
-        for node in nodes:
-            for name in _bearers(node):
-                words = normalize_name(name).split()
-                if _can_be_name(words):
-                    names.setdefault(" ".join(words), name)
+        for name in (name for node in nodes for name in _bearers(node)):
+            if _can_be_name(words := normalize_name(name).split()):
+                names.setdefault(" ".join(words), name)
         self._names = list(names.values())
         self._single = [" " not in key for key in names]
         self._gazetteer = Gazetteer(self._names)

@@ -39,8 +39,8 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "document", "text", "title")
-        _settle(self, "doc", (self.title, self.text), metadata=checked_metadata(self.metadata, what))
+        what = _require_strings(self, "text", "title")
+        _settle(self, (self.title, self.text), metadata=checked_metadata(self.metadata, what))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +74,16 @@ class Table:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "table", "title", "section", "section_text", "introduction")
-        header = _cells(self.header, f"{what}: 'header'")
+        what = _require_strings(self, "title", "section", "section_text", "introduction")
+        header, *rows = (_cells(row, what) for row in (self.header, *_listed(self.rows, f"{what}: 'rows'")))
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
-        rows = tuple(_cells(row, f"{what}: row {n}") for n, row in enumerate(_listed(self.rows, f"{what}: 'rows'")))
         for number, row in enumerate(rows):
             if len(row) != len(header):
                 raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
         content = self.title, self.section, header, rows
-        _settle(self, "table", content, header=header, rows=rows, metadata=checked_metadata(self.metadata, what))
+        metadata = checked_metadata(self.metadata, what)
+        _settle(self, content, header=header, rows=tuple(rows), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,13 @@ class Record:
     text: str = ""
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "record", "name", "text")
+        what = _require_strings(self, "name", "text")
         labels = tuple(_listed(self.labels, f"{what}: 'labels'"))
         if not labels or not all(isinstance(label, str) and label for label in labels):
             raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {self.labels!r}")
         properties = checked_metadata(self.properties, what, "properties")
         content = labels, self.name, properties, self.text
-        _settle(self, "record", content, labels=labels, properties=properties, text=self.text or _text_of(properties))
+        _settle(self, content, labels=labels, properties=properties, text=self.text or _text_of(properties))
 
 
 Item: TypeAlias = Document | Table | Record
@@ -139,20 +139,14 @@ class Corpus:
         object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "edges", tuple(self.edges))
         seen: set[str] = set()
-        for number, item in enumerate(self.items):
+        for item in self.items:
             if not isinstance(item, Item):
-                raise InvalidInput(
-                    f"item {number}: a Document, Table or Record is expected, not {type(item)!r}: "
-                    "graphret.read makes items of files, and of documents of LlamaIndex and LangChain"
-                )
+                raise InvalidInput(f"{type(item)!r} is no Document, Table or Record: graphret.read makes these")
             if item.id in seen:
                 raise InvalidInput(f"two items have the id {item.id!r}: give each its own, of the same content too")
             seen.add(item.id)
         for edge in self.edges:
             require_edge(edge)
-
-    def __len__(self) -> int:
-        return len(self.items)
 
 
 def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True) -> dict[str, Any]:
@@ -169,8 +163,9 @@ def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserv
     return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
-def _require_strings(item: Item, kind: str, *names: str) -> str:
+def _require_strings(item: Item, *names: str) -> str:
     """Return what messages call an item, whose id and texts are strings."""
+    kind = type(item).__name__.lower()
     if item.id:
         require_id(item.id, kind)
     what = f"{kind} {item.id or getattr(item, 'title', '')!r}"
@@ -187,14 +182,15 @@ def _listed(values: Any, what: str) -> Iterable[Any]:
 
 
 def _cells(row: object, what: str) -> tuple[str, ...]:
-    """Return cells as strings, what is missing as the empty one."""
-    return tuple("" if cell is None or cell != cell else str(cell) for cell in _listed(row, what))  # NaN is not itself
+    """Return the cells of a row or a header as strings, what is missing as the empty one."""
+    return tuple("" if cell is None or cell != cell else str(cell) for cell in _listed(row, f"{what}: a row"))
 
 
-def _settle(item: Item, prefix: str, content: Any, **fields: Any) -> None:
+def _settle(item: Item, content: Any, **fields: Any) -> None:
     """Put checked fields in place, and an id made from the content where there is none."""
     if not item.id:
         data = json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
+        prefix = "doc" if isinstance(item, Document) else type(item).__name__.lower()
         fields["id"] = f"{prefix}-{hashlib.blake2b(data, digest_size=8).hexdigest()}"
     for name, value in fields.items():
         object.__setattr__(item, name, value)
@@ -202,8 +198,9 @@ def _settle(item: Item, prefix: str, content: Any, **fields: Any) -> None:
 
 def _text_of(properties: Mapping[str, Any]) -> str:
     """Return what a record says: a description and the like first, then its other long strings."""
-    keys = (*_TEXT_KEYS, *(key for key in properties if key not in _TEXT_KEYS))
-    values = ((key, value if isinstance(value, list) else [value]) for key in keys if (value := properties.get(key)))
-    parts = [(key, part.strip()) for key, value in values for part in value if isinstance(part, str)]
-    said = [part for key, part in parts if key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS]
-    return "\n".join(dict.fromkeys(filter(None, said)))
+    parts: list[str] = []
+    for key in (*_TEXT_KEYS, *properties):
+        value = properties.get(key)
+        texts = [part.strip() for part in (value if isinstance(value, list) else [value]) if isinstance(part, str)]
+        parts += [text for text in texts if text and (key in _TEXT_KEYS or len(text.split()) >= _LONG_WORDS)]
+    return "\n".join(dict.fromkeys(parts))

@@ -91,7 +91,7 @@ class LLMReport:
     """What an `LLMMetadata` has done since it was made.
 
     Questions that the model was asked, those answered from the cache, nodes with content that fell back on the rules,
-    tokens, failed attempts included, how many questions failed, by `ChatError.reason`, and the last failure's message.
+    tokens, how many questions failed, by `ChatError.reason`, and the last failure's message.
     """
 
     asked: int = 0
@@ -123,11 +123,6 @@ class LLMMetadata(MetadataExtractor):
         Called with how many questions are done, and how many there are.
     on_failure
         ``"raise"`` makes the first failure a `ModelError`; what was answered until then stays in the cache.
-
-    Attributes
-    ----------
-    report : LLMReport
-        Counts over all calls.
     """
 
     model: ChatModel
@@ -137,10 +132,6 @@ class LLMMetadata(MetadataExtractor):
     on_failure: Literal["fallback", "raise"] = "fallback"
     report: LLMReport = field(default_factory=LLMReport, init=False)
     corpus_wide: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        if self.concurrency < 1:
-            raise InvalidInput(f"LLMMetadata: 'concurrency' is 1 or more, not {self.concurrency!r}")
 
     def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
         """Return the metadata of each node, in their order; the same content is asked about once.
@@ -152,11 +143,10 @@ class LLMMetadata(MetadataExtractor):
         StorageError
             If the cache cannot be written.
         """
-        prompts = [_prompt(node) for node in nodes]
-        keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in prompt]) for prompt in prompts]
-        questions = {
-            key: (node, prompt) for key, node, prompt in zip(keys, nodes, prompts, strict=True) if node.text.strip()
-        }
+        if self.concurrency < 1:
+            raise InvalidInput(f"LLMMetadata: 'concurrency' is 1 or more, not {self.concurrency!r}")
+        keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]) for node in nodes]
+        questions = {key: node for key, node in zip(keys, nodes, strict=True) if node.text.strip()}
         answers = run_sync(self._answers(questions))
         if failed := sum(key in questions and key not in answers for key in keys):
             self.report.fell_back += failed
@@ -165,13 +155,13 @@ class LLMMetadata(MetadataExtractor):
         rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
         return [answers[key].metadata(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
 
-    async def _answers(self, questions: Mapping[str, tuple[Node, list[Message]]]) -> dict[str, _Description]:
+    async def _answers(self, questions: Mapping[str, Node]) -> dict[str, _Description]:
         """Return what the cache or the model says, by the key of the question."""
         answers: dict[str, _Description] = {}
-        cache = None if self.cache is None else AnswerCache(self.cache)
+        cache = AnswerCache(self.cache) if self.cache is not None else None
         slots, done, failures_in_a_row = asyncio.Semaphore(self.concurrency), 0, 0
 
-        async def answer(key: str, node: Node, prompt: list[Message]) -> None:
+        async def answer(key: str, node: Node) -> None:
             nonlocal done, failures_in_a_row
             async with slots:
                 if cache is not None and (kept := cache.get(key)) is not None:
@@ -179,7 +169,7 @@ class LLMMetadata(MetadataExtractor):
                         answers[key] = _SHAPE.validate_json(kept)
                         self.report.cached += 1
                 if key not in answers and failures_in_a_row < _PATIENCE:
-                    found = await self._asked(node, prompt)
+                    found = await self._asked(node)
                     failures_in_a_row = 0 if found else failures_in_a_row + 1
                     if found is not None:
                         answers[key] = found
@@ -191,19 +181,18 @@ class LLMMetadata(MetadataExtractor):
 
         try:
             async with asyncio.TaskGroup() as tasks:
-                for key, (node, prompt) in questions.items():
-                    tasks.create_task(answer(key, node, prompt))
+                for key, node in questions.items():
+                    tasks.create_task(answer(key, node))
         except ExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         return answers
 
-    async def _asked(self, node: Node, prompt: list[Message]) -> _Description | None:
+    async def _asked(self, node: Node) -> _Description | None:
         """Return what the model says about a node, `None` where it fails."""
-        report = self.report
+        report, answer = self.report, None
         report.asked += 1
-        answer = None
         try:
-            answer, usage, _ = await aask_json(self.model, prompt, _SHAPE, max_tokens=_MAX_TOKENS)
+            answer, usage, _ = await aask_json(self.model, _prompt(node), _SHAPE, max_tokens=_MAX_TOKENS)
         except ChatError as error:
             if self.on_failure == "raise":
                 raise ModelError(f"node {node.id!r}: {error}") from error

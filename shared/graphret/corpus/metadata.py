@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.errors import ModelError
@@ -19,20 +19,12 @@ class Metadata:
 
     Parameters
     ----------
-    topic
-        What the node is about, in a phrase or a sentence.
-    title
-        A title, for a node that has none.
-    entities
-        Names of what the node mentions, each once, in order of appearance.
-    events
-        What happens in it, one short sentence each.
-    summary
-        A few sentences.
-    description
-        What a table or an object is.
-    column_descriptions
-        For a table: what each column holds, by its header.
+    topic, title, summary
+        What the node is about, in a phrase or a sentence; a title, for a node that has none; a few sentences.
+    entities, events
+        Names of what the node mentions, each once, in order of appearance; what happens in it, a short sentence each.
+    description, column_descriptions
+        What a table is, and what each of its columns holds, by its header.
     relationships
         What the text states, as ``(subject, relation, object)``.
     """
@@ -48,10 +40,11 @@ class Metadata:
 
     def to_properties(self) -> dict[str, Any]:
         """The known fields as JSON values, under the names that nodes use for them."""
-        listed = {key: [*getattr(self, key)] for key in ("entities", "events")}
-        pairs = {"column_descriptions": {**self.column_descriptions}, "relationships": [*map(list, self.relationships)]}
-        texts = {key: getattr(self, key) for key in ("topic", "title", "summary", "description")}
-        return {key: value for key, value in {**texts, **listed, **pairs}.items() if value}
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        lists = {key: [*known[key]] for key in ("entities", "events")}
+        lists["relationships"] = [[*stated] for stated in self.relationships]
+        columns = {"column_descriptions": dict(self.column_descriptions)}
+        return {key: value for key, value in {**known, **lists, **columns}.items() if value}
 
 
 @runtime_checkable
@@ -75,32 +68,32 @@ class MetadataExtractor(Protocol):
 def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
     """Return the nodes with their metadata among their properties.
 
-    What the user gave wins over what is extracted. A field that an earlier call filled is filled anew.
-
-    Raises
-    ------
-    ModelError
-        If the extractor does not answer with one `Metadata` a node.
+    What the user gave wins over what is extracted. A field that an earlier call filled is filled anew. An extractor
+    that does not answer with one `Metadata` a node is a `ModelError`.
     """
     bare = [without_extracted(node) for node in nodes]
     answered = extractor.extract(bare)
     if len(answered) != len(bare):
         raise ModelError(f"the metadata extractor answered for {len(answered)} of {len(bare)} nodes")
-    described = []
-    for node, metadata in zip(bare, answered, strict=True):
-        given = node.properties
-        new = {name: value for name, value in metadata.to_properties().items() if not given.get(name)}
-        name = node.name or new.get("title", "")
-        filled = [*sorted(new), *(["name"] if name != node.name else [])]
-        properties = {**given, **new, EXTRACTED: filled} if new else given
-        described.append(replace(node, name=name, properties=properties))
-    return described
+    known = [metadata.to_properties() for metadata in answered]
+    return [filled(node, own, own.get("title", ""), EXTRACTED) for node, own in zip(bare, known, strict=True)]
 
 
 def without_extracted(node: Node) -> Node:
     """Return the node as it was before `describe`."""
-    if not (filled := node.properties.get(EXTRACTED)):
-        return node
-    gone = {*filled, EXTRACTED} - {"name"}  # which stands for the node's: a property of this name is the user's
+    return without(node, node.properties.get(EXTRACTED, ()), EXTRACTED)
+
+
+def filled(node: Node, found: Mapping[str, Any], name: str, listing: str) -> Node:
+    """Return a node with the properties and the name that it lacks, which its property `listing` lists."""
+    given = node.properties
+    new = {key: value for key, value in found.items() if value not in (None, "") and given.get(key) in (None, "", [])}
+    keys = [*given.get(listing, ()), *new, *(["name"] if name and not node.name else [])]
+    return replace(node, name=node.name or name, properties={**given, **new, listing: keys} if keys else given)
+
+
+def without(node: Node, keys: Sequence[str], listing: str) -> Node:
+    """Return a node without properties that `filled` gave it; the name stands for the node's, not for a property."""
+    gone = {*keys, listing} - {"name"}
     properties = {key: value for key, value in node.properties.items() if key not in gone}
-    return replace(node, name="" if "name" in filled else node.name, properties=properties)
+    return replace(node, name="" if "name" in keys else node.name, properties=properties) if keys else node

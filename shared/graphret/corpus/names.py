@@ -34,9 +34,8 @@ _MARKS = (
     (re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)"), r"\2"),
     (re.compile(r"`+|\\(?=[\\`*_{}\[\]()#+.!|-])"), ""),
 )
-_EXTENSION = re.compile(
-    r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?|pdf|docx?|pptx?|xlsx?|ipynb|xml)$", re.IGNORECASE
-)
+_SUFFIX = r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?|pdf|docx?|pptx?|xlsx?|ipynb|xml)$"
+_EXTENSION, _PATH = re.compile(_SUFFIX, re.IGNORECASE), re.compile(rf"[/\\]|{_SUFFIX}", re.IGNORECASE)
 _NO_STEM = re.compile(
     r"(?:index|readme|untitled|document|page|file|data|tmp\w{8}|[0-9a-f-]{16,}|[\d\W_]+)$", re.IGNORECASE
 )
@@ -44,27 +43,20 @@ _LONGEST = 200
 
 
 class Heading(NamedTuple):
-    """A heading of a text: where it begins, its level from 1 (0 for a title of the whole), and its name.
-
-    One that leads has no word before it.
-    """
+    """A heading of a text: where it begins, its level from 1 (0 for a title of the whole), and its name."""
 
     start: int
     level: int
     name: str
-    leads: bool
 
 
 def clean_name(text: object) -> str:
     """Return a text as a name, without marks of Markdown and HTML and a file's extension; empty where it is none."""
-    name = _EXTENSION.sub("", _plain(text)) if isinstance(text, str) else ""
-    return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
-
-
-def _plain(text: str) -> str:
+    name = text if isinstance(text, str) else ""
     for pattern, plain in _MARKS:
-        text = pattern.sub(plain, text)
-    return " ".join(html.unescape(text).split())
+        name = pattern.sub(plain, name)
+    name = _EXTENSION.sub("", " ".join(html.unescape(name).split()))
+    return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
 
 
 def given_name(metadata: Mapping[str, Any]) -> str:
@@ -82,13 +74,8 @@ def file_of(metadata: Mapping[str, Any]) -> str:
 
     LangChain's ``source`` may be anything; it counts where it looks like a path, an address or a file.
     """
-    for key in _FILE_KEYS:
-        value = metadata.get(key)
-        if isinstance(value, str) and (
-            value if key != "source" else re.search(r"[/\\]", value) or _EXTENSION.search(value)
-        ):
-            return value
-    return ""
+    named = ((key, value) for key in _FILE_KEYS if isinstance(value := metadata.get(key), str) and value)
+    return next((value for key, value in named if key != "source" or _PATH.search(value)), "")
 
 
 def stem_of(file: str) -> str:
@@ -107,30 +94,19 @@ def outside_code(text: str) -> str:
 def headings(text: str) -> list[Heading]:
     """Return the headings of Markdown or HTML, in order; those in fenced code are none, front matter's title is one."""
     front = _FRONT_MATTER.match(text)
-    begin = front.end() if front else 0
     found: list[Heading] = []
     if front and (title := _YAML_TITLE.search(front["yaml"])) and (name := clean_name(title["title"])):
-        found.append(Heading(0, 0, name, leads=True))
-    for match in _HEADING.finditer(outside_code(text), begin):
+        found.append(Heading(0, 0, name))
+    for match in _HEADING.finditer(outside_code(text), front.end() if front else 0):
         if name := clean_name(match["atx"] or match["html"]):
             level = len(match["marks"] or "") or int(match["tag"].lower().replace("title", "0")[-1])
-            leads = not found and not any(map(str.isalnum, _plain(text[begin : match.start()])))
-            found.append(Heading(match.start(), level, name, leads))
+            found.append(Heading(match.start(), level, name))
     return found
 
 
-def title_among(pieces: Sequence[Sequence[Heading]]) -> str:
-    """Return the heading that is the title of a text, or of one in pieces; empty where none is.
-
-    It is a heading that leads the text and is a title, of the first level, or the only one of its level or above; else
-    the one heading of the first level.
-    """
-    every = [heading for found in pieces for heading in found]
-    for first in pieces[0][:1] if pieces else ():
-        if first.leads and (first.level <= 1 or sum(heading.level <= first.level for heading in every) == 1):
-            return first.name
-    names = {heading.name for heading in every if heading.level <= 1}
-    return names.pop() if len(names) == 1 else ""
+def title_among(found: Sequence[Heading]) -> str:
+    """Return that of a text's headings which is its title, the first of the first level; empty where there is none."""
+    return next((heading.name for heading in found if heading.level <= 1), "")
 
 
 def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:

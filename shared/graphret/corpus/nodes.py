@@ -12,8 +12,7 @@ made from      id                     labels               properties besides th
 `Record`       ``"{id}"``             the record's         none
 =============  =====================  ===================  =====================================================
 
-and on all of them what `graphret.corpus.metadata.Metadata` knows: topic, entities, events, summary, description,
-relationships; a field that the user gave is left alone.
+and on all of them what `graphret.corpus.metadata.Metadata` knows; a field that the user gave is left alone.
 """
 
 from __future__ import annotations
@@ -27,6 +26,7 @@ from graphret.corpus.chunkers import Chunker, SentenceChunker
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.metadata import MetadataExtractor, describe
+from graphret.corpus.names import given_name
 from graphret.corpus.sentences import Span
 from graphret.errors import InvalidInput
 from graphret.types import Edge, Node
@@ -69,49 +69,38 @@ def to_nodes(
     listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
         raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
-    texts = [item.text for item in listed if isinstance(item, Document)]
-    spans = iter(chunker.spans(texts) if chunker else [])
-    nodes: list[Node] = []
+    documents = [item for item in listed if isinstance(item, Document)]
+    whole = [[(0, len(document.text))] for document in documents]
+    spans = iter(chunker.spans([document.text for document in documents]) if chunker else whole)
+    nodes: dict[str, Node] = {}
     for item in listed:
-        if isinstance(item, Record):
-            nodes.append(_record(item))
-        elif isinstance(item, Table):
-            nodes += _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
-        elif chunker:
-            nodes += _chunks(item, next(spans) or [(0, len(item.text))])
+        if isinstance(item, Table):
+            made = _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
         else:
-            nodes += [replace(node, id=item.id) for node in _chunks(item, [(0, len(item.text))])]
-    seen: set[str] = set()
-    for node in nodes:
-        if node.id in seen:
-            raise InvalidInput(f"two nodes have the id {node.id!r}: an item is called as a chunk of another is")
-        seen.add(node.id)
-    return describe(nodes, metadata) if metadata else nodes
+            made = [_record(item)] if isinstance(item, Record) else _chunks(item, next(spans), numbered=bool(chunker))
+        for node in made:
+            if node.id in nodes:
+                raise InvalidInput(f"two nodes have the id {node.id!r}: an item is called as a chunk of another is")
+            nodes[node.id] = node
+    return describe([*nodes.values()], metadata) if metadata else [*nodes.values()]
 
 
 def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()) -> list[Edge]:
     """Return edges between items as edges between their nodes.
 
     An end that names a node stays; one that names a document or table becomes its first chunk or segment; one in
-    `known`, the ids of a graph that the nodes are added to, stays.
-
-    Raises
-    ------
-    InvalidInput
-        If an end is none of these.
+    `known`, the ids of a graph that the nodes are added to, stays. Any other end is an `InvalidInput`.
     """
-    own: dict[str, str] = {}
-    firsts: dict[str, str] = {}
+    ends: dict[str, str] = {}
     for node in nodes:
-        own[node.id] = node.id
-        firsts.setdefault(node.properties.get("source_id", node.id), node.id)
-    ends = {id_: id_ for id_ in known} | firsts | own
+        ends.setdefault(node.properties.get("source_id", node.id), node.id)
+        ends[node.id] = node.id
+    ends = {id_: id_ for id_ in known} | ends
     made = []
     for edge in edges:
-        for name, end in (("source", edge.source), ("target", edge.target)):
-            if end not in ends:
-                relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
-                raise InvalidInput(f"edge {relation}: no node or item is its {name!r}")
+        if missing := {edge.source, edge.target} - ends.keys():
+            relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
+            raise InvalidInput(f"edge {relation}: there is no node or item {min(missing)!r}")
         made.append(replace(edge, source=ends[edge.source], target=ends[edge.target]))
     return made
 
@@ -136,39 +125,32 @@ def linearize(table: Table, rows: Sequence[Sequence[str]] | None = None) -> str:
     return "\n".join(" ".join(line.split()) for line in lines if line)
 
 
-def _chunks(document: Document, spans: Sequence[Span]) -> list[Node]:
+def _chunks(document: Document, spans: Sequence[Span], *, numbered: bool) -> Iterable[Node]:
     given = _given(document, {"title": document.title, **document.metadata})
-    name = document.title or str(given.get("title", ""))
-    nodes = []
-    for i, (start, end) in enumerate(spans):
+    for i, (start, end) in enumerate(spans or [(0, len(document.text))]):
         place = {"source_id": document.id, "chunk_index": i, "chunk_start": start, "chunk_end": end}
-        nodes.append(Node(f"{document.id}#{i}", ("Document",), name, document.text[start:end], {**given, **place}))
-    return nodes
+        id_ = f"{document.id}#{i}" if numbered else document.id
+        yield Node(id_, ("Document",), document.title or given_name(given), document.text[start:end], given | place)
 
 
-def _segments(table: Table, spans: Sequence[Span]) -> list[Node]:
+def _segments(table: Table, spans: Sequence[Span]) -> Iterable[Node]:
     given = _given(table, {**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
-    name = table.title or str(given.get("title", ""))
-    nodes = []
     for i, (start, end) in enumerate(spans):
-        rows = table.rows[start:end]
-        place = {
-            "source_id": table.id,
-            "chunk_index": i,
-            "table_header": list(table.header),
-            "table_rows": [list(row) for row in rows],
-            "table_row_start": start,
-            "table_row_end": end,
-        }
-        nodes.append(Node(f"{table.id}#{i}", ("Table",), name, linearize(table, rows), {**given, **place}))
-    return nodes
+        rows = [list(row) for row in table.rows[start:end]]
+        place = {"source_id": table.id, "chunk_index": i, "table_header": list(table.header), "table_rows": rows}
+        span = {"table_row_start": start, "table_row_end": end}
+        yield Node(
+            f"{table.id}#{i}",
+            ("Table",),
+            table.title or given_name(given),
+            linearize(table, rows),
+            given | place | span,
+        )
 
 
 def _record(record: Record) -> Node:
     given = _given(record, record.properties)
-    called = (record.name, given.get("title"), given.get("name"))
-    name = next((value for value in called if isinstance(value, str) and value), "")
-    return Node(record.id, tuple(record.labels), name, record.text, given)
+    return Node(record.id, tuple(record.labels), record.name or given_name(given), record.text, given)
 
 
 def _given(item: Item, properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """Where sentences end and where a text may be cut, by rules that need no model and no download.
 
-The rules are kept here rather than taken from a library because the ids of chunks hang on them: an update of a
-dependency must not move every chunk of a corpus.
+The ids of chunks hang on them: no update of a library may move every chunk of a corpus.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 Span = tuple[int, int]
 """Start and end of a piece of text, end exclusive."""
@@ -50,25 +50,21 @@ def split_sentences(text: str) -> list[Span]:
     initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``). Everything that is
     not whitespace lies in exactly one sentence.
     """
+    ends = [match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match)]
     sentences: list[Span] = []
-    start = 0
-    for match in _END.finditer(text):
-        if not match["stop"] or _ends(text, match):
-            sentences += _stripped(text, start, match.end())
-            start = match.end()
-    return [*sentences, *_stripped(text, start, len(text))]
+    for begin, end in pairwise([0, *ends, len(text)]):
+        if sentence := text[begin:end].strip():
+            start = text.index(sentence, begin)
+            sentences.append((start, start + len(sentence)))
+    return sentences
 
 
 def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
-    """Cut a piece of text into pieces of at most `max_chars`, at whitespace where there is any."""
-    start, end = span
-    pieces: list[Span] = []
-    while end - start > max_chars:
-        cut = start + max_chars
-        space = next((i for i in range(cut, start, -1) if text[i].isspace()), cut)
-        pieces += _stripped(text, start, space)
-        start = next((i for i in range(space, end) if not text[i].isspace()), end)
-    return [*pieces, *_stripped(text, start, end)]
+    """Cut a sentence into pieces of at most `max_chars`, at whitespace where there is any."""
+    if span[1] - span[0] <= max_chars:
+        return [span]
+    piece = re.compile(rf"\S(?:.{{,{max(0, max_chars - 2)}}}\S)?(?=\s|\Z)|\S{{{max_chars}}}", re.DOTALL)
+    return [match.span() for match in piece.finditer(text, *span)]
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
@@ -86,10 +82,3 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     if last in _OPEN or (len(last) == 1 and last.isalpha()) or _DOTTED.fullmatch(last):
         return following.split(maxsplit=1)[0].lower().rstrip(",'’") in _STARTERS if following.split() else True
     return True
-
-
-def _stripped(text: str, start: int, end: int) -> list[Span]:
-    """Return the piece without the whitespace around it, and nothing if there is nothing else."""
-    piece = text[start:end]
-    left = len(piece) - len(piece.lstrip())
-    return [(start + left, start + len(piece.rstrip()))] if left < len(piece) else []

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphret.corpus import Corpus, Item, parse_item
+from graphret.corpus import Corpus, read
 from graphret.nodes import NodeTable
-from graphret.types import Edge
 
 _HERE = Path(__file__).parent
 
@@ -40,12 +39,7 @@ class DemoQuestion:
 
 def load_corpus() -> Corpus:
     """Return the tables and passages of the demo."""
-    items: list[Item] = []
-    for record in _records("corpus.jsonl.gz"):
-        item = parse_item(record, f"demo corpus, {record.get('id')!r}")
-        assert not isinstance(item, Edge)
-        items.append(item)
-    return Corpus(tuple(items))
+    return read(_records("corpus.jsonl.gz"))
 
 
 def load_questions() -> list[DemoQuestion]:

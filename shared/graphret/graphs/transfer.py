@@ -80,7 +80,6 @@ def import_graph(
     *,
     format: str | None = None,
     options: ReadOptions | None = None,
-    nested: str = "refuse",
     progress: Progress = no_progress,
 ) -> Imported:
     """Read a graph and write it to where `graphret.stores.open_store` opens it.
@@ -100,9 +99,6 @@ def import_graph(
     options
         How the sources are read. Of a Neo4j that something else wrote, the columns of the id, the name and the text are
         the properties that hold them.
-    nested
-        What becomes of maps and mixed lists in a Neo4j, which cannot hold them as such: ``refuse``, or ``json``: stored
-        as text. Elsewhere they are kept as they are.
 
     Raises
     ------
@@ -132,7 +128,7 @@ def import_graph(
         if to_folder:
             store.save(where)
         else:
-            with opened(where, create=True, **({"nested": nested} if kind_of(where) == NEO4J else {})) as database:
+            with opened(where, create=True) as database:
                 copy(store, database, progress=progress)
     except (InvalidInput, StoreMismatch) as error:
         raise type(error)(f"{named}: {error}") from error

@@ -76,7 +76,8 @@ class Grasp(Retriever):
         self.fused = Fuse(both, weights=weights, rrf_k=chosen.rrf_k, depth=chosen.depth, on_failure=on_failure)
         self.whole: Retriever = self.fused
         if reranker is not None:
-            self.whole = Rerank(self.fused, reranker, depth=chosen.rerank_depth, on_failure=on_failure)
+            depth, weight, rrf_k = chosen.rerank_depth, chosen.rerank_weight, chosen.rerank_k
+            self.whole = Rerank(self.fused, reranker, depth=depth, weight=weight, rrf_k=rrf_k, on_failure=on_failure)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         return self.whole._steps(query, k, where)

@@ -225,6 +225,9 @@ class Reply:
     native
         What its provider wants handed back with this turn, as its reasoning or a signature: JSON, by the name of the
         adapter and the model that alone read it; `None` where the rest says all.
+    logprobs
+        For each token of the text, the likeliest tokens there with their log-probabilities; empty where none were
+        asked for or the endpoint gives none.
     """
 
     text: str = ""
@@ -233,6 +236,7 @@ class Reply:
     finish_reason: str = "stop"
     model: str = ""
     native: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
+    logprobs: Sequence[Mapping[str, float]] = field(default=(), hash=False, repr=False)
 
     @property
     def message(self) -> Message:
@@ -245,6 +249,7 @@ class ChatOptions(TypedDict, total=False):
 
     `json_schema` asks for JSON of this schema. That is a wish, not a guarantee: a model that cannot enforce it ignores
     it, so say it in the messages too and validate the answer; `ask_json` does both. `timeout` is in seconds.
+    `top_logprobs` asks for the log-probabilities of so many tokens at each place of the reply.
     """
 
     tools: Sequence[Tool] | None
@@ -252,6 +257,7 @@ class ChatOptions(TypedDict, total=False):
     max_tokens: int | None
     json_schema: Mapping[str, Any] | None
     timeout: float | None
+    top_logprobs: int | None
 
 
 @runtime_checkable

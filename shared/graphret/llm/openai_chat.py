@@ -18,6 +18,7 @@ from graphret.llm.openai_wire import (
     native_parts,
     refused_part,
     response_format,
+    token_logprobs,
     token_usage,
     tool_calls,
     wire_message,
@@ -168,6 +169,7 @@ class OpenAIChat:
         max_tokens: int | None = None,
         json_schema: Mapping[str, Any] | None = None,
         timeout: float | None = None,
+        top_logprobs: int | None = None,
     ) -> dict[str, Any]:
         temperature = self.temperature if temperature is None else temperature
         limit = "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
@@ -177,6 +179,8 @@ class OpenAIChat:
             limit: self.max_tokens if max_tokens is None else max_tokens,
             "response_format": response_format(json_schema, self._refused) if json_schema is not None else None,
             "timeout": timeout,
+            "logprobs": True if top_logprobs else None,
+            "top_logprobs": top_logprobs,
             "extra_body": self.parameters or None,
         }
         request = {"model": self.name, "messages": [self._wire(message) for message in messages]}
@@ -215,6 +219,7 @@ class OpenAIChat:
             finish_reason="refusal" if refusal else str(getattr(choice, "finish_reason", None) or "stop"),
             model=str(getattr(completion, "model", None) or self.name),
             native=None if native is None else {self._origin: native},
+            logprobs=token_logprobs(choice),
         )
 
     def _failure(self, error: Exception) -> Exception:

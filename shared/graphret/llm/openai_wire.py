@@ -94,6 +94,17 @@ def tool_calls(message: Any) -> tuple[ToolCall, ...]:
     return tuple(calls)
 
 
+def token_logprobs(choice: Any) -> list[dict[str, float]]:
+    """Return the likeliest tokens at each place of a reply, as far as an endpoint gives them."""
+    places = getattr(getattr(choice, "logprobs", None), "content", None)
+    told = [getattr(place, "top_logprobs", None) for place in places if place] if isinstance(places, list) else []
+    return [
+        {one.token: one.logprob for one in top if isinstance(getattr(one, "logprob", None), int | float)}
+        for top in told
+        if isinstance(top, list)
+    ]
+
+
 def token_usage(usage: Any) -> Usage:
     """Return the tokens that an endpoint counted, zero where it did not."""
     counts = (getattr(usage, key, None) for key in ("prompt_tokens", "completion_tokens"))

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput, MissingDependency, ModelError
-from graphret.search.fields import NodeText
+from graphret.rerank.hit_text import HitText
 from graphret.search.vectors import check_vectors
 from graphret.types import Hit
 
@@ -23,7 +23,7 @@ class CrossEncoderReranker:
     model
         A name on the Hugging Face hub or a folder, loaded when first used; or a loaded model.
     text
-        How nodes become text.
+        How hits become text.
     batch_size, max_length, device
         As `CrossEncoder` takes them; for a model given by name or folder only.
     name
@@ -33,17 +33,15 @@ class CrossEncoderReranker:
     ------
     InvalidInput
         When `model` is neither.
-    MissingDependency
-        On first use, without the extra `encoder`.
-    ModelError
-        On use, when the model cannot be loaded, fails, or does not answer with one finite score a pair.
+    MissingDependency, ModelError
+        On use, without the extra `encoder`; when the model cannot be loaded or gives no finite score a pair.
     """
 
     def __init__(
         self,
         model: Any,
         *,
-        text: NodeText | None = None,
+        text: HitText | None = None,
         batch_size: int = 32,
         max_length: int = 512,
         device: str | None = None,
@@ -51,12 +49,10 @@ class CrossEncoderReranker:
     ) -> None:
         by_name = isinstance(model, str | Path)
         if not by_name and not callable(getattr(model, "predict", None)):
-            raise InvalidInput(
-                f"model: the name or folder of a cross-encoder, or an object with predict(pairs), is expected, "
-                f"not {type(model).__name__}"
-            )
+            wanted = "the name or folder of a cross-encoder, or an object with predict(pairs)"
+            raise InvalidInput(f"model: {wanted} is expected, not {type(model).__name__}")
         self.name = name or (Path(model).name if by_name else type(model).__name__)
-        self.text = text or NodeText()
+        self.text = text or HitText()
         self._source = model if by_name else None
         self._model = None if by_name else model
         self._options: dict[str, Any] = {"max_length": max_length, "device": device}
@@ -65,11 +61,9 @@ class CrossEncoderReranker:
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
-        if not hits:
-            return []
         model = self._loaded()
         try:
-            found = model.predict([(query, self.text.text(hit.node)) for hit in hits], **self._predicting)
+            found = model.predict([(query, text) for text in self.text.texts(hits)], **self._predicting)
             return [float(score) for score in check_vectors(np.reshape(found, (len(hits), 1)), len(hits))[:, 0]]
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error

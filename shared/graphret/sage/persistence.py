@@ -19,7 +19,6 @@ from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import graph_from_bundle, graph_parts
 
 KIND = "sage"
-VERSION = 1
 
 
 def save(
@@ -39,14 +38,14 @@ def save(
         "links": asdict(settings.links),
     }
     parts.meta["chunker"] = chunker_name(chunker)
-    return storage.save(folder, parts, kind=KIND, version=VERSION, replaces=replaces)
+    return storage.save(folder, parts, kind=KIND, replaces=replaces)
 
 
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
 ) -> tuple[SageState, SageSettings, Chunker | None, str]:
     """Open what `save` wrote, by memory map; see `SageGraph.load`."""
-    bundle = storage.load(folder, kind=KIND, version=VERSION, verify=verify)
+    bundle = storage.load(folder, kind=KIND, verify=verify)
     graph = graph_from_bundle(bundle)
     lexical = BM25Index.from_bundle(bundle.sub("lexical"), graph.nodes)
     meta = bundle.meta["settings"]
@@ -71,4 +70,4 @@ def load(
         chunker = bundle.meta["chunker"] if similarity else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
     index = HybridIndex(lexical, dense, alpha=settings.alpha)
-    return SageState(graph, index, similarity, explicit), settings, cut, bundle.generation
+    return SageState(graph, index, similarity, explicit), settings, cut, bundle.about["generation"]

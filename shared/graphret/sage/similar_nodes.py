@@ -10,7 +10,7 @@ from graphret.sage.neighbors import Side, nearest
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.similarity import IS_SIMILAR
 from graphret.search.dense import DenseIndex
-from graphret.stores.base import GraphStore, delete_edges, require_names
+from graphret.stores.base import GraphStore, require_names
 from graphret.types import Edge
 
 #: The property of such an edge, by which it is told from those of a `SageGraph` in the same store.
@@ -77,5 +77,5 @@ def link_similar(
     before = [edge for block in store.edges(relations=[IS_SIMILAR]) for edge in block if COSINE in edge.properties]
     for start in range(0, len(edges), _EDGES):
         store.upsert(edges=edges[start : start + _EDGES])
-    delete_edges(store, [edge for edge in before if edge.identity not in now])
+    store.delete_edges([edge for edge in before if edge.identity not in now])
     return len(edges)

@@ -12,10 +12,10 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from graphret import storage
 from graphret.errors import InvalidInput, NotAnIndex
 from graphret.stores.base import GraphStore
-from graphret.stores.memory import KIND, VERSION, MemoryStore, graph_from_bundle
+from graphret.stores.memory import KIND, MemoryStore, graph_from_bundle
 
-#: The kinds of folders that hold a graph, each with the newest version whose graph is known here.
-GRAPH_KINDS = {KIND: VERSION, "sage": 1}
+#: The kinds of folders that hold a graph.
+GRAPH_KINDS = (KIND, "sage")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _NEO4J = {f"{scheme}{security}" for scheme in ("bolt", "neo4j") for security in ("", "+s", "+ssc")}
@@ -100,4 +100,4 @@ def _open_folder(folder: Path, verify: bool = False, **others: Any) -> MemorySto
     kind = storage.read_current(folder)["kind"]
     if kind not in GRAPH_KINDS:
         raise NotAnIndex(f"{folder}: holds a {kind!r} index, which has no graph")
-    return MemoryStore(graph_from_bundle(storage.load(folder, kind=kind, version=GRAPH_KINDS[kind], verify=verify)))
+    return MemoryStore(graph_from_bundle(storage.load(folder, kind=kind, verify=verify)))

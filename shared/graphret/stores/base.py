@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-from graphret.errors import InvalidInput, StoreError
+from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
@@ -178,13 +178,6 @@ class CypherStore(GraphStore, Protocol):
         The query does not run, but is planned, which takes seconds where a pattern is long; raises what `query` does.
         """
         ...
-
-
-def delete_edges(store: Any, edges: Iterable[Edge]) -> None:
-    """Let a store take edges away; a `StoreError` says of one that somebody else made that it has no such method."""
-    if not callable(own := getattr(store, "delete_edges", None)):
-        raise StoreError(f"store: {type(store).__name__} has no method delete_edges, by which edges are taken away")
-    own(edges)
 
 
 def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:

@@ -9,6 +9,7 @@ from operator import methodcaller
 from typing import Any, NoReturn, Self
 
 from graphret.errors import InvalidInput, QueryRefused
+from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names, require_seconds
 from graphret.stores.conditions import require_decided
@@ -27,6 +28,7 @@ class DatabaseStore(AttachedIndexes, ABC):
     """
 
     _scope: Where | None = None
+    _schema: GraphSchema | None = None
 
     @abstractmethod
     def close(self) -> None:
@@ -44,12 +46,20 @@ class DatabaseStore(AttachedIndexes, ABC):
     def _copy(self, **changed: Any) -> Self:
         """Return another store on the same database, which no index follows."""
         other = object.__new__(type(self))
-        other.__dict__ |= {**self.__dict__, "_followers": (), **changed}
+        other.__dict__ |= {**self.__dict__, "_followers": (), "_schema": None, **changed}
         return other
 
     def view(self, where: WhereLike) -> Self:
-        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to."""
-        return self._copy(_scope=both(self._scope, Where.parse(where)), _is_view=True)
+        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to.
+
+        Raises
+        ------
+        InvalidInput
+            When the database cannot decide the condition by itself.
+        """
+        view = self._copy(_scope=both(self._scope, Where.parse(where)), _is_view=True)
+        with view._reading():
+            return view
 
     @property
     def restriction(self) -> Where | None:
@@ -60,15 +70,20 @@ class DatabaseStore(AttachedIndexes, ABC):
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
-        """Give the graph to one call: it has `get`, `neighbors` and `node_in_cypher`."""
+        """Give the graph to one call: it has `get`, `neighbors`, `count` and `node_in_cypher`."""
 
     @abstractmethod
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
-        """Go through the nodes that satisfy a condition, in blocks, by id."""
+        """Go through the nodes that satisfy a condition as far as the database decides it, in blocks, by id."""
 
     @abstractmethod
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         """Go through the edges of some relations, in blocks."""
+
+    def count(self) -> tuple[int, int]:
+        """Return how many nodes and how many edges there are."""
+        with self._reading() as graph:
+            return graph.count()  # type: ignore[no-any-return]
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
@@ -94,11 +109,23 @@ class DatabaseStore(AttachedIndexes, ABC):
         if not wanted or types == []:
             return []
         with self._reading() as graph:
-            return graph.neighbors(wanted, types, other, direction, limit)  # type: ignore[no-any-return]
+            if other is None or graph.node_in_cypher("n", other)[-1] is None:
+                return graph.neighbors(wanted, types, other, direction, limit)  # type: ignore[no-any-return]
+            edges: list[Edge] = graph.neighbors(wanted, types, None, direction, None)
+            ends = graph.get(list({end for edge in edges for end in (edge.source, edge.target)}))
+        of_anchor: dict[str, set[int]] = {anchor: set() for anchor in wanted}
+        for i, edge in enumerate(edges):
+            for way, anchor, end in (("out", edge.source, edge.target), ("in", edge.target, edge.source)):
+                if direction in (way, "both") and anchor in of_anchor and end in ends and other.matches(ends[end]):
+                    of_anchor[anchor].add(i)
+        heaviest = (sorted(found, key=lambda i: (-edges[i].weight, i))[:limit] for found in of_anchor.values())
+        return [edges[i] for i in sorted(set().union(*heaviest))]
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        return self._nodes(condition(labels, where))
+        other = condition(labels, where)
+        blocks = ([node for node in block if other is None or other.matches(node)] for block in self._nodes(other))
+        return filter(None, blocks)
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
         """Go through all edges, or those of some relations, in blocks, each edge once."""

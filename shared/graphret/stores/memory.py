@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from graphret import storage
-from graphret.columns import Records, Strings
+from graphret.columns import Strings
 from graphret.contracts import Lock
 from graphret.edges import NO_PART, EdgeTable
 from graphret.errors import InvalidInput
@@ -20,12 +20,10 @@ from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
 from graphret.stores.summary import graph_schema
-from graphret.types import Edge, Node
-from graphret.validation import PART_KEYS, require_part
+from graphret.types import PART_KEYS, Edge, Node
 from graphret.where import Where, WhereLike
 
 KIND = "graph"
-VERSION = 1
 BLOCK = 10_000
 
 
@@ -66,17 +64,13 @@ class MemoryStore(AttachedIndexes):
         cls,
         ids: Strings | Sequence[str],
         *,
-        names: Strings | Sequence[str] | None = None,
-        texts: Strings | Sequence[str] | None = None,
-        labels: NDArray[Any] | None = None,
-        label_sets: Sequence[tuple[str, ...]] = (("Node",),),
-        properties: Records | Sequence[Mapping[str, Any]] | None = None,
         source: ArrayLike = (),
         target: ArrayLike = (),
         relation: ArrayLike | None = None,
         relations: Sequence[str] = ("RELATED",),
         weight: ArrayLike | None = None,
-        edge_properties: Records | Sequence[Mapping[str, Any]] | None = None,
+        edge_properties: Sequence[Mapping[str, Any]] | None = None,
+        **nodes: Any,
     ) -> MemoryStore:
         """Make a store of columns, with no object for each node or edge; they may come in any order.
 
@@ -84,48 +78,39 @@ class MemoryStore(AttachedIndexes):
 
         Parameters
         ----------
-        ids, names, texts, properties
-            One for each of the ``n`` nodes.
-        labels
-            For each node the position of its tuple of labels in `label_sets`, ``(n,)``.
-        source, target
-            For each of the ``m`` edges the places of its ends in `ids`, ``(m,)``.
-        relation
-            For each edge the position of its relation in `relations`, ``(m,)``.
-        weight
-            ``(m,)``; 1 where left out.
-        edge_properties
-            One for each edge, ``source_row`` and ``target_row`` among them.
+        ids, nodes
+            The ids of the ``n`` nodes, and the other columns that `NodeTable.build` takes.
+        source, target, relation
+            For each of the ``m`` edges the places of its ends in `ids`, and of its relation in `relations`, ``(m,)``.
+        weight, edge_properties
+            One for each edge, ``source_row`` and ``target_row`` among the latter; the weight is 1 where left out.
 
         Raises
         ------
         InvalidInput
-            Names the column and the row of what is malformed: columns of different length, an id that is empty or
-            comes twice, an edge to a place that there is not, a weight that is not finite.
+            When a column of nodes is malformed, or an edge lacks an end.
         """
-        table, positions = NodeTable.build(ids, names, texts, labels, label_sets, properties)
-        if len(set(relations)) < len(relations) or not all(isinstance(name, str) and name for name in relations):
-            raise InvalidInput("relations: distinct names are expected")
-        n, m = len(table), len(np.asarray(source))
-        columns = {
-            "source": _positions("source", source, n),
-            "target": _positions("target", target, n),
-            "relation": _positions("relation", np.zeros(m, int) if relation is None else relation, len(relations)),
-            "weight": _numbers("weight", np.ones(m) if weight is None else weight),
-        }
-        known = Records.repeat({}, m) if edge_properties is None else edge_properties
-        for name, size in [*((name, len(column)) for name, column in columns.items()), ("edge_properties", len(known))]:
-            if size != m:
-                raise InvalidInput(f"{name}: {m:,} rows are expected, as many as of source, not {size:,}")
+        table, positions = NodeTable.build(ids, **nodes)
+        first, second = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
+        m, bounds = len(first), (len(table), len(table), len(relations))
+        codes = np.zeros(m, np.int64) if relation is None else np.asarray(relation, dtype=np.int64)
+        weights = np.ones(m) if weight is None else np.asarray(weight, dtype=np.float64)
+        known = [{}] * m if edge_properties is None else edge_properties
+        places = zip((first, second, codes), bounds, strict=True)
+        inside = all(0 <= column.min() <= column.max() < n for column, n in places if len(column))
+        if {len(second), len(codes), len(weights), len(known)} != {m} or not inside or not np.isfinite(weights).all():
+            raise InvalidInput("edges: places of both ends and of relations, and finite weights, are expected of each")
+        first_row, second_row = (np.asarray([own.get(key, NO_PART) for own in known]) for key in PART_KEYS)
         edges = EdgeTable.build(
-            n,
-            positions[columns["source"]],
-            positions[columns["target"]],
-            columns["relation"],
-            list(relations),
-            columns["weight"],
-            *_split_rows(known),
-            distinct=True,
+            len(table),
+            positions[first],
+            positions[second],
+            codes,
+            relations,
+            weights,
+            first_row,
+            second_row,
+            [{k: v for k, v in own.items() if k not in PART_KEYS} for own in known] if any(known) else None,
         )
         return cls(Graph(table, edges))
 
@@ -255,7 +240,7 @@ class MemoryStore(AttachedIndexes):
 
     def save(self, folder: str | Path) -> None:
         """Write the graph to a folder, in whole or not at all."""
-        storage.save(folder, graph_parts(self.graph), kind=KIND, version=VERSION)
+        storage.save(folder, graph_parts(self.graph), kind=KIND)
 
     @classmethod
     def load(cls, folder: str | Path, *, verify: bool = False) -> MemoryStore:
@@ -268,7 +253,7 @@ class MemoryStore(AttachedIndexes):
             compared, and the checksums of the smallest, up to `storage.QUICK_BYTES` in all: every one in a graph that
             is not large, while a large one opens within a second. `storage.verify` and ``graphret inspect`` check all.
         """
-        return cls(graph_from_bundle(storage.load(folder, kind=KIND, version=VERSION, verify=verify)))
+        return cls(graph_from_bundle(storage.load(folder, kind=KIND, verify=verify)))
 
 
 def graph_parts(graph: Graph) -> storage.Parts:
@@ -286,31 +271,3 @@ def graph_from_bundle(bundle: storage.Bundle) -> Graph:
 
 def _without(n: int, gone: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.delete(np.arange(n), gone[gone >= 0])
-
-
-def _split_rows(properties: Sequence[Mapping[str, Any]]) -> tuple[Any, Any, Sequence[Mapping[str, Any]]]:
-    """The rows that edges are about at their source and their target, and the properties without them."""
-    if isinstance(properties, Records) or not any(key in own for own in properties for key in PART_KEYS):
-        return None, None, properties
-    first, second = (
-        [require_part(own[key], f"edge_properties: {key}") if key in own else NO_PART for own in properties]
-        for key in PART_KEYS
-    )
-    return first, second, [{k: v for k, v in own.items() if k not in PART_KEYS} for own in properties]
-
-
-def _numbers(what: str, values: ArrayLike) -> NDArray[np.float64]:
-    try:
-        numbers = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        numbers = np.full(1, np.nan)
-    if not np.isfinite(numbers).all():
-        raise InvalidInput(f"{what}: finite numbers are expected")
-    return numbers
-
-
-def _positions(what: str, values: ArrayLike, bound: int) -> NDArray[Any]:
-    array = np.asarray(values)
-    if array.size and not (array.ndim == 1 and array.dtype.kind in "iu" and 0 <= array.min() <= array.max() < bound):
-        raise InvalidInput(f"{what}: whole numbers from 0 to below {bound:,} are expected, in one dimension")
-    return array if array.size else np.empty(0, np.int64)

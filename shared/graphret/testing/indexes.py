@@ -112,23 +112,19 @@ class TextIndexSuite:
             best = [i for i in index.search(query, 300).ids if i in rare][:5]
             assert sorted(index.score(query, best)) == pytest.approx(sorted(found.scores), rel=1e-4, abs=1e-5)
 
-    @pytest.mark.parametrize(
-        ("filters", "ids"),
-        [
-            ({"labels": ["Drink"]}, ["n3", "n4"]),
-            ({"labels": ["Sweet", "Drink"]}, ["n1", "n3", "n4"]),
-            ({"labels": []}, []),
-            ({"where": {"tenant": "b"}}, ["n2", "n4", "n6"]),
-            ({"where": {"rank": {"$gte": 3, "$lt": 5}}}, ["n3", "n4"]),
-            ({"where": {"rank": {"$exists": False}}}, ["n6"]),
-            ({"labels": ["Drink"], "where": {"tenant": "a"}}, ["n3"]),
-        ],
-        ids=str,
-    )
-    def test_filters_limit_what_is_found(self, index: TextIndex, filters: dict[str, Any], ids: list[str]) -> None:
-        found = index.search("apple", 9, **filters)
-        assert sorted(found.ids) == ids
-        np.testing.assert_allclose(found.scores, index.score("apple", found.ids), rtol=1e-4, atol=1e-6)
+    def test_filters_limit_what_is_found(self, index: TextIndex) -> None:
+        for ids, filters in {
+            "n3 n4": {"labels": ["Drink"]},
+            "n1 n3 n4": {"labels": ["Sweet", "Drink"]},
+            "": {"labels": []},
+            "n2 n4 n6": {"where": {"tenant": "b"}},
+            "n4 n3": {"where": {"rank": {"$gte": 3, "$lt": 5}}},
+            "n6": {"where": {"rank": {"$exists": False}}},
+            "n3": {"labels": ["Drink"], "where": {"tenant": "a"}},
+        }.items():
+            found = index.search("apple", 9, **filters)  # type: ignore[arg-type]
+            assert set(found.ids) == set(ids.split())
+            np.testing.assert_allclose(found.scores, index.score("apple", found.ids), rtol=1e-4, atol=1e-6)
 
     def test_given_nodes_are_scored_in_their_order_and_a_batch_as_its_queries(self, index: TextIndex) -> None:
         ids = [node.id for node in NODES]
@@ -193,26 +189,22 @@ class TextIndexSuite:
         assert sorted(view.view({"rank": {"$lt": 4}}).search("pear", 99).ids) == ["n1", "n3"]
         assert sorted(view.search("pear", 9, where={"$or": [{"tenant": "b"}, {"rank": 1}]}).ids) == ["n1"]
 
-    @pytest.mark.parametrize(
-        ("act", "named"),
-        [
-            (lambda index: index.search("apple", 0), "k:"),
-            (lambda index: index.search("apple", 1.5), "k:"),
-            (lambda index: index.search([7], 3), "query"),
-            (lambda index: index.score("apple", ["n1", "nobody"]), "'nobody'"),
-            (lambda index: index.search("apple", 3, where={"rank": {"$above": 3}}), "where"),
-            (lambda index: index.view(["rank"]), "where"),
-            (lambda index: index.search("apple", 3, labels="Dish"), "labels"),
-            (lambda index: index.upsert([Node("n9", name="apple apple"), Node("n10", name=7)]), "'n10'"),  # type: ignore[arg-type]
-        ],
-    )
-    def test_what_is_malformed_is_refused_by_name_and_changes_nothing(
-        self, index: TextIndex, act: Callable[[Any], object], named: str
-    ) -> None:
-        before = index.search(QUERIES, 6)
-        with pytest.raises(InvalidInput, match=named):
-            act(index)
-        assert [found.ids for found in index.search(QUERIES, 6)] == [found.ids for found in before]
+    def test_what_is_malformed_is_refused_by_name_and_changes_nothing(self, index: TextIndex) -> None:
+        before = [found.ids for found in index.search(QUERIES, 6)]
+        one: Any = index
+        acts: dict[str, Callable[[], object]] = {
+            "k:": lambda: one.search("apple", 0),
+            "k: ": lambda: one.search("apple", 1.5),
+            "query": lambda: one.search([7], 3),
+            "'nobody'": lambda: one.score("apple", ["n1", "nobody"]),
+            "where": lambda: one.search("apple", 3, where={"rank": {"$above": 3}}),
+            "labels": lambda: one.search("apple", 3, labels="Dish"),
+            "'n10'": lambda: one.upsert([Node("n9", name="apple apple"), Node("n10", name=7)]),  # type: ignore[arg-type]
+        }
+        for named, act in acts.items():
+            with pytest.raises(InvalidInput, match=named):
+                act()
+        assert [found.ids for found in index.search(QUERIES, 6)] == before
 
 
 def _scores_of(found: Matches) -> dict[str, float]:

@@ -225,7 +225,9 @@ def _completion(behaviour: Behaviour, request: Request) -> bytes:
     if not request.body.get("stream"):
         whole = {**about, "object": "chat.completion", "choices": [{**end, "message": message}], "usage": usage}
         return json.dumps(whole).encode()
-    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": message, "finish_reason": None}]}]
+    calls = message.pop("tool_calls", ())  # one a chunk, as the real API has it: LlamaIndex's client reads no more
+    deltas = [message, *({"tool_calls": [call]} for call in calls)]
+    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas]
     chunks += [{"choices": [{**end, "delta": {}}]}, {"choices": [], "usage": usage}]
     events = [*(json.dumps({**about, "object": "chat.completion.chunk", **chunk}) for chunk in chunks), "[DONE]"]
     return "".join(f"data: {event}\n\n" for event in events).encode()

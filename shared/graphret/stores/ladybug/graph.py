@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
+from graphret.stores.conditions import require_decided
 from graphret.stores.database import EdgeKey, edge_key
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.filters import Filter
@@ -23,19 +24,22 @@ Triple = tuple[str, str, str]
 
 
 class Graph:
-    """The graph behind a session: the nodes that satisfy the scope, and the edges among them."""
+    """The graph behind a session: the nodes that satisfy the scope, and the edges among them.
+
+    Raises
+    ------
+    InvalidInput
+        When the database cannot decide the scope by itself.
+    """
 
     def __init__(self, session: Session, catalog: Catalog, scope: Where | None = None) -> None:
         self.session, self.catalog, self.scope = session, catalog, scope
+        if scope is not None:
+            require_decided(Filter(scope, catalog.nodes.values()).rest)
 
-    def of(self, table: Table, variable: str = "n") -> Filter:
-        """Return the scope as a condition on a node of a table."""
-        return Filter(self.scope, [table], variable)
-
-    @property
-    def decided(self) -> bool:
-        """Whether the database decides the scope by itself."""
-        return all(self.of(table).rest is None for table in self.catalog.nodes.values())
+    def of(self, table: Table, variable: str = "n", where: Where | None = None) -> Filter:
+        """Return the scope, and another condition, on a node of a table."""
+        return Filter(both(self.scope, where), [table], variable)
 
     def node_in_cypher(self, variable: str, where: Where | None) -> tuple[str, str, dict[str, Any], Where | None]:
         """Write a pattern of a node, a condition on it and its parameters, and return what Cypher could not say."""
@@ -44,17 +48,11 @@ class Graph:
 
     def get(self, ids: Iterable[str]) -> dict[str, Node]:
         """Return the nodes of some ids that are here."""
-        left, found = {*ids}, dict[str, Node]()
-        for table in self.catalog.nodes.values():
-            if left:
-                found |= {one.id: one for one in self.of_table(table, left)}
-                left -= found.keys()
-        return found
+        return {one.id: one for name, some in by_table(self.locate(ids).items()) for one in self.of_table(name, some)}
 
-    def of_table(self, table: Table, ids: Iterable[str]) -> list[Node]:
+    def of_table(self, name: str, ids: Iterable[str]) -> list[Node]:
         """Return the nodes of a table that have one of some ids."""
-        rest = self.of(table).rest
-        return [one for one in map(node, self._rows(table, ids, NODE_RETURNED)) if rest is None or rest.matches(one)]
+        return [*map(node, self._rows(self.catalog.nodes[name], ids, NODE_RETURNED))]
 
     def _rows(self, table: Table, ids: Iterable[str], returned: str) -> list[list[Any]]:
         own = self.of(table)
@@ -64,20 +62,17 @@ class Graph:
     def locate(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the table of each node that is here."""
         left, found = {*ids}, dict[str, str]()
-        for table in self.catalog.nodes.values() if left else ():
-            if self.of(table).rest is None:
-                here = {row[0] for row in self._rows(table, left, "n.id")}
-            else:
-                here = {one.id for one in self.of_table(table, left)}
-            found |= dict.fromkeys(here, table.name)
-            left -= here
+        for table in self.catalog.nodes.values():
+            if left:
+                found |= {row[0]: table.name for row in self._rows(table, left, "n.id")}
+                left -= found.keys()
         return found
 
-    def ids(self) -> list[tuple[str, str]]:
-        """Return the ids of all nodes, in order, each with its table; some may fail what `Where.matches` decides."""
+    def ids(self, where: Where | None = None) -> list[tuple[str, str]]:
+        """Return the ids of nodes in order, each with its table, as far as the database decides the condition."""
         found = []
         for table in self.catalog.nodes.values():
-            own = self.of(table)
+            own = self.of(table, where=where)
             rows = self.session.rows(f"MATCH ({own.pattern}) WHERE {own.text} RETURN n.id", own.parameters)
             found += [(row[0], table.name) for row in rows]
         return sorted(found)
@@ -90,8 +85,8 @@ class Graph:
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch nodes; `where` is of the nodes at the other end."""
-        return self.touching(self.locate(ids), relations, both(self.scope, where), direction, limit)
+        """Return the edges that touch nodes; `where` is of the nodes at the other end, and decided by the database."""
+        return self.touching(self.locate(ids), relations, where, direction, limit)
 
     def touching(
         self,
@@ -101,7 +96,7 @@ class Graph:
         direction: str,
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch nodes of which the tables are given, to nodes that satisfy `where`."""
+        """Return the edges that touch nodes of which the tables are given; see `neighbors`."""
         of_anchor: dict[str, dict[EdgeKey, Edge]] = {own: {} for own in located}
         related = [t for t in self.catalog.relations.values() if relations is None or t.label in relations]
         for name, ids in by_table(located.items()):
@@ -110,7 +105,7 @@ class Graph:
                 tables = [table for table in related if any(pair[near] == name for pair in table.pairs)]
                 ends = sorted({pair[1 - near] for table in tables for pair in table.pairs if pair[near] == name})
                 if tables:
-                    other = Filter(where, [self.catalog.nodes[end] for end in ends], "m")
+                    other = Filter(both(self.scope, where), [self.catalog.nodes[end] for end in ends], "m")
                     arrow = f"-[r:{'|'.join(quoted(table.name) for table in tables)}]-"
                     pattern = f"(n){arrow}>({other.pattern})" if outgoing else f"(n)<{arrow}({other.pattern})"
                     for anchor, found in self._touching(name, ids, pattern, other, limit, outgoing):
@@ -127,7 +122,7 @@ class Graph:
         # optional in form alone: the database starts from the nodes, not from every edge of the table
         together = f"UNWIND $i AS i MATCH (n:{quoted(table)} {{id: i}}) OPTIONAL MATCH {pattern}"
         hubs: list[str] = []
-        if limit is not None and other.rest is None:
+        if limit is not None:
             count = f"{together} WITH i, count(r) AS edges WHERE edges > $most RETURN i"
             hubs = ids if len(ids) == 1 else [row[0] for row in self.session.rows(count, {"i": ids, "most": _HUB})]
         alone = f"MATCH (n:{quoted(table)} {{id: $i}}) MATCH {pattern} WHERE {other.text}"
@@ -136,15 +131,12 @@ class Graph:
         if others := [own for own in ids if own not in {*hubs}]:
             there = f"{together} WHERE {other.text} WITH n, r, m WHERE r IS NOT NULL RETURN {_EDGE}"
             rows += self.session.rows(there, {"i": others, **other.parameters})
-        if other.rest is not None:
-            ends = Graph(self.session, self.catalog).get({row[1] for row in rows})
-            rows = [row for row in rows if other.rest.matches(ends[row[1]])]
         for anchor, end, name, weight, properties in rows:
             source, target = (anchor, end) if outgoing else (end, anchor)
             yield anchor, edge(self.catalog.relations[name], source, target, weight, properties)
 
     def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges there are, where the scope is `decided`."""
+        """Return how many nodes and how many edges there are."""
         n = 0
         for table in self.catalog.nodes.values():
             own = self.of(table)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +17,8 @@ from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
 from graphret.stores.ladybug.schema import read_schema
 from graphret.stores.ladybug.tables import Catalog
 from graphret.stores.ladybug.writer import Writer
-from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
-from graphret.where import Where, both
+from graphret.where import Where
 
 #: So many nodes are read together, and the edges of so many.
 BLOCK, _SOURCES = 10_000, 1_000
@@ -44,10 +40,10 @@ class LadybugStore(DatabaseStore):
     beside the label ``Director`` a query says ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is
     ``film_actor``. Only queries need these names, and `schema` says them.
 
-    A column has one type: that of the first value, but one of integers becomes one of floats with the first float. What
-    it cannot hold, such as a map, a mixed list or text among numbers, is in the column ``properties`` alone, which has
-    all properties of a row as JSON. One store, of one process, may have a database open for writing, and it answers one
-    call after another.
+    A column has one type: one of integers becomes one of floats with the first float, and one of several types, of maps
+    or of mixed lists is text to queries and conditions. The column ``properties`` has all properties of a row as JSON,
+    of which nodes and edges are read. A view takes conditions that the database decides by itself. One store, of one
+    process, may have a database open for writing, and it answers one call after another.
 
     Parameters
     ----------
@@ -111,33 +107,23 @@ class LadybugStore(DatabaseStore):
             except StoreMismatch as error:
                 raise StoreMismatch(f"{self.path}: {error}; graphret opens what it wrote") from None
 
-    def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges there are."""
-        with self._reading() as graph:
-            if graph.decided:
-                return graph.count()
-        return sum(map(len, self.nodes())), sum(map(len, self.edges()))
-
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
-        part = self._copy(_scope=both(self._scope, where))
-        for block in part._ids(BLOCK):
-            with part._reading() as graph:  # the store may have been written to between two blocks
-                tables = ((graph.catalog.nodes.get(name), ids) for name, ids in by_table(block))
-                found = [node for table, ids in tables if table for node in graph.of_table(table, ids)]
-            if found:
-                yield sorted(found, key=lambda node: node.id)
+        for block in self._ids(BLOCK, where):
+            with self._reading() as graph:  # the store may have been written to between two blocks
+                found = [node for name, ids in by_table(block) for node in graph.of_table(name, ids)]
+            yield sorted(found, key=lambda node: node.id)
 
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         for block in self._ids(_SOURCES):
             with self._reading() as graph:
                 sources = graph.locate([i for i, _ in block]) if self._scope else dict(block)
-                found = graph.touching(sources, relations, self._scope, "out")
+                found = graph.touching(sources, relations, None, "out")
             if found:
                 yield found
 
-    def _ids(self, block: int) -> Iterator[list[tuple[str, str]]]:
+    def _ids(self, block: int, where: Where | None = None) -> Iterator[list[tuple[str, str]]]:
         with self._reading() as graph:
-            there = graph.ids()
+            there = graph.ids(where)
         yield from (there[start : start + block] for start in range(0, len(there), block))
 
     def schema(self) -> GraphSchema:
@@ -149,11 +135,7 @@ class LadybugStore(DatabaseStore):
         that a relation joins.
         """
         with self._reading() as graph:
-            if graph.decided:
-                return read_schema(graph, SAMPLE)
-        nodes, edges = [*chain.from_iterable(self.nodes())], chain.from_iterable(self.edges())
-        whole = MemoryStore.of((replace(node, labels=node.labels[:1]) for node in nodes), edges).schema()
-        return replace(whole, labels=Counter(sorted(chain.from_iterable(node.labels for node in nodes))))
+            return read_schema(graph, SAMPLE)
 
     # Cypher
 

@@ -18,9 +18,6 @@ PROPERTIES = "properties"
 #: The columns of a node table, and of a relation table, before those of single properties.
 NODE_COLUMNS = {"id": "STRING", "name": "STRING", "text": "STRING", "labels": "STRING[]", PROPERTIES: "STRING"}
 EDGE_COLUMNS = {"weight": "DOUBLE", "source_row": "INT64", "target_row": "INT64", PROPERTIES: "STRING"}
-#: The column that a table has once some properties of its rows have no column: their names.
-UNTYPED = "properties.untyped"
-
 #: The table of the nodes without a label.
 UNLABELLED = "_unlabelled"
 #: What the comment on a table begins with whose name is not that of its label or relation.

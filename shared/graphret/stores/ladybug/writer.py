@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain, islice, starmap
+from itertools import chain, islice
 from typing import Any, TypeVar
+
+import pyarrow as pa
 
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
@@ -20,7 +22,6 @@ from graphret.stores.ladybug.tables import (
     NODE_COLUMNS,
     PROPERTIES,
     UNLABELLED,
-    UNTYPED,
     Catalog,
     Table,
     column_of,
@@ -36,12 +37,11 @@ _COPIED = 2_000
 #: So many nodes and edges of a graph that is loaded are written in one transaction.
 _LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
-#: Types of columns of which the second takes in the first.
-_WIDER = {"INT64": "DOUBLE", "INT64[]": "DOUBLE[]"}
+_ARROW = {"STRING": pa.string(), "BOOL": pa.bool_(), "INT64": pa.int64(), "DOUBLE": pa.float64()}
 #: The type of a property of which only empty lists were seen.
 _EMPTY = "[]"
 
-Row = dict[str, Any]
+Item = Node | Edge
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -54,62 +54,48 @@ class TablePlan:
         self.types = dict(stored.columns if stored is not None else EDGE_COLUMNS if relation else NODE_COLUMNS)
         self.pairs: dict[tuple[str, str], None] = {}
         self._folded = {folded(column): column for column in self.types}
-        self._seen: dict[tuple[str, str | None], None] = {}
+        self._columns: dict[tuple[str, str], str] = {}
 
-    def observe(self, item: Node | Edge) -> None:
-        """Take note of the properties of a node or an edge."""
+    def observe(self, item: Item) -> None:
+        """Take note of the properties of a node or an edge; an `InvalidInput` names one that can have no column."""
         for name, value in item.properties.items():
-            if value is not None:
-                self._seen[name, _type_of(value)] = None
-
-    def settle(self) -> None:
-        """Decide on the columns: each has the type that comes first, but that floats widen whole numbers."""
-        for name, kind in self._seen:
+            if value is None or (name, kind := _type_of(value)) in self._columns:
+                continue
             column = column_of(name)
-            if kind and name and is_text(name) and self._folded.setdefault(folded(column), column) == column:
-                known = self.types.get(column, kind)
-                wider = _WIDER.get(known) == kind or (known == _EMPTY and kind.endswith("[]"))
-                self.types[column] = kind if wider else known
-        if not all(starmap(self._holds, self._seen)):
-            self.types[UNTYPED] = "STRING[]"
-        self.types = {column: "STRING[]" if kind == _EMPTY else kind for column, kind in self.types.items()}
+            if not (name and is_text(name) and self._folded.setdefault(folded(column), column) == column):
+                problem = "cannot be a name in a Ladybug database, or differs from another in case alone"
+                raise InvalidInput(f"{_words(item)}: the property {name!r} {problem}")
+            self.types[column] = _common(self.types.get(column, kind), kind)
+            self._columns[name, kind] = column
 
-    def _holds(self, name: str, kind: str | None) -> bool:
-        """Whether the column of a property holds values of a type."""
-        known = self.types.get(column_of(name), "")
-        return kind in (known, _EMPTY if known.endswith("[]") else known) or _WIDER.get(kind or "") == known
-
-    def row(self, item: Node | Edge) -> Row:
+    def row(self, item: Item) -> dict[str, Any]:
         """Return the values of the columns of one node or edge."""
         if isinstance(item, Node):
-            row: Row = {"id": item.id, "name": item.name, "text": item.text, "labels": [*item.labels]}
+            row: dict[str, Any] = {"id": item.id, "name": item.name, "text": item.text, "labels": [*item.labels]}
         else:
             row = {"from": item.source, "to": item.target, "weight": float(item.weight)}
         if item.properties:
             row[PROPERTIES] = to_json(dict(item.properties))
-            untyped = []
-            for name, value in item.properties.items():
-                if self._holds(name, _type_of(value)):
-                    row[column_of(name)] = value
-                elif value is not None:
-                    untyped.append(name)
-            if untyped:
-                row[UNTYPED] = untyped
+        for name, value in item.properties.items():
+            if value is not None:
+                column = self._columns[name, _type_of(value)]
+                as_text = self.types[column] == "STRING" and not isinstance(value, str)
+                row[column] = to_json(value) if as_text else value
         return row
 
     def statements(self) -> Iterator[str]:
         """Return what makes the table and the columns that there are not."""
+        self.types = {column: "STRING[]" if kind == _EMPTY else kind for column, kind in self.types.items()}
         table = quoted(self.name)
-        ends = [f"FROM {quoted(a)} TO {quoted(b)}" for a, b in self.pairs]
+        ends = {pair: f"FROM {quoted(pair[0])} TO {quoted(pair[1])}" for pair in self.pairs}
         if self.stored is None:
-            columns = ", ".join([*ends, *(f"{quoted(column)} {kind}" for column, kind in self.types.items())])
+            columns = ", ".join([*ends.values(), *(f"{quoted(column)} {kind}" for column, kind in self.types.items())])
             key = "" if self.relation else ", PRIMARY KEY (id)"
             yield f"CREATE {'REL' if self.relation else 'NODE'} TABLE {table} ({columns}{key})"
             if self.name != self.label:
                 yield f"COMMENT ON TABLE {table} IS {literal(COMMENT + self.label)}"
             return
-        new = (end for pair, end in zip(self.pairs, ends, strict=True) if pair not in self.stored.pairs)
-        yield from (f"ALTER TABLE {table} ADD {end}" for end in new)
+        yield from (f"ALTER TABLE {table} ADD {end}" for pair, end in ends.items() if pair not in self.stored.pairs)
         for column, kind in self.types.items():
             stored, old, fresh = self.stored.columns.get(column), quoted(column), quoted(f"{PROPERTIES}.new")
             if stored is None:
@@ -136,7 +122,7 @@ class Writer:
     def upsert(self, nodes: Mapping[str, Node], linked: Mapping[EdgeKey, Edge]) -> None:
         """Write nodes and edges; an `InvalidInput` names an edge that lacks an end."""
         graph = self._graph
-        located = graph.locate(nodes.keys() | {end for edge in linked.values() for end in (edge.source, edge.target)})
+        located = graph.locate(nodes.keys() | {end for key in linked for end in key[:2]})
         placed = self._observe_nodes(nodes.values())
         moved = {own: located[own] for own, table in placed.items() if located.get(own, table) != table}
         if moved:  # their primary label is another one, and their edges go with them
@@ -160,7 +146,7 @@ class Writer:
         self._session.do("BEGIN TRANSACTION")
         self._define()
         for blocks in (source.nodes(), source.edges()):
-            items: Iterator[Node | Edge] = chain.from_iterable(blocks)
+            items: Iterator[Item] = chain.from_iterable(blocks)
             while batch := [*islice(items, _LOADED)]:
                 self._insert(batch, table_of)
                 self._session.do("COMMIT")
@@ -191,18 +177,16 @@ class Writer:
                 if end not in table_of:
                     raise InvalidInput(f"{edge_words(edge)}: there is no node {end!r}")
             plan = self._plan(edge)
-            if edge.properties:
-                plan.observe(edge)
+            plan.observe(edge)
             plan.pairs[table_of[edge.source], table_of[edge.target]] = None
 
-    def _plan(self, item: Node | Edge) -> TablePlan:
+    def _plan(self, item: Item) -> TablePlan:
         """Return the table of a node or an edge, of those that are yet to be made too; see `LadybugStore`."""
         relation, label = (False, item.label) if isinstance(item, Node) else (True, item.relation)
         if (relation, label) not in self._plans:
             if (name := self._names.get((relation, label))) is None:
                 if not is_text(label):
-                    named = edge_words(item) if isinstance(item, Edge) else f"node {item.id!r}"
-                    raise InvalidInput(f"{named}: {label!r} cannot be a name in a Ladybug database")
+                    raise InvalidInput(f"{_words(item)}: {label!r} cannot be a name in a Ladybug database")
                 name = label.replace(".", "_") or UNLABELLED
                 while folded(name) in self._taken:
                     name += "_"
@@ -212,8 +196,6 @@ class Writer:
         return self._plans[relation, label]
 
     def _define(self) -> None:
-        for plan in self._plans.values():
-            plan.settle()
         for plan in sorted(self._plans.values(), key=lambda plan: plan.relation):
             for statement in plan.statements():
                 self._session.do(statement)
@@ -226,17 +208,16 @@ class Writer:
         known = (
             (self._names.get((True, key[2]), ""), table_of.get(key[0], ""), table_of.get(key[1], "")) for key in keys
         )
+        kinds = {"source": "STRING", "target": "STRING", "source_row": "INT64", "target_row": "INT64"}
         for (table, *ends), some in _grouped(zip(known, keys, strict=True)):
             if table and tuple(ends) in self._catalog.relations[table].pairs:
                 relation, source, target = map(quoted, (table, *ends))
-                kinds = {"source": "STRING", "target": "STRING", "source_row": "INT64", "target_row": "INT64"}
-                rows = [dict(zip(kinds, (*key[:2], *key[3:]), strict=True)) for key in some]
                 # optional in form alone: the database starts from the sources, not from every edge of the table
                 self._session.do(
                     f"LOAD FROM $rows MATCH (a:{source} {{id: c0}}) OPTIONAL MATCH (a)-[r:{relation}]->(b:{target}) "
                     "WITH r, b, c1, c2, c3 "
                     "WHERE b.id = c1 AND coalesce(r.source_row, -1) = c2 AND coalesce(r.target_row, -1) = c3 DELETE r",
-                    rows=_arrow(kinds, rows),
+                    rows=_arrow(kinds, [dict(zip(kinds, (*key[:2], *key[3:]), strict=True)) for key in some]),
                 )
 
     def _replace(self, nodes: Iterable[Node]) -> None:
@@ -246,7 +227,7 @@ class Writer:
             match = f"MATCH (n:{quoted(plan.name)} {{id: c{[*plan.types].index('id')}}})"
             self._session.do(f"LOAD FROM $rows {match} SET {values}", rows=_arrow(plan.types, map(plan.row, some)))
 
-    def _insert(self, items: Iterable[Node | Edge], table_of: Mapping[str, str]) -> None:
+    def _insert(self, items: Iterable[Item], table_of: Mapping[str, str]) -> None:
         """Add nodes or edges that are not there."""
         placed = (
             ((self._plan(one), *((table_of[one.source], table_of[one.target]) if isinstance(one, Edge) else ())), one)
@@ -266,6 +247,10 @@ class Writer:
             self._session.do(copied if len(some) >= _COPIED else f"LOAD FROM $rows {create}", rows=rows)
 
 
+def _words(item: Item) -> str:
+    return edge_words(item) if isinstance(item, Edge) else f"node {item.id!r}"
+
+
 def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
     """Group values by what stands before each."""
     found: defaultdict[K, list[V]] = defaultdict(list)
@@ -274,29 +259,40 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
     return iter(found.items())
 
 
-def _arrow(kinds: Mapping[str, str], rows: Iterable[Row]) -> Any:
+def _arrow(kinds: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> Any:
     """Rows as an Arrow table with the columns c0, c1 and so on."""
-    import pyarrow as pa
-
-    scalars = {"STRING": pa.string(), "BOOL": pa.bool_(), "INT64": pa.int64(), "DOUBLE": pa.float64()}
     listed, arrays = [*rows], []
     for column, kind in kinds.items():
-        scalar = scalars[kind.removesuffix("[]")]
+        scalar = _ARROW[kind.removesuffix("[]")]
         own = pa.list_(scalar) if kind.endswith("[]") else scalar
         try:
             arrays.append(pa.array([row.get(column) for row in listed], type=own))
-        except ValueError as error:  # half of a surrogate pair, a whole number that is no float
+        except ValueError as error:  # a whole number that is no float
             raise InvalidInput(f"property {column!r}: {error}") from error
     return pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def _type_of(value: Any) -> str | None:
-    """The type of the column that can hold a value as it is, `None` if none can."""
-    scalar = _SCALARS.get(type(value))
-    if scalar is not None or not isinstance(value, (list, tuple)):
-        return None if scalar == "INT64" and not -(2**63) <= value < 2**63 else scalar
-    kinds = {_type_of(item) for item in value}
-    if kinds == {"INT64", "DOUBLE"}:
-        return "DOUBLE[]"
-    kind = kinds.pop() if len(kinds) == 1 else None if kinds else ""
-    return f"{kind}[]" if kind in ("", *_SCALARS.values()) else None
+def _type_of(value: Any) -> str:
+    """The type of the column that holds a value; text is that of one which none holds as it is, such as a map."""
+    if isinstance(value, (list, tuple)):
+        kinds = {*map(_scalar_type, value)}
+        kind = "DOUBLE" if kinds == {"INT64", "DOUBLE"} else next(iter(kinds), "") if len(kinds) < 2 else None
+        return "STRING" if kind is None else f"{kind}[]"
+    return _scalar_type(value) or "STRING"
+
+
+def _scalar_type(value: Any) -> str | None:
+    kind = _SCALARS.get(type(value))
+    return None if kind == "INT64" and not -(2**63) <= value < 2**63 else kind
+
+
+def _common(one: str, other: str) -> str:
+    """The type that holds values of two types: floats take in whole numbers, and text takes in everything."""
+    if one == other or (other == _EMPTY and one.endswith("[]")):
+        return one
+    if one == _EMPTY and other.endswith("[]"):
+        return other
+    for kind in ("DOUBLE", "DOUBLE[]"):
+        if {one, other} == {kind, kind.replace("DOUBLE", "INT64")}:
+            return kind
+    return "STRING"

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _ADDRESS = re.compile(r"[a-z0-9+]+://[^/@?#]+/?(\?.*)?")
-#: Rows that the server sends at a time where their bytes are counted.
-_BATCH = 50
+#: Rows that the server sends at a time, and where their bytes are counted.
+_FETCHED, _COUNTED = 1_000, 50
 
 
 class Answer(list[list[Any]]):
@@ -71,7 +71,12 @@ class Connection:
 
         def ask(runner: neo4j.Session | neo4j.ManagedTransaction, statement: Any) -> Answer:
             try:
-                return _answer(runner.run(statement, dict(parameters or {})), max_rows, max_bytes)
+                result = runner.run(statement, dict(parameters or {}))
+                rows = (record.values() for record in itertools.islice(result, max_rows))
+                answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
+                answer.columns, answer.more = list(result.keys()), result.peek() is not None
+                answer.kind = result.consume().query_type
+                return answer
             except Neo4jError as error:
                 if "Memory" in (error.code or ""):  # the driver would ask for as much again
                     raise _translated(error, self.uri) from error
@@ -80,7 +85,7 @@ class Connection:
         if self.transaction is not None:
             return ask(self.transaction, text)
         timeout = timeout or self.timeout
-        with self._session(neo4j.READ_ACCESS, None if max_bytes is None else _BATCH) as session:
+        with self._session(neo4j.READ_ACCESS, _FETCHED if max_bytes is None else _COUNTED) as session:
             try:  # by itself a statement takes one round trip, in a transaction three
                 return ask(session, neo4j.Query(text, timeout=timeout))
             except (DriverError, Neo4jError) as error:
@@ -108,37 +113,26 @@ class Connection:
                 yield [record.values() for record in records]
 
     @contextmanager
-    def _session(self, access: str, fetch_size: int | None = None) -> Iterator[neo4j.Session]:
+    def _session(self, access: str, fetch_size: int = _FETCHED) -> Iterator[neo4j.Session]:
         """Open a session that sees what the last one of the same driver wrote, on a cluster too."""
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
 
-        options: dict[str, Any] = {"database": self.database, "fetch_size": fetch_size}
         try:
             with self.driver.session(
+                database=self.database,
                 default_access_mode=access,
+                fetch_size=fetch_size,
                 notifications_min_severity=neo4j.NotificationMinimumSeverity.OFF,
                 bookmark_manager=self.driver.execute_query_bookmark_manager,
-                **{name: value for name, value in options.items() if value is not None},
             ) as session:
                 yield session
         except (DriverError, Neo4jError) as error:
             raise _translated(error, self.uri) from error
         except ValueError as error:
-            if isinstance(error, UnicodeEncodeError):
-                raise InvalidInput(f"half of a surrogate pair is no text that Neo4j can hold: {error}") from error
             if isinstance(error.__cause__, OSError):  # no such host
                 raise StoreUnavailable(f"{self.uri} cannot be reached: {error}") from error
             raise
-
-
-def _answer(result: neo4j.Result, max_rows: int | None, max_bytes: int | None) -> Answer:
-    rows = (record.values() for record in itertools.islice(result, max_rows))
-    answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
-    answer.columns = list(result.keys())
-    answer.more = result.peek() is not None
-    answer.kind = result.consume().query_type
-    return answer
 
 
 def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
@@ -149,10 +143,8 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
         raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
     if not isinstance(uri, str) or not _ADDRESS.fullmatch(uri):  # not shown: a password may be in it
-        raise InvalidInput(
-            "uri: an address such as 'neo4j://localhost:7687' is expected; user and database are no part of it: "
-            "pass auth=(user, password) and database="
-        )
+        example = "an address such as 'neo4j://localhost:7687' is expected"
+        raise InvalidInput(f"uri: {example}; user and database go in auth=(user, password) and database=")
     try:
         return neo4j.GraphDatabase.driver(uri, user_agent="graphret", **options)
     except (neo4j.exceptions.ConfigurationError, OverflowError, TypeError, ValueError) as error:
@@ -165,20 +157,17 @@ def _translated(error: Exception, uri: str) -> GraphretError:
 
     code = getattr(error, "code", None) or ""
     said = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(str(error).split())
-    if isinstance(error, exceptions.Forbidden) and code.endswith(".AccessMode"):
-        return QueryRefused(f"the query would write: {said}")
-    if isinstance(error, exceptions.AuthError | exceptions.Forbidden) or ".Security." in code:
-        return AccessDenied(f"{uri} refuses access: {said}")
-    if "TransactionTimedOut" in code:
-        return QueryTimeout(f"the query took longer than it was given: {said}")
-    if "DatabaseNotFound" in code:
-        return StoreMismatch(f"{uri}: {said}")
-    if isinstance(error, exceptions.ConfigurationError):
-        return InvalidInput(f"{uri}: {said}")
-    if "Memory" in code:
-        return StoreError(f"the server lacks the memory for the query: {said}")
-    if isinstance(error, exceptions.ServiceUnavailable | exceptions.SessionExpired | exceptions.TransientError):
-        return StoreUnavailable(f"{uri} cannot be reached, or the connection was lost: {said}")
-    if ".Statement." in code or ".Procedure." in code:
-        return QueryRefused(said)
-    return StoreError(f"{uri}: {said}")
+    refused = isinstance(error, exceptions.AuthError | exceptions.Forbidden) or ".Security." in code
+    lost = isinstance(error, exceptions.ServiceUnavailable | exceptions.SessionExpired | exceptions.TransientError)
+    kinds: list[tuple[bool, type[GraphretError], str]] = [
+        (code.endswith(".AccessMode"), QueryRefused, "the query would write"),
+        (refused, AccessDenied, f"{uri} refuses access"),
+        ("TransactionTimedOut" in code, QueryTimeout, "the query took longer than it was given"),
+        ("DatabaseNotFound" in code, StoreMismatch, uri),
+        (isinstance(error, exceptions.ConfigurationError), InvalidInput, uri),
+        ("Memory" in code, StoreError, "the server lacks the memory for the query"),
+        (lost, StoreUnavailable, f"{uri} cannot be reached, or the connection was lost"),
+        (".Statement." in code or ".Procedure." in code, QueryRefused, "Neo4j refuses the query"),
+        (True, StoreError, uri),
+    ]
+    return next(kind(f"{what}: {said}") for true, kind, what in kinds if true)

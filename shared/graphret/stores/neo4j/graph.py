@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from graphret.errors import InvalidInput, StoreMismatch
+from graphret.stores.conditions import require_decided
 from graphret.stores.database import EdgeKey
 from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter
@@ -15,26 +16,28 @@ from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, 
 from graphret.stores.neo4j.values import edge_from, edge_rows, node_from, node_rows
 from graphret.types import Edge, Node
 from graphret.validation import json_value
-from graphret.where import Where
+from graphret.where import Where, both
 
-T = TypeVar("T")
 #: A statement and its parameters.
 Statement = tuple[str, dict[str, Any]]
 
 #: Rows in one statement that writes.
 _ROWS_WRITTEN = 5_000
-#: The ends ``a`` and ``b`` of rows that begin with two element ids, and the edges between them with the same rows.
-_ENDS = "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1]"
-_SAME = "MATCH (a)-[r:%s]->(b) WHERE coalesce(r.source_row, -1) = row[2] AND coalesce(r.target_row, -1) = row[3]"
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph in a database, as far as its nodes satisfy the condition of a view; `run` runs a statement."""
+    """A graph in a database, as far as its nodes satisfy the condition of a view, which the database has to decide.
+
+    `run` runs a statement.
+    """
 
     run: Callable[..., Answer]
     layout: Layout
     scope: Where | None = None
+
+    def __post_init__(self) -> None:
+        require_decided(Filter(self.layout, "n").write(self.scope)[1])
 
     def conditions(
         self, variable: str, *more: str, where: Where | None = None
@@ -43,12 +46,10 @@ class Graph:
 
         Returns the clause, its parameters, and what Cypher could not say of `where`.
         """
-        seen, asked = Filter(self.layout, variable, f"{variable}_scope"), Filter(self.layout, variable, variable)
-        within, _ = seen.write(self.scope)
-        condition, left = asked.write(where)
-        parts = [part for part in (*more, within, condition) if part != "true"]
-        clause = f" WHERE {' AND '.join(parts)}" if parts else ""
-        return clause, seen.parameters | asked.parameters, left
+        asked = Filter(self.layout, variable, variable)
+        condition, left = asked.write(both(self.scope, where))
+        parts = [part for part in (*more, condition) if part != "true"]
+        return f" WHERE {' AND '.join(parts)}" if parts else "", asked.parameters, left
 
     def matching(self, *more: str, where: Where | None = None) -> tuple[str, dict[str, Any], Where | None]:
         """Write a MATCH of the nodes ``n`` that satisfy `conditions`; returns what these do."""
@@ -80,10 +81,10 @@ class Graph:
         match, parameters, _ = self.matching(self.layout.among("n", list(dict.fromkeys(ids)), keys))
         return self.run(f"{match} RETURN {columns}", parameters | keys)
 
-    def nodes(self, where: Where | None) -> tuple[str, dict[str, Any], Where | None]:
-        """Write the statement that reads nodes by id, each row for `node_from`; returns what `conditions` does."""
-        match, parameters, left = self.matching(where=where)
-        return f"{match} RETURN {self._columns()} ORDER BY {self.layout.id_of('n')}", parameters, left
+    def nodes(self, where: Where | None) -> Statement:
+        """Write the statement that reads nodes by id, each row for `node_from`, as far as Cypher can say `where`."""
+        match, parameters, _ = self.matching(where=where)
+        return f"{match} RETURN {self._columns()} ORDER BY {self.layout.id_of('n')}", parameters
 
     def _columns(self) -> str:
         """The columns of which `node_from` makes a node."""
@@ -105,48 +106,25 @@ class Graph:
         return f"MATCH {self.layout.node('a')}-[r{types}]->{self.layout.node('b')}{clause}", parameters | more
 
     def neighbors(
-        self,
-        ids: Sequence[str],
-        relations: list[str] | None,
-        where: Where | None,
-        direction: str,
-        limit: int | None,
+        self, ids: Sequence[str], relations: list[str] | None, where: Where | None, direction: str, limit: int | None
     ) -> list[Edge]:
-        """Read the edges that touch nodes; see `GraphStore.neighbors`.
-
-        The database takes the heaviest of each node. Where it cannot decide all of `where`, it gives all edges, and the
-        nodes at their other ends are read.
-        """
-        others, parameters, left = self.conditions("b", where=where)
-        touching = self._touching(_types(relations), others, direction, limited=limit is not None and left is None)
-        keys: dict[str, Any] = {"limit": limit}
-        clause, more, _ = self.conditions("a", self.layout.among("a", list(dict.fromkeys(ids)), keys))
-        text = (
-            f"MATCH {self.layout.node('a')}{clause} CALL {{ {touching} }} "
-            f"RETURN {self.layout.id_of('a')} AS anchor, source, type(r), target, properties(r), elementId(r)"
-        )
-        found: dict[str, dict[str, Edge]] = defaultdict(dict)
-        for anchor, *row, element in self.run(text, parameters | more | keys):
-            found[anchor][element] = edge_from(*row)
-        if left is not None:
-            ends = {_other(edge, anchor) for anchor, edges in found.items() for edge in edges.values()}
-            fits = {end for end, node in self.get(sorted(ends)).items() if left.matches(node)}
-            for anchor, edges in found.items():
-                there = [one for one in edges.items() if _other(one[1], anchor) in fits]
-                found[anchor] = dict(sorted(there, key=lambda one: (-one[1].weight, _edge_order(*one)))[:limit])
-        chosen = {element: edge for edges in found.values() for element, edge in edges.items()}
-        return [edge for _, edge in sorted(chosen.items(), key=lambda one: _edge_order(*one))]
-
-    def _touching(self, types: str, others: str, direction: str, *, limited: bool) -> str:
-        """Write the subquery that finds the edges ``r`` of a node ``a``, `source` and `target`."""
+        """Read the edges that touch nodes, the heaviest of each; the database decides `where`."""
+        layout, keys = self.layout, dict[str, Any](limit=limit)
+        others, parameters, _ = self.conditions("b", where=where)
+        clause, more, _ = self.conditions("a", layout.among("a", list(dict.fromkeys(ids)), keys))
         left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[direction]
-        ends = f"{self.layout.id_of('startNode(r)')} AS source, {self.layout.id_of('endNode(r)')} AS target"
-        weight = "r.weight" if self.layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
+        weight = "r.weight" if layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
         rows = ", ".join(f"coalesce(r.{row}, -1)" for row in ROWS)
         order = f"coalesce({weight}, 1.0) DESC, source, target, type(r), {rows}, elementId(r)"
-        kept = f"ORDER BY {order} LIMIT $limit " if limited else ""
-        match = f"WITH a MATCH (a){left}[r{types}]{right}{self.layout.node('b')}{others}"
-        return f"{match} WITH r, {ends} {kept}RETURN r, source, target"
+        text = (
+            f"MATCH {layout.node('a')}{clause} CALL {{ WITH a "
+            f"MATCH (a){left}[r{_types(relations)}]{right}{layout.node('b')}{others} "
+            f"WITH r, {layout.id_of('startNode(r)')} AS source, {layout.id_of('endNode(r)')} AS target "
+            f"{f'ORDER BY {order} LIMIT $limit ' if limit else ''}RETURN r, source, target }} "
+            "RETURN source, type(r), target, properties(r), elementId(r)"
+        )
+        found = {element: edge_from(*row) for *row, element in self.run(text, parameters | more | keys)}
+        return [edge for _, edge in sorted(found.items(), key=lambda one: _edge_order(*one))]
 
     # counts
 
@@ -191,19 +169,14 @@ class Graph:
                 f"UNWIND $rows AS row MERGE {node} SET n = row[1]{borne} "
                 "WITH n UNWIND labels(n) AS label WITH DISTINCT label WHERE NOT label IN $keep RETURN label"
             )
-            for some in _blocks(rows, _ROWS_WRITTEN):
+            for some in _blocks(rows):
                 if stale := self.run(text, {"rows": some, "keep": [*labels, self.layout.marker]}):
                     gone = "".join(f":{quote(label)}" for (label,) in stale)
                     self.run(f"UNWIND $rows AS row MATCH {node} REMOVE n{gone}", {"rows": some})
         for relation, rows in of_relation.items():
-            text = f"{_without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
-            for some in _blocks(rows, _ROWS_WRITTEN):
-                placed = self._placed(relation, some)
-                for (source, target, *_), row in zip(some, placed, strict=True):
-                    if None in row[:2]:
-                        missing = source if row[0] is None else target
-                        raise InvalidInput(f"edge {source!r} to {target!r}: there is no node {missing!r}")
-                self.run(text, {"rows": placed})
+            text = f"{self._without_same(relation)} CREATE (a)-[r:{quote(relation)}]->(b) SET r = row[4]"
+            for some in _blocks(rows):
+                self.run(text, {"rows": self._placed(some, required=True)})
 
     def delete(self, ids: Sequence[str]) -> None:
         """Take nodes and their edges away."""
@@ -214,9 +187,12 @@ class Graph:
 
     def delete_edges(self, edges: Mapping[EdgeKey, Edge]) -> None:
         """Take edges away."""
-        for relation, rows in edge_rows(replace(self.layout, nested=True), edges).items():
-            for some in _blocks(rows, _ROWS_WRITTEN):
-                self.run(_without_same(relation), {"rows": [row[:4] for row in self._placed(relation, some)]})
+        rows: dict[str, list[list[Any]]] = defaultdict(list)
+        for source, target, relation, *parts in edges:
+            rows[relation].append([source, target, *parts])
+        for relation, own in rows.items():
+            for some in _blocks(own):
+                self.run(self._without_same(relation), {"rows": self._placed(some)})
 
     def _refuse_others(self, ids: Sequence[str]) -> None:
         """Raise an `InvalidInput` if an id is that of a node which something else wrote."""
@@ -227,23 +203,24 @@ class Graph:
         for (node_id,) in self.run(f"{text} RETURN {self.layout.id_of('n')} LIMIT 1", parameters):
             raise InvalidInput(f"node {node_id!r}: something else wrote it, and graphret changes no node of others")
 
-    def _placed(self, relation: str, rows: Sequence[list[Any]]) -> list[list[Any]]:
-        """Return rows with the element ids of their ends; an `InvalidInput` names an edge that something else made."""
+    def _placed(self, rows: Sequence[list[Any]], required: bool = False) -> list[list[Any]]:
+        """Return rows with the element ids of their ends; an `InvalidInput` names one that is not there."""
         places = self.places(sorted({end for row in rows for end in row[:2]}))
-        placed = [[places.get(row[0]), places.get(row[1]), *row[2:]] for row in rows]
-        if not self.layout.own:
-            others = f"{_SAME % quote(relation)} AND r.{ADDED_EDGE} IS NULL RETURN r"
-            ends = f"{self.layout.id_of('a')}, {self.layout.id_of('b')}"
-            text = f"{_ENDS} CALL {{ WITH a, b, row {others} }} RETURN {ends} LIMIT 1"
-            for source, target in self.run(text, {"rows": [row[:4] for row in placed]}):
-                raise InvalidInput(f"edge {source!r} to {target!r}: something else made this {relation!r}")
-        return placed
+        for source, target, *_ in rows if required else ():
+            if source not in places or target not in places:
+                missing = target if source in places else source
+                raise InvalidInput(f"edge {source!r} to {target!r}: there is no node {missing!r}")
+        return [[places.get(row[0]), places.get(row[1]), *row[2:]] for row in rows]
 
-
-def _without_same(relation: str) -> str:
-    """Write what takes away the edges of the same ends and rows as those of ``$rows``, which are placed."""
-    # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
-    return f"{_ENDS} CALL {{ WITH a, b, row {_SAME % quote(relation)} DELETE r }}"
+    def _without_same(self, relation: str) -> str:
+        """Write what takes graphret's edges away that have the ends and rows of ``$rows``, which are placed."""
+        ours = "" if self.layout.own else f" AND r.{ADDED_EDGE}"
+        # in a subquery, both ends are looked up first: else Neo4j would go through all edges of a hub for each
+        return (
+            "UNWIND $rows AS row MATCH (a) WHERE elementId(a) = row[0] MATCH (b) WHERE elementId(b) = row[1] "
+            f"CALL {{ WITH a, b, row MATCH (a)-[r:{quote(relation)}]->(b) WHERE coalesce(r.source_row, -1) = row[2] "
+            f"AND coalesce(r.target_row, -1) = row[3]{ours} DELETE r }}"
+        )
 
 
 def _types(relations: list[str] | None) -> str:
@@ -257,12 +234,8 @@ def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
     return edge.source, edge.target, edge.relation, *(row if isinstance(row, int) else -1 for row in rows), element
 
 
-def _other(edge: Edge, anchor: str) -> str:
-    return edge.target if edge.source == anchor else edge.source
-
-
-def _blocks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
+def _blocks(rows: Sequence[list[Any]]) -> Iterator[Sequence[list[Any]]]:
+    return (rows[start : start + _ROWS_WRITTEN] for start in range(0, len(rows), _ROWS_WRITTEN))
 
 
 # -- what a free query returns

@@ -41,8 +41,7 @@ _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
 class Layout:
     """Where the fields of nodes are, as the options of a `Neo4jStore` say.
 
-    `own` is true where graphret wrote all of the graph, `added` where there are nodes that it added to another's;
-    with `nested`, values that Neo4j cannot hold are stored as JSON text.
+    `own` is true where graphret wrote all of the graph, `added` where there are nodes that it added to another's.
     """
 
     #: Nodes without this property go by their element id, as all do where it is `None`.
@@ -53,7 +52,6 @@ class Layout:
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
     own: bool = False
     added: bool = False
-    nested: bool = False
 
     # labels
 
@@ -131,7 +129,7 @@ COUNTS = " UNION ALL ".join(
 )
 
 
-def detected(counts: Sequence[int], described: Layout | None, hidden: Sequence[str], nested: bool) -> Layout:
+def detected(counts: Sequence[int], described: Layout | None, hidden: Sequence[str]) -> Layout:
     """Return how a graph lies, given what `COUNTS` found, what the user described, and the options of a layout."""
     everything, own, llama, added = counts
     if described is not None:
@@ -142,7 +140,7 @@ def detected(counts: Sequence[int], described: Layout | None, hidden: Sequence[s
         found = Layout("id", ("name",), ("text",), _LLAMA_NODE if llama + added == everything else None)
     else:
         found = Layout()
-    return replace(found, added=added > 0 and not found.own, hidden=(*found.hidden, *hidden), nested=nested)
+    return replace(found, added=added > 0 and not found.own, hidden=(*found.hidden, *hidden))
 
 
 def described(**options: Any) -> Layout | None:

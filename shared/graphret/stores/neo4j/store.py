@@ -11,16 +11,14 @@ from typing import Any, Self, TypeVar
 from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names, require_seconds
-from graphret.stores.conditions import require_decided
 from graphret.stores.database import DatabaseStore
 from graphret.stores.neo4j.connection import Connection, driver_of
-from graphret.stores.neo4j.filters import Filter
 from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected
 from graphret.stores.neo4j.schema import read_schema
 from graphret.stores.neo4j.values import edge_from, node_from
 from graphret.types import Edge, Node
-from graphret.where import Where, WhereLike
+from graphret.where import Where
 
 T = TypeVar("T")
 
@@ -34,7 +32,8 @@ class Neo4jStore(DatabaseStore):
     Nothing is asked of the server before the first call. A store is safe to use from several threads, and when the
     server comes back. How a graph lies is seen from the database: what a store wrote itself, what LlamaIndex's
     ``Neo4jPropertyGraphStore`` wrote, or anything else, whose element ids are then the ids. Neo4j has no null: such
-    properties are left out. Tuples come back as lists.
+    properties are left out. Maps, mixed lists and integers beyond 64 bits are stored as JSON text and come back as they
+    were; a condition sees the text. Tuples come back as lists.
 
     Parameters
     ----------
@@ -53,9 +52,6 @@ class Neo4jStore(DatabaseStore):
     hidden
         Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
         in a graph that something else wrote).
-    nested
-        What happens to values that Neo4j cannot hold, maps, lists of lists or of several types, integers beyond 64
-        bits: ``refuse``, or ``json``: stored as JSON text, read back as they were. A condition sees the text.
     timeout
         Seconds after which the server gives up on a call.
     options
@@ -86,17 +82,13 @@ class Neo4jStore(DatabaseStore):
         text_property: str | Sequence[str] | None = None,
         label: str | None = None,
         hidden: Sequence[str] = (),
-        nested: str = "refuse",
         timeout: float | None = None,
         options: Mapping[str, Any] | None = None,
         driver: Any = None,
     ) -> None:
-        if nested not in ("refuse", "json"):
-            raise InvalidInput(f"nested: 'refuse' or 'json' is expected, not {nested!r}")
         require_seconds("timeout", timeout)
         self._hidden = require_names("hidden", hidden) or []
         self._described = described(id=id_property, name=name_property, text=text_property, label=label)
-        self._nested = nested == "json"
         self._own_driver = driver is None
         settings = {"connection_timeout": 10.0, "max_transaction_retry_time": 10.0, **(options or {})}
         self.driver = driver or driver_of(uri, auth=auth, **settings)
@@ -104,7 +96,6 @@ class Neo4jStore(DatabaseStore):
         self._layout: Layout | None = None
         self._constrained = False
         self._turn = threading.Lock()  # held by the one write at a time that indexes can follow
-        self._schema: GraphSchema | None = None
 
     @classmethod
     def from_driver(cls, driver: Any, **options: Any) -> Self:
@@ -116,24 +107,12 @@ class Neo4jStore(DatabaseStore):
         if self._own_driver and not self._is_view:
             self.driver.close()
 
-    def view(self, where: WhereLike) -> Self:
-        """Return the store as far as nodes satisfy `where`; it cannot be written to, and answers no Cypher.
-
-        Raises
-        ------
-        InvalidInput
-            When the database cannot decide the condition by itself.
-        """
-        condition = Where.parse(where)
-        require_decided(Filter(Layout(), "n").write(condition)[1])
-        return super().view(condition)._copy(_schema=None)
-
     def graph(self) -> Graph:
         """Return what statements are made with, for indexes in the database; how the graph lies is found out here."""
         layout = self._layout
         if layout is None:
             counts = [n for (n,) in self._connection.run(COUNTS)]
-            layout = detected(counts, self._described, self._hidden, self._nested)
+            layout = detected(counts, self._described, self._hidden)
             if counts[0]:  # an empty database may be another's tomorrow
                 self._layout = layout
         return Graph(self._connection.run, layout, self._scope)
@@ -150,20 +129,13 @@ class Neo4jStore(DatabaseStore):
             self._schema = read_schema(self.graph())
         return self._schema
 
-    def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges there are."""
-        return self.graph().count()
-
     def _reading(self) -> AbstractContextManager[Graph]:
         return nullcontext(self.graph())
 
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
         graph = self.graph()
-        text, parameters, left = graph.nodes(where)
-        for rows in self._connection.stream(text, parameters, BLOCK):
-            nodes = [node_from(graph.layout, *row) for row in rows]
-            if found := nodes if left is None else list(filter(left.matches, nodes)):
-                yield found
+        for rows in self._connection.stream(*graph.nodes(where), BLOCK):
+            yield [node_from(graph.layout, *row) for row in rows]
 
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         for rows in self._connection.stream(*self.graph().edges(relations), BLOCK):

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from graphret.errors import InvalidInput
 from graphret.stores.database import EdgeKey
 from graphret.stores.neo4j.layout import ADDED_EDGE, JSON, LABELS, Layout, escaped, quote, unescaped
 from graphret.types import Edge, Node
@@ -16,40 +15,33 @@ from graphret.validation import edge_words, json_value
 
 _EDGE_FIELDS = ("weight",)
 
-#: What is written, grouped by what a query has to name: rows of id and properties by labels, and by relation rows of
-#: source, target, two rows of tables and properties.
-NodeRows = dict[tuple[str, ...], list[list[Any]]]
-EdgeRows = dict[str, list[list[Any]]]
 
-
-def node_rows(layout: Layout, nodes: Mapping[str, Node]) -> NodeRows:
-    """Lay nodes out; an `InvalidInput` says what Neo4j does not hold."""
-    rows: NodeRows = defaultdict(list)
+def node_rows(layout: Layout, nodes: Mapping[str, Node]) -> dict[tuple[str, ...], list[list[Any]]]:
+    """Lay nodes out as rows of id and properties, by labels; an `InvalidInput` says what Neo4j does not hold."""
+    rows: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
     for node in nodes.values():
-        rows[tuple(sorted(set(node.labels)))].append([node.id, _node_values(layout, node)])
+        what = f"node {node.id!r}"
+        values = _stored(node.properties, layout.taken(written=True), what)
+        for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
+            if value or len(candidates) > 1:  # an empty one keeps the next candidate from being read in its place
+                values[candidates[0]] = value
+        values[layout.id or ""] = node.id
+        labels = tuple(dict.fromkeys(node.labels))
+        for label in labels:
+            quote(label, f"{what}: a label")
+        if labels != layout.labels(labels):
+            values[LABELS] = list(labels)
+        rows[tuple(sorted(labels))].append([node.id, values])
     return rows
 
 
-def _node_values(layout: Layout, node: Node) -> dict[str, Any]:
-    what = f"node {node.id!r}"
-    values = _stored(node.properties, layout.taken(written=True), layout, what)
-    for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
-        if value or len(candidates) > 1:  # an empty one keeps the next candidate from being read in its place
-            values[candidates[0]] = value
-    values[layout.id or ""] = node.id
-    labels = tuple(dict.fromkeys(node.labels))
-    for label in labels:
-        quote(label, f"{what}: a label")
-    return values if labels == layout.labels(labels) else {**values, LABELS: list(labels)}
-
-
-def edge_rows(layout: Layout, edges: Mapping[EdgeKey, Edge]) -> EdgeRows:
-    """Lay edges out as `node_rows` does nodes."""
-    rows: EdgeRows = defaultdict(list)
+def edge_rows(layout: Layout, edges: Mapping[EdgeKey, Edge]) -> dict[str, list[list[Any]]]:
+    """Lay edges out as rows of source, target, two rows of tables and properties, by relation."""
+    rows: dict[str, list[list[Any]]] = defaultdict(list)
     for (source, target, relation, *parts), edge in edges.items():
         what = f"{edge_words(edge)} ({relation})"
         quote(relation, f"{what}: the relation")
-        values = _stored(edge.properties, _EDGE_FIELDS, layout, what)
+        values = _stored(edge.properties, _EDGE_FIELDS, what)
         if edge.weight != 1.0:
             values["weight"] = float(edge.weight)
         if not layout.own:
@@ -58,8 +50,8 @@ def edge_rows(layout: Layout, edges: Mapping[EdgeKey, Edge]) -> EdgeRows:
     return rows
 
 
-def _stored(properties: Mapping[str, Any], taken: Sequence[str], layout: Layout, what: str) -> dict[str, Any]:
-    """Return properties as Neo4j holds them, which has no null."""
+def _stored(properties: Mapping[str, Any], taken: Sequence[str], what: str) -> dict[str, Any]:
+    """Return properties as Neo4j holds them, which has no null, no map and no mixed list."""
     kept: dict[str, Any] = {}
     texts: list[str] = []
     for name, value in properties.items():
@@ -69,14 +61,9 @@ def _stored(properties: Mapping[str, Any], taken: Sequence[str], layout: Layout,
         quote(key, f"{what}: the name of a property")
         if _is_held(value):
             kept[key] = value
-        elif layout.nested:
+        else:
             kept[key] = json.dumps(value, ensure_ascii=False)
             texts.append(name)
-        else:
-            raise InvalidInput(
-                f"{what}: property {name!r} is nested, of several types or beyond 64 bits, which Neo4j cannot hold; "
-                "nested='json' stores such values as JSON text"
-            )
     return {**kept, JSON: texts} if texts else kept
 
 
