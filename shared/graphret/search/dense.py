@@ -25,7 +25,6 @@ _QUERIES_KEPT = 4096  # embeddings, a few megabytes
 _BUILT_BY_ONE = 1_000  # vectors, under half a second
 _SPARE = 16  # so many more are read from the graph, for those that tie with the last
 
-
 #: Number of nodes above which the search is approximate; exact search of fewer is as fast.
 HNSW_ABOVE = 200_000
 #: Connections a node (SAGE, appendix E), and the breadth of the search when building and when asked.
@@ -54,10 +53,8 @@ class DenseIndex(ArrayIndex):
 
     Parameters
     ----------
-    table
-        The nodes.
-    vectors
-        Their embeddings, unit rows, ``(n, d)`` float32.
+    table, vectors
+        The nodes, and their embeddings, unit rows, ``(n, d)`` float32.
     encoder
         What embeds queries; without one only queries given to `remember` can be asked.
     text
