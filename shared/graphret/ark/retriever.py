@@ -48,9 +48,6 @@ OnRun: TypeAlias = Callable[[Run], None]
 #: Half a turn of the loop: it yields what is to be done, is sent what came of it, and returns what went wrong.
 Turn: TypeAlias = Generator[Call[Any], Any, GraphretError | None]
 
-#: Sampling temperature of agents, so that several of one model differ (ARK, section 4.3: 0.7 for trajectories).
-TEMPERATURE = 0.7
-
 
 class Ark(Retriever):
     """Let agents explore a graph by search and by neighbourhood, and rank what they select by votes (ARK, section 3).
@@ -62,12 +59,11 @@ class Ark(Retriever):
     store, index
         The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
         read.
-    settings
-        Agents, steps, sizes, budgets and the way of voting.
-    hints
-        What else the agents should know of the domain, for the system prompt.
+    settings, hints
+        Agents, steps, sizes, budgets and the way of voting; what else the agents should know of the domain.
     temperature
-        Of all agents or one for each; `None` leaves it to the model.
+        Of all agents or one for each (ARK, section 4.3: 0.7), so that several of one model differ; `None` leaves it to
+        the model.
     text
         How nodes become the text of which agents see excerpts.
     fallback
@@ -100,7 +96,7 @@ class Ark(Retriever):
         *,
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
         hints: str = "",
-        temperature: float | Sequence[float | None] | None = TEMPERATURE,
+        temperature: float | Sequence[float | None] | None = 0.7,
         text: NodeText | None = None,
         fallback: Retriever | None = None,
         fill: bool = True,

@@ -161,9 +161,7 @@ def _identity(model: Any) -> str:
     elif Path(model).is_dir():
         name = Path(model).resolve().name
         for path in sorted(path for path in Path(model).rglob("*") if path.is_file()):
-            with path.open("rb") as file:
-                digest.update(f"{path.relative_to(model).as_posix()} ".encode())
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(f"{path.relative_to(model).as_posix()} ".encode() + path.read_bytes())
     else:
         return str(model)
     return f"{name}@{digest.hexdigest()[:12]}"

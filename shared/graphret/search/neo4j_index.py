@@ -89,8 +89,7 @@ class Neo4jTextIndex(BatchIndex):
     def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
         """Make the indexes where there are none, write the documents of all nodes, and wait until they are ready.
 
-        It takes what the class does, and the seconds to wait. Raises a `StoreMismatch` when an index that is there has
-        another dimension, is over other nodes or has failed, and an `InvalidInput` when the store is a view.
+        A `StoreMismatch` says that an index that is there has another dimension, is over other nodes or has failed.
         """
         index = cls(store, **options)
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
