@@ -195,9 +195,8 @@ class ArrayIndex(TableIndex, BatchIndex):
 
     def prepare(self, queries: Sequence[str]) -> None:
         """Do at once what a batch of queries needs, such as their embeddings."""
-        for leaf in self.leaves():
-            if leaf is not self:
-                leaf.prepare(queries)
+        for leaf in (one for one in self.leaves() if one is not self):
+            leaf.prepare(queries)
 
 
 class CombinedTable(TableIndex):
