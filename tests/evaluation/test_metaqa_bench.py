@@ -106,7 +106,9 @@ def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> 
         bench_metaqa(data, policy="oracle", hops=[2])
 
 
-@pytest.mark.parametrize("wrong", [{"method": "spark"}, {"policy": "llm"}, {"planner": "llm"}, {"hops": [4]}, {"hops": []}])
+@pytest.mark.parametrize(
+    "wrong", [{"method": "spark"}, {"policy": "llm"}, {"planner": "llm"}, {"hops": [4]}, {"hops": []}]
+)
 def test_what_is_not_known_is_refused(data: Path, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         bench_metaqa(data, **wrong)  # type: ignore[arg-type]
