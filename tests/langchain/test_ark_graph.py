@@ -45,7 +45,7 @@ both_ways = pytest.mark.parametrize("awaited", [False, True])
 
 
 async def run(compiled: ArkGraph, awaited: bool, given: Any = ASK) -> Any:
-    return await (compiled.ainvoke(given) if awaited else asyncio.to_thread(compiled.invoke, given))
+    return await compiled.ainvoke(given) if awaited else compiled.invoke(given)
 
 
 # -- what goes in and comes out

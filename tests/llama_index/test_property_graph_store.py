@@ -162,87 +162,56 @@ def test_vector_queries_over_the_embeddings_of_nodes(tmp_path: Path) -> None:
 TEXTS = {
     "d1": "Ada Lovelace wrote notes on the Analytical Engine.",
     "d2": "Charles Babbage designed the Analytical Engine in London.",
-    "d3": "London lies on the Thames.",
+    "d3": "The Thames flows into the North Sea.",
 }
 FACTS = {
-    "d1": [("Ada lovelace", "WROTE_ON", "Analytical engine")],
-    "d2": [("Charles babbage", "DESIGNED", "Analytical engine"), ("Charles babbage", "LIVED_IN", "London")],
-    "d3": [("London", "LIES_ON", "Thames")],
-    "d4": [("Thames", "FLOWS_INTO", "North sea")],
+    "d1": ("Ada lovelace", "WROTE_ON", "Analytical engine"),
+    "d2": ("Charles babbage", "DESIGNED", "Analytical engine"),
+    "d3": ("Thames", "FLOWS_INTO", "North sea"),
 }
 
 
 class ScriptedExtractor(TransformComponent):
-    """Finds the facts of a document as an extractor's model would."""
+    """Finds the fact of a document as an extractor's model would."""
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
         for node in nodes:
-            found = FACTS.get(node.ref_doc_id or "", [])
-            names = dict.fromkeys(name for left, _, right in found for name in (left, right))
-            node.metadata[KG_NODES_KEY] = [EntityNode(name=name, label="Thing") for name in names]
-            node.metadata[KG_RELATIONS_KEY] = [
-                Relation(label=relation, source_id=left, target_id=right) for left, relation, right in found
-            ]
+            left, relation, right = FACTS[node.ref_doc_id or ""]
+            node.metadata[KG_NODES_KEY] = [EntityNode(name=name, label="Thing") for name in (left, right)]
+            node.metadata[KG_RELATIONS_KEY] = [Relation(label=relation, source_id=left, target_id=right)]
         return nodes
 
 
-def scripted(answer: str) -> MockFunctionCallingLLM:
-    """A model that answers every prompt alike."""
-    said = ChatMessage(role="assistant", content=answer)
-    return MockFunctionCallingLLM(response_generator=lambda messages, **_: said, is_chat_model=True)
-
-
-@pytest.fixture
-def index() -> PropertyGraphIndex:
-    return PropertyGraphIndex.from_documents(
-        [Document(text=text, doc_id=doc_id, metadata={"kind": "history"}) for doc_id, text in TEXTS.items()],
-        property_graph_store=GraphretPropertyGraphStore(MemoryStore()),
+def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
+    pg, said = GraphretPropertyGraphStore(MemoryStore()), ChatMessage("analytical engine^nothing", role="assistant")
+    index = PropertyGraphIndex.from_documents(
+        [Document(text=TEXTS[doc_id], doc_id=doc_id, metadata={"kind": "history"}) for doc_id in ("d1", "d2")],
+        property_graph_store=pg,
         kg_extractors=[ScriptedExtractor(), ImplicitPathExtractor()],
         embed_model=HashEmbedding(),
-        llm=scripted("analytical engine^nothing"),
+        llm=MockFunctionCallingLLM(response_generator=lambda messages, **_: said, is_chat_model=True),
         use_async=False,
     )
-
-
-def store_of(index: PropertyGraphIndex) -> MemoryStore:
-    pg = index.property_graph_store
-    assert isinstance(pg, GraphretPropertyGraphStore)
-    assert isinstance(pg.store, MemoryStore)
-    return pg.store
-
-
-def test_an_index_is_built_over_a_graphret_store(index: PropertyGraphIndex) -> None:
-    store, pg = store_of(index), index.property_graph_store
-    nodes = [node for block in store.nodes() for node in block]
-    edges = [edge for block in store.edges() for edge in block]
-    facts = [fact for doc_id in TEXTS for fact in FACTS[doc_id]]
-    assert {node.name for node in nodes if node.label == "Thing"} == {name for fact in facts for name in fact[::2]}
-    relations = {fact[1] for fact in facts}
-    assert {edge.relation for edge in edges} == {*relations, "SOURCE", "MENTIONS"}
-    chunks = pg.get_llama_nodes([node.id for node in nodes if node.text])
-    assert {chunk.ref_doc_id: chunk.get_content() for chunk in chunks} == TEXTS
-    assert all(chunk.metadata == {"kind": "history"} for chunk in chunks)
-    mentioned = {(edge.source, edge.target) for edge in edges if edge.relation == "MENTIONS"}
-    assert mentioned == {(c.node_id, name) for c in chunks for fact in FACTS[c.ref_doc_id or ""] for name in fact[::2]}
+    chunks = {node.ref_doc_id or "": node for node in pg.get_llama_nodes(ids(pg.get()))}
+    assert {doc_id: (chunk.get_content(), chunk.metadata) for doc_id, chunk in chunks.items()} == {
+        doc_id: (TEXTS[doc_id], {"kind": "history"}) for doc_id in ("d1", "d2")
+    }
+    edges = [(edge.source, edge.relation, edge.target) for block in pg.store.edges() for edge in block]
+    mentions = [(chunk.node_id, "MENTIONS", name) for d, chunk in chunks.items() for name in FACTS[d][::2]]
+    sources = [(chunk.node_id, "SOURCE", d) for d, chunk in chunks.items()]
+    assert sorted(edges) == sorted([FACTS["d1"], FACTS["d2"], *mentions, *sources])
     assert "MENTIONS" not in {relation.label for _, relation, _ in pg.get_rel_map(pg.get())}
     schema = pg.get_schema_str()
     assert ("Thing" in schema, "_node_content" in schema, "embedding" in schema) == (True, False, False)
 
-
-def test_its_own_retrievers_work(index: PropertyGraphIndex) -> None:
     texts = [one.text for one in index.as_retriever(include_text=True).retrieve("Who designed it?")]
     assert any(TEXTS["d2"] in one and "Charles babbage -> DESIGNED -> Analytical engine" in one for one in texts)
 
-
-def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
-    pg = index.property_graph_store
-    index.insert(Document(text="The Thames flows into the North Sea.", doc_id="d4"))
-    (chunk,) = pg.get(properties={"ref_doc_id": "d4"})
-    found = [("Thames", "FLOWS_INTO", "North sea"), (chunk.id, "MENTIONS", "North sea")]
+    index.insert(Document(text=TEXTS["d3"], doc_id="d3"))
+    (chunk,) = pg.get(properties={"ref_doc_id": "d3"})
+    found = [FACTS["d3"], (chunk.id, "MENTIONS", "North sea")]
     assert sorted(triples(pg.get_triplets(ids=["North sea"]))) == sorted(found)
-    assert triples(pg.get_triplets(ids=["Thames"], relation_names=["LIES_ON"])) == [("London", "LIES_ON", "Thames")]
     index.delete_nodes([chunk.id])
-    assert pg.get(properties={"ref_doc_id": "d4"}) == []
-    pg.delete_llama_nodes(ref_doc_ids=["d3"])
-    assert TEXTS["d3"] not in {n.text for block in store_of(index).nodes() for n in block}
+    pg.delete_llama_nodes(ref_doc_ids=["d1"])
+    assert [node.properties["ref_doc_id"] for node in pg.get() if isinstance(node, ChunkNode)] == ["d2"]
     assert ids(pg.get(ids=["Thames"])) == ["Thames"]
