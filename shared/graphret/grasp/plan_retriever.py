@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
 from graphret.linking.linker import RULES
-from graphret.planning.graph_plan import Anchor, GraphPlan
+from graphret.planning.graph_plan import Anchor, GraphPlan, Target
 from graphret.planning.matches import Bindings, Match
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import find_matches
@@ -23,11 +23,11 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
 
-#: Hits for which the path of the plan is found, edge by edge.
-_PATHS = 3
+#: Hits for which the path of the plan is found, edge by edge, and the most edges that are looked at for a hop of it.
+_PATHS, _MOST_EDGES = 10, 10_000
 
 
 class PlanRetriever(Retriever):
@@ -164,7 +164,7 @@ class PlanRetriever(Retriever):
         told = Evidence("path", retriever=self.name, properties={"plan": str(plan)})
         hits = [Hit(node, match.score, (replace(told, rank=rank),)) for rank, (node, match) in enumerate(found[:k], 1)]
         with trace.stage("paths"):
-            paths = {hit.id: tuple(self.path(plan, bindings, hit.node)) for hit in hits[:_PATHS]}
+            paths = self.paths(plan, bindings, [hit.node for hit in hits[:_PATHS]])
         hits = [replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence)) for hit in hits]
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits)) or None
         signals = Signals(len(matches), None, bool(plan.hops), labels, plan_valid=True, risk=plan.risk_level)
@@ -206,47 +206,40 @@ class PlanRetriever(Retriever):
         assert self.documents is not None
         scores = np.asarray(self.documents.score(text, ids), dtype=np.float64)
         most = self.documents.ceiling(text) if isinstance(self.documents, BM25Index) else scores.max()
-        return (scores / max(most, 1.0)).tolist()
+        return [float(score) for score in scores / max(most, 1.0)]
 
     # -- why
 
-    def path(self, plan: GraphPlan, bindings: Bindings, hit: Node) -> Iterator[Evidence]:
-        """Go through the edges by which the best anchors of a plan lead to one of its nodes, hop by hop."""
-        chosen = {plan.target.var: hit.id}
-        anchored = {var: bindings.get(var, {}) for var in plan.joined()}
-        for var in self._outward(plan):
-            fixed = {name: {node: 1.0} for name, node in chosen.items()}
-            anchors = [*(Anchor(var=name, text=name) for name in chosen)]
-            anchors += [a for a in plan.anchors if a.var not in chosen]
-            asked = plan.model_copy(
-                update={
-                    "anchors": anchors,
-                    "target": plan.target.model_copy(update={"var": var, "labels": []}),
-                    "order": None,
-                }
-            )
-            best = self._matches(asked, {**anchored, **fixed}, 1)
-            if not best:
-                return
-            chosen[var] = best[0].id
-        nodes = dict(zip(chosen.values(), self.store.get(list(chosen.values())), strict=True))
-        called = {id_: node for id_, node in nodes.items() if node is not None}
-        for hop in plan.hops:
-            if not hop.negated:
-                ends = chosen[hop.source], chosen[hop.to_var]
-                for edge in self.store.neighbors([ends[0]], relations=hop.rel):
-                    if {edge.source, edge.target} == set(ends):
-                        far, near = called[ends[0]], called[ends[1]]
-                        yield replace(Evidence.of_edge(edge, near, far), kind="path", retriever=self.name)
-                        break
+    def paths(self, plan: GraphPlan, bindings: Bindings, hits: Sequence[Node]) -> dict[str, list[Evidence]]:
+        """Return for nodes that a plan found the edges by which the best of its anchors lead to them.
 
-    @staticmethod
-    def _outward(plan: GraphPlan) -> Sequence[str]:
-        """The variables that hops join to the target, in the order in which they are reached from it."""
-        reached = [plan.target.var]
+        From the target outwards, each hop is followed to the node of the highest anchor score that the rest of the plan
+        allows.
+        """
+        chosen = {plan.target.var: {node.id: node.id for node in hits}}
+        steps: list[tuple[str, Edge, str, str]] = []  # of a hit: the edge, its end nearer to the hit, and the other
         waiting = [hop for hop in plan.hops if not hop.negated]
-        while waiting:
-            hop = next(hop for hop in waiting if {hop.source, hop.to_var} & {*reached})
+        while hop := next((one for one in waiting if {one.source, one.to_var} & chosen.keys()), None):
             waiting.remove(hop)
-            reached += [var for var in (hop.source, hop.to_var) if var not in reached]
-        return reached[1:]
+            near, far = hop.ends(chosen)
+            if far in chosen:
+                continue
+            asked = plan.model_copy(update={"target": Target(var=far), "order": None})
+            scores = {match.id: match.score for match in self._matches(asked, bindings, _MOST_EDGES)}
+            best: dict[str, tuple[float, str, Edge]] = {}
+            ends = dict.fromkeys(chosen[near].values())
+            for edge in self.store.neighbors([*ends], relations=hop.rel, limit=_MOST_EDGES) if ends else []:
+                for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+                    found = (-scores.get(other, 0.0), other, edge)
+                    if one in ends and other in scores and found[:2] < best.get(one, (1.0, ""))[:2]:
+                        best[one] = found
+            chosen[far] = {hit: best[node][1] for hit, node in chosen[near].items() if node in best}
+            steps += [(hit, best[node][2], node, best[node][1]) for hit, node in chosen[near].items() if node in best]
+        ids = list(dict.fromkeys(end for _, _, *ends in steps for end in ends))
+        nodes = dict(zip(ids, self.store.get(ids) if ids else [], strict=True))
+        told: dict[str, list[Evidence]] = {node.id: [] for node in hits}
+        for hit, edge, *places in reversed(steps):
+            end, start = (nodes[place] for place in places)
+            if end is not None and start is not None:
+                told[hit].append(replace(Evidence.of_edge(edge, end, start), kind="path", retriever=self.name))
+        return told

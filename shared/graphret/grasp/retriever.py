@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from graphret.contracts import fulfils
 from graphret.errors import InvalidInput
+from graphret.grasp.llm_planner import LLMPlanner
 from graphret.grasp.plan_retriever import PlanRetriever
 from graphret.grasp.settings import GraspSettings
 from graphret.linking import Linker
-from graphret.planning.planner import Planner
+from graphret.llm import ChatModel
+from graphret.planning import PathPlanner, Planner
 from graphret.rerank import Rerank, Reranker
 from graphret.retriever import Fuse, IndexRetriever, Retriever, Steps
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
+from graphret.stores.memory import MemoryStore
 from graphret.where import Where
 
 
@@ -24,7 +28,8 @@ class Grasp(Retriever):
     Parameters
     ----------
     planner
-        Who writes plans: `graphret.planning.PathPlanner`, which needs no model, or `LLMPlanner`.
+        Who writes plans: a chat model, by an `LLMPlanner`; any `Planner`; or `None` for a
+        `graphret.planning.PathPlanner`, which needs no model.
     store
         The graph.
     index
@@ -47,7 +52,7 @@ class Grasp(Retriever):
 
     Examples
     --------
-    >>> grasp = Grasp(PathPlanner(store), store, FieldIndex.of_store(store))  # doctest: +SKIP
+    >>> grasp = Grasp(None, store, FieldIndex.of_store(store))  # doctest: +SKIP
     >>> grasp.retrieve("films that share a director with Heat").hits  # doctest: +SKIP
     """
 
@@ -55,7 +60,7 @@ class Grasp(Retriever):
 
     def __init__(
         self,
-        planner: Planner,
+        planner: Planner | ChatModel | None,
         store: GraphStore,
         index: TextIndex | Retriever,
         *,
@@ -70,7 +75,12 @@ class Grasp(Retriever):
             raise InvalidInput(f"settings: GraspSettings are expected, not {type(chosen).__name__}")
         if documents is None and not isinstance(index, Retriever):
             documents = index
-        self.plan = PlanRetriever(planner, store, linker=linker, documents=documents, on_failure=on_failure)
+        if planner is None:
+            planner = PathPlanner(store, linker or (None if isinstance(store, MemoryStore) else documents))
+        elif not fulfils(planner, Planner) and fulfils(planner, ChatModel):
+            planner = LLMPlanner(planner, store)  # type: ignore[arg-type]  # it is a model
+        more = {"linker": linker, "documents": documents, "on_failure": on_failure}
+        self.plan = PlanRetriever(planner, store, **more)  # type: ignore[arg-type]  # it refuses others
         self.text = index if isinstance(index, Retriever) else IndexRetriever(index, store, name="text")
         both, weights = [self.plan, self.text], chosen.weights
         self.fused = Fuse(both, weights=weights, rrf_k=chosen.rrf_k, depth=chosen.depth, on_failure=on_failure)

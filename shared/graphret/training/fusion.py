@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
+from graphret.evaluation.dataset import Question
 from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
 from graphret.grasp.retriever import Grasp
 from graphret.grasp.settings import BUCKETS, RISKS, DynamicWeights, GraspSettings, StaticWeights, bucket_of
@@ -24,13 +25,6 @@ BUCKET_WEIGHTS = ((1.0, 1.2, 1.4, 1.6, 2.0), (0.8, 1.0, 1.2, 1.4), (0.2, 0.4, 0.
 RISK_WEIGHTS = ((0, 0.25, 0.5, 0.75), (0.5, 0.75, 1.0, 1.25), (0.75, 1.0, 1.25, 1.5), (1.0, 1.25, 1.5, 2.0))
 _FOLDS = 5
 _SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
-
-
-class Labelled(Protocol):
-    """A question and the ids of its right answers."""
-
-    text: str
-    gold: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -76,14 +70,14 @@ class Tuned:
 
 
 def cases_of(
-    grasp: Grasp, questions: Sequence[Labelled], *, progress: Callable[[int, int], None] | None = None
+    grasp: Grasp, questions: Sequence[Question], *, progress: Callable[[int, int], None] | None = None
 ) -> list[Case]:
     """Ask both stages once a question; everything else of tuning is arithmetic over their lists."""
     found = []
     for number, question in enumerate(questions, 1):
         plan = grasp.plan.retrieve(question.text, grasp.settings.depth)
         text = grasp.text.retrieve(question.text, grasp.settings.depth)
-        found.append(Case(plan.ids, _found(text), plan.signals, frozenset(question.gold)))
+        found.append(Case(plan.ids, _found(text), plan.signals, question.gold))
         if progress is not None:
             progress(number, len(questions))
     return found
