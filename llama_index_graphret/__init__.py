@@ -17,6 +17,7 @@ from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent,
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
+from llama_index_graphret.grasp import GraspRetriever
 from llama_index_graphret.nodes import from_llama_node, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.postprocessors import GraphReranker, SageExpansion
@@ -33,6 +34,7 @@ __all__ = [
     "GraphRelation",
     "GraphReranker",
     "GraphretPropertyGraphStore",
+    "GraspRetriever",
     "LlamaIndexChat",
     "LlamaIndexSeeds",
     "RRFFusionRetriever",

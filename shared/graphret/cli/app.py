@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import bench, cypher, demo, documents, graphs, query, replay
+from graphret.cli import bench, cypher, demo, documents, graphs, query, replay, tune
 from graphret.cli.errors import DEBUG, EXIT_CODES, Commands
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
@@ -43,7 +43,7 @@ def _main(
 
 for _command in (
     *(demo.demo, documents.build, query.query, replay.replay, graphs.inspect, graphs.schema),
-    *(documents.add, documents.remove, graphs.export, bench.bench),
+    *(documents.add, documents.remove, graphs.export, bench.bench, tune.tune),
 ):
     app.command()(_command)
 app.command("import")(graphs.import_)

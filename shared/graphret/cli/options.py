@@ -24,7 +24,7 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
-ARK, SPARK, MODELS = "Method ark", "Method spark", "Methods ark and spark"
+ARK, SPARK, GRASP, MODELS = "Method ark", "Method spark", "Method grasp", "Methods ark, spark and grasp"
 TABLES, LLM = "Tables", "With --metadata llm"
 _WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."

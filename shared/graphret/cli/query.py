@@ -14,7 +14,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import print_json, remark, stderr, stdout
 from graphret.cli.errors import MODEL, writing_to
-from graphret.cli.options import ARK, MODELS, SPARK, OnFailure, option
+from graphret.cli.options import ARK, GRASP, MODELS, SPARK, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from graphret.stores.base import GraphStore
     from graphret.types import Retrieval
 
-METHODS = ("sage", "ark", "spark")
+METHODS = ("sage", "ark", "spark", "grasp")
 _LARGE = 20_000  # nodes whose indexing is worth a word
 _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 #: The options that only some methods have.
 _BELONG = {
     "ranking": ("sage",),
-    **dict.fromkeys(("model", "base_url", "hints", "on_failure"), ("ark", "spark")),
+    **dict.fromkeys(("model", "base_url", "hints", "on_failure"), ("ark", "spark", "grasp")),
+    **dict.fromkeys(("settings", "aliases"), ("grasp",)),
+    "show_values": ("spark", "grasp"),
     **dict.fromkeys(("agents", "steps", "record", "verbose"), ("ark",)),
-    **dict.fromkeys(("expand", "show_values", "repair_calls"), ("spark",)),
+    **dict.fromkeys(("expand", "repair_calls"), ("spark",)),
 }
 
 _GRAPH = "A folder that graphret wrote, a Ladybug file or the address of a Neo4j; sage takes folders, spark databases."
-_ENCODER = (
-    "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for ark and spark any other."
-)
+_ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
 _URL = "Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY."
 
 
@@ -59,7 +59,7 @@ def query(
     encoder: Annotated[str | None, option(_ENCODER, metavar="NAME")] = None,
     explain: Annotated[Path | None, option("Draw how the hits were found into a page.", metavar="FILE.html")] = None,
     model: Annotated[
-        str | None, option("A chat model; without one a fixed policy explores.", metavar="NAME", panel=MODELS)
+        str | None, option("A chat model; without one a fixed policy explores or plans.", metavar="NAME", panel=MODELS)
     ] = None,
     base_url: Annotated[str | None, option(_URL, panel=MODELS)] = None,
     agents: Annotated[int, option("How many explore at once.", panel=ARK, min=1)] = 3,
@@ -75,8 +75,12 @@ def query(
     expand: Annotated[
         Literal["no", "+edge", "-edge", "auto"], option("When the graph around the answer is added.", panel=SPARK)
     ] = "auto",
-    show_values: Annotated[bool, option("Let the model see values of the graph, as examples.", panel=SPARK)] = False,
+    show_values: Annotated[bool, option("Let the model see values of the graph, as examples.", panel=MODELS)] = False,
     repair_calls: Annotated[int, option("How often the model is asked again, with the error.", panel=SPARK, min=0)] = 0,
+    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
+    aliases: Annotated[
+        Path | None, option("What else the graph calls things; without a model.", metavar="FILE.yaml", panel=GRASP)
+    ] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -93,7 +97,7 @@ def query(
     if told.model is None and base_url is not None:
         raise InvalidInput("--base-url: it needs --model, the name of a model there")
     told.where = _condition(where)
-    with _opened(told) as (retriever, store, index):
+    with opened_for(told) as (retriever, store, index):
         retrieval, lookup = retriever.retrieve(text, k, told.where), store_lookup(store)
         if explain is not None:
             with writing_to(explain):
@@ -138,7 +142,7 @@ def _print(retrieval: Retrieval, lookup: Lookup, told: Any) -> None:
 def _require_answers(retrieval: Retrieval, told: Any) -> None:
     """Exit with the code of a model that failed where no agent selected anything, or no plan was made."""
     stages = retrieval.trace.stages
-    if told.method == "spark" and all("error" in one.details for one in stages if one.name.endswith("plan")):
+    if told.method in ("spark", "grasp") and all("error" in one.details for one in stages if one.name.endswith("plan")):
         raise typer.Exit(MODEL)
     failed = [one.details for one in retrieval.trace.fallbacks if "agent " in str(one.details.get("failed"))]
     selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
@@ -152,7 +156,7 @@ def _require_answers(retrieval: Retrieval, told: Any) -> None:
 
 
 @contextmanager
-def _opened(told: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
+def opened_for(told: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
     """Open a graph and make the retriever that the options of the command describe, by name in `told`."""
     if told.method == "sage":
         graph = options.open_graph(
@@ -163,7 +167,7 @@ def _opened(told: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
     from graphret.graphs.locations import opened
     from graphret.search.encoder import as_encoder
 
-    make = _ark if told.method == "ark" else _spark
+    make = {"ark": _ark, "spark": _spark, "grasp": _grasp}[told.method]
     encoder = options.encoder_of("none" if told.encoder is None else told.encoder)
     if options.holds_documents(told.graph):
         graph = options.open_graph(told.graph, encoder=encoder)
@@ -213,6 +217,20 @@ def _spark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
     more: dict[str, Any] = {"settings": settings, "hints": told.hints, "on_failure": told.on_failure}
     spark = Spark(options.chat_model(told.model, told.base_url), store, index, **more)  # type: ignore[arg-type]  # it refuses others
     return spark if told.expand == "no" else Expand(spark, store, index, policy=told.expand)
+
+
+def _grasp(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
+    from graphret.grasp import Grasp, GraspSettings, LLMPlanner
+    from graphret.planning import PathPlanner, Planner
+    from graphret.stores import MemoryStore
+
+    settings = None if told.settings is None else GraspSettings.load(told.settings)
+    names = None if isinstance(store, MemoryStore) else index
+    planner: Planner = PathPlanner(store, names, aliases=told.aliases)
+    if told.model is not None:
+        model = options.chat_model(told.model, told.base_url)
+        planner = LLMPlanner(model, store, hints=told.hints, show_values=told.show_values)
+    return Grasp(planner, store, index, settings=settings, on_failure=told.on_failure)
 
 
 def _index(where: str, store: GraphStore, encoder: Encoder | None) -> TextIndex:

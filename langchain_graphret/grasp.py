@@ -1,0 +1,104 @@
+"""GRASP in LangChain: a retriever, and its plan as a node for graphs of LangGraph."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.runnables import Runnable, RunnableLambda
+from pydantic import Field, PrivateAttr, model_validator
+from typing_extensions import TypedDict
+
+from graphret.errors import InvalidInput
+from graphret.grasp import Grasp, LLMPlanner
+from graphret.planning import Planner
+from graphret.retriever import Call, Retriever
+from graphret.stores.base import GraphStore
+from langchain_graphret.chat import as_core_model
+from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.seeds import LangChainSeeds
+from langchain_graphret.state import Json, NodeSteps, asked_of, node
+
+
+class GraspRetriever(CoreRetriever):
+    """Retrieve what a plan over the graph finds, fused with a search by text, and reranked (GRASP).
+
+    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
+    has them. For a stage alone give ``SageRetriever(retriever=…)`` a `graphret.grasp.PlanRetriever`, a `graphret.Fuse`
+    or a `graphret.rerank.Rerank`.
+
+    Parameters
+    ----------
+    planner
+        Who writes plans: a LangChain or graphret chat model, any graphret `Planner`, or `None`, which needs no model.
+    store
+        The graph.
+    index
+        The second opinion: a text index over its nodes, or a LangChain or graphret retriever.
+    options
+        As `graphret.grasp.Grasp` has them: `documents`, `linker`, `reranker`, `settings`, `on_failure`.
+    k
+        How many documents are returned.
+    where
+        A filter dictionary (see `to_where`) or a `Where`.
+
+    Examples
+    --------
+    >>> retriever = GraspRetriever(None, store, index, k=5)  # doctest: +SKIP
+    >>> retriever.invoke("films that share a director with Heat")  # doctest: +SKIP
+    """
+
+    planner: Any = Field(default=None, repr=False)
+    store: Any = Field(repr=False)
+    index: Any = Field(repr=False)
+    options: Any = Field(default_factory=dict, repr=False)
+
+    _core: Retriever = PrivateAttr()
+
+    def __init__(self, planner: Any, store: Any, index: Any, **options: Any) -> None:
+        super().__init__(**options | {"planner": planner, "store": store, "index": index})
+
+    @model_validator(mode="after")
+    def _build(self) -> Self:
+        planner = as_core_model(self.planner) if isinstance(self.planner, BaseChatModel) else self.planner
+        index = LangChainSeeds(self.index) if isinstance(self.index, Runnable) else self.index
+        self._core = Grasp(planner, self.store, index, **self.options)
+        return self
+
+    @property
+    def core(self) -> Any:
+        """The core's retriever."""
+        return self._core
+
+
+class PlanOutput(TypedDict, total=False):
+    """A plan (`graphret.planning.GraphPlan` as JSON) or `None`, what its anchors stand for, and why there is none."""
+
+    plan: Json | None
+    bindings: Json
+    problem: str
+
+
+def create_plan_node(planner: Any, store: GraphStore | None = None) -> RunnableLambda[Any, PlanOutput]:
+    """Return a node for a graph of LangGraph that turns the question of the state into a plan.
+
+    It reads ``question`` and writes what `PlanOutput` has; ``graphret.grasp.PlanRetriever.run`` runs a plan.
+
+    Parameters
+    ----------
+    planner
+        A graphret `Planner`, or a LangChain or graphret chat model, which needs the `store`.
+    """
+    if not isinstance(planner, Planner):
+        if store is None:
+            raise InvalidInput("store: a model plans over a graph, and none is given")
+        planner = LLMPlanner(as_core_model(planner), store)
+
+    def plan(state: Any) -> NodeSteps:
+        question, _, _ = asked_of(state, 1)
+        planned = yield Call(lambda: planner.plan(question), lambda: planner.aplan(question))
+        made = None if planned.plan is None else planned.plan.model_dump(mode="json", by_alias=True)
+        bindings = {var: dict(found) for var, found in planned.bindings.items()}
+        return {"plan": made, "bindings": bindings, "problem": planned.problem}
+
+    return node(plan)
