@@ -17,7 +17,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import LlamaIndexChat, metadata_of
+from llama_index_graphret.chat import as_core_model, metadata_of
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever, top_k
 
@@ -70,7 +70,7 @@ class ArkRetriever(CoreRetriever):
         fallback: BaseRetriever | Retriever | None = None,
         **options: Any,
     ) -> None:
-        models = [_chat_model(one) for one in llm] if isinstance(llm, (list, tuple)) else _chat_model(llm)
+        models = list(map(as_core_model, llm)) if isinstance(llm, (list, tuple)) else as_core_model(llm)
         ark = Ark(models, store, index, temperature=temperature, fallback=as_seeds(fallback), **options)
         super().__init__(ark, top_k(k, similarity_top_k), filters)
 
@@ -102,7 +102,3 @@ def _tool(toolbox: Toolbox, tool: Tool) -> FunctionTool:
         return (await toolbox.arun(tool.name, arguments)).text
 
     return FunctionTool(fn=run, async_fn=arun, metadata=metadata_of(tool))
-
-
-def _chat_model(llm: Any) -> Any:
-    return LlamaIndexChat(llm) if isinstance(llm, LLM) else llm

@@ -103,6 +103,11 @@ class LlamaIndexChat:
         return Reply(text, calls, _usage(response), reason, self.name, native)
 
 
+def as_core_model(llm: Any) -> Any:
+    """Return a LlamaIndex LLM as a chat model of graphret, and anything else as it is."""
+    return LlamaIndexChat(llm) if isinstance(llm, LLM) else llm
+
+
 def to_message(message: Message) -> ChatMessage:
     """Return a graphret message as LlamaIndex's."""
     blocks: list[ContentBlock] = []

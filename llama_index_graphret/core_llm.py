@@ -138,10 +138,6 @@ class ScriptedExplorer(CoreLLM):
     def __init__(self) -> None:
         super().__init__(graphret.ScriptedExplorer(), context_window=1_000_000)
 
-    @classmethod
-    def class_name(cls) -> str:
-        return "ScriptedExplorer"
-
 
 def _messages(messages: Sequence[ChatMessage]) -> list[Message]:
     """Return LlamaIndex's messages as graphret's; a tool's message gets the name that its call has."""

@@ -57,7 +57,11 @@ def to_llama_node(node: Node) -> BaseNode:
     """
     origin = node.properties.get(ORIGIN)
     if not isinstance(origin, Mapping) or origin.get("class_name") not in CLASSES:
-        return _chunk(node) or _text_node(node)
+        if not isinstance(node.properties.get(_CONTENT), str):
+            return _text_node(node)
+        chunk = metadata_dict_to_node(dict(node.properties))
+        chunk.set_content(node.text)
+        return chunk
     kind = CLASSES[origin["class_name"]]
     text = {"text": node.text} if issubclass(kind, TextNode) else {}
     return kind.from_dict({**text, **origin, "id_": node.id})
@@ -80,15 +84,6 @@ def from_llama_node(node: BaseNode) -> Node:
     made = Node(node_id, ("Document",), given_name(properties), text, {**properties, ORIGIN: _origin(node, text)})
     start = getattr(node, "start_char_idx", None)
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
-
-
-def _chunk(node: Node) -> BaseNode | None:
-    """Return the node that LlamaIndex kept in a property graph, `None` where it kept none."""
-    if not isinstance(node.properties.get(_CONTENT), str):
-        return None
-    found = metadata_dict_to_node(dict(node.properties))
-    found.set_content(node.text)
-    return found
 
 
 def _text_node(node: Node) -> TextNode:

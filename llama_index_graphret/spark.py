@@ -15,7 +15,7 @@ from graphret.search.index import TextIndex
 from graphret.spark import Spark
 from graphret.stores.base import CypherStore
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import LlamaIndexChat
+from llama_index_graphret.chat import as_core_model
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever, top_k
 
@@ -66,8 +66,7 @@ class SparkRetriever(CoreRetriever):
         fallback: BaseRetriever | Retriever | None = None,
         **options: Any,
     ) -> None:
-        model = LlamaIndexChat(llm) if isinstance(llm, LLM) else llm
-        core: Retriever = Spark(model, store, index, fallback=as_seeds(fallback), **options)
+        core: Retriever = Spark(as_core_model(llm), store, index, fallback=as_seeds(fallback), **options)
         if expand is not None:
             core = Expand(core, store, index, policy=expand, ranking=ranking)
         super().__init__(core, top_k(k, similarity_top_k), filters)

@@ -154,8 +154,9 @@ class Agent:
         said = interrupt({**about, "calls": asked})
         run.began = max(run.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
         words = {call.id: said.get(call.id) if isinstance(said, Mapping) else said for call in calls}
-        no = {one: word if isinstance(word, str) else "it was not approved" for one, word in words.items()}
-        return {"refused": {one: why for one, why in no.items() if words[one] is not True}}
+        no = "it was not approved"
+        refused = {one: word if isinstance(word, str) else no for one, word in words.items() if word is not True}
+        return {"refused": refused}
 
     def _next(self, update: Json, session: ArkSession, after: str, problem: GraphretError | None) -> Command[str]:
         """Save the agent and go to the node after this, or to the end where it has stopped."""

@@ -57,10 +57,7 @@ def test_odd_and_long_questions(query: str) -> None:
         assert max(map(len, told(explorer, query))) < 5_000
 
 
-TOO_LONG = (
-    "This model's maximum context length is 8192 tokens. However, your messages resulted in 20571 tokens (20120 in the "
-    "messages, 451 in the functions). Please reduce the length of the messages or functions."
-)
+TOO_LONG = "This model's maximum context length is 8192 tokens. Please reduce the length of the messages or functions."
 
 
 def test_a_question_too_long_for_the_model_leaves_the_search() -> None:
@@ -125,26 +122,22 @@ class Elsewhere:
         return getattr(STORE, name)
 
 
-@pytest.mark.parametrize("error", [StoreUnavailable("it is away"), KeyError("it is away")], ids=["ours", "theirs"])
-@pytest.mark.parametrize(("fails", "after"), [("schema", 0), ("neighbors", 0), ("get", 2), ("get", 3)])
-def test_a_store_that_fails_leaves_what_is_there(fails: str, after: int, error: Exception) -> None:
+@pytest.mark.parametrize(("fails", "after"), [("schema", 0), ("neighbors", 0), ("get", 3), ("get", 4)])
+def test_a_store_that_fails_leaves_what_is_there(fails: str, after: int) -> None:
     def away() -> Any:
-        raise error
+        raise StoreUnavailable("it is away") if after else KeyError("it is away")
 
-    found = ark(Elsewhere(fails, away, after + (fails == "get"))).retrieve(QUESTION, 4)
+    found = ark(Elsewhere(fails, away, after)).retrieve(QUESTION, 4)
     assert len(found.hits) == 4
     assert all(hit.evidence for hit in found.hits)
     assert "it is away" in json.dumps(found.trace.to_dict())
     with pytest.raises(RetrievalFailed, match="it is away"):
-        ark(Elsewhere(fails, away, after + (fails == "get")), on_failure="raise").retrieve(QUESTION, 4)
+        ark(Elsewhere(fails, away, after), on_failure="raise").retrieve(QUESTION, 4)
 
 
 def test_an_index_that_fails_is_told_to_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    index = BM25Index.build(NODES)
-    monkeypatch.setattr(index, "search", lambda *_, **__: {}["the index is away"])
-    explorer = ark(index=index)
-    assert explorer.retrieve(QUESTION, 2).ids == ["Splash", "Big"]
-    assert "the index is away" in told(explorer)[0]
+    monkeypatch.setattr(index := BM25Index.build(NODES), "search", lambda *_, **__: {}["the index is away"])
+    assert "the index is away" in told(ark(index=index))[0]
 
 
 def test_a_store_that_hangs_does_not_hold_the_run_up() -> None:

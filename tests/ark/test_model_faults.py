@@ -11,7 +11,7 @@ from ark_support import Follows, call, films, index_of, turns
 
 from graphret.ark import Ark, ArkSettings
 from graphret.errors import RetrievalFailed
-from graphret.llm.chat import ChatError, Message, Reply, ToolCall
+from graphret.llm.chat import ChatError, Message, Reply, ToolCall, Usage
 from graphret.types import Trace
 from langchain_graphret import create_ark_graph
 from llama_index_graphret import ArkRetriever, retrieval_of
@@ -57,7 +57,7 @@ class Fault(NamedTuple):
 
 
 def gone(messages: Sequence[Message]) -> Reply:
-    raise ChatError("it is gone", model="dead", reason="server", status=500)
+    raise ChatError("it is gone", model="dead", reason="server", status=500, usage=Usage(700, 70))
 
 
 def bug(messages: Sequence[Message]) -> Reply:
@@ -136,6 +136,8 @@ def test_one_agent_of_three_dies_and_the_others_vote(way: Callable[..., Found]) 
         ("agent 2", "it is gone"),
         ("agent 3", "it is gone"),
     ]
+    [failed] = [stage.details for stage in trace.stages if stage.name == "explore/agent 2/step 1"]
+    assert (failed["input_tokens"], failed["output_tokens"], failed["error"][-10:]) == (700, 70, "it is gone")
     votes = next(stage.details for stage in trace.stages if stage.name == "vote")
     assert [vote["votes"] for vote in votes["ranking"]] == [2, 2]  # what was selected before a fault counts
 

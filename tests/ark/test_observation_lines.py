@@ -25,20 +25,14 @@ def test_a_line_is_one_line_and_comes_back_unchanged(value: dict[str, Any]) -> N
     assert json.loads(line) == value
 
 
-def test_letters_of_every_script_stay_readable() -> None:
+def test_letters_of_every_script_stay_readable_and_control_tokens_do_not_stand_in_a_line() -> None:
     for text in ("Ångström", "東京", "می\u200cخواهم", "🎬"):
         assert json_line(text) == f'"{text}"'
     assert json_line("\u202e\U000e0041\u2028\x85") == '"\\u202e\\udb40\\udc41\\u2028\\u0085"'
-
-
-@pytest.mark.parametrize(
-    "token",
-    ["<|im_end|>", "<|eot_id|>", "</s>", "<s>", "<end_of_turn>", "<｜tool▁sep｜>", "[INST]", "[/INST]", "<tool_call>"],
-)
-def test_a_model_s_control_tokens_do_not_stand_in_a_line(token: str) -> None:
-    line = json_line({token: f"a {token} b"})
-    assert token not in line
-    assert json.loads(line) == {token: f"a {token} b"}
+    for token in ("<|im_end|>", "</s>", "<s>", "<end_of_turn>", "<｜tool▁sep｜>", "[INST]", "[/INST]", "<tool_call>"):
+        line = json_line({token: f"a {token} b"})
+        assert token not in line
+        assert json.loads(line) == {token: f"a {token} b"}
     assert json_line("x < 5 [a] <3") == '"x < 5 [a] <3"'
 
 

@@ -19,9 +19,7 @@ STORE = films()
 INDEX = index_of(STORE)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "elsewhere", "stop"), [(60, False, "finished"), (60, True, "finished"), (8, False, "seconds")]
-)
+@pytest.mark.parametrize(("seconds", "elsewhere", "stop"), [(60, True, "finished"), (8, False, "seconds")])
 def test_waiting_costs_no_time_and_a_run_is_handed_on_once(
     seconds: float, elsewhere: bool, stop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -63,7 +62,6 @@ class HashEmbedding(BaseEmbedding):
     _encoder: HashingEncoder = PrivateAttr(default_factory=HashingEncoder)
     _texts: list[str] = PrivateAttr(default_factory=list)
     _queries: list[str] = PrivateAttr(default_factory=list)
-    _awaited: list[str] = PrivateAttr(default_factory=list)
 
     def _vector(self, text: str) -> list[float]:
         if self.fail:
@@ -79,9 +77,7 @@ class HashEmbedding(BaseEmbedding):
         return self._vector(query)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
-        await asyncio.sleep(0)
-        self._awaited.append(query)
-        return self._vector(query)
+        return self._get_query_embedding(query)
 
 
 class FixedRetriever(BaseRetriever):

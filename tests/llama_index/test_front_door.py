@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import chromadb
+import numpy as np
 import pytest
 from chromadb.config import Settings
 from llama_index.core import Document, MockEmbedding, SimpleDirectoryReader, StorageContext, VectorStoreIndex
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
-from llama_index.core.schema import BaseNode, TextNode
+from llama_index.core.schema import BaseNode, MetadataMode, TextNode
 from llama_index.core.storage.docstore import SimpleDocumentStore
 from llama_index.core.vector_stores import SimpleVectorStore
 from llama_index.core.vector_stores.types import BasePydanticVectorStore
 from llama_index.vector_stores.chroma import ChromaVectorStore
+from llama_support import HashEmbedding, World
+from tests_support import HashingEncoder
 from venue_files import QUESTION, mentions
 
 import graphret
+from graphret import SageGraph as CoreGraph
 from graphret.errors import InvalidInput
-from llama_index_graphret import SageGraph, SageNodeParser, SageRetriever, evidence_of
+from llama_index_graphret import EncoderEmbedding, SageGraph, SageNodeParser, SageRetriever, evidence_of
 
 NEW = "new"
 
@@ -112,3 +118,47 @@ def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
     assert "Stadion Poljud" in {
         node.name for node in graphret.SageGraph.build(graphret.read(documents), encoder=None).nodes
     }
+
+
+# -- embeddings
+
+
+def test_nothing_is_embedded_again(world: World) -> None:
+    embedding = HashEmbedding()
+    index = VectorStoreIndex(list(world.nodes), embed_model=embedding)
+    embedding._texts.clear()
+    graph = SageGraph.from_index(index)
+    assert embedding._texts == []
+    assert embedding._queries == []
+    assert len(graph) == len(world.nodes)
+    given = np.asarray([index.vector_store.get(node_id) for node_id in graph.nodes.ids])  # type: ignore[attr-defined]
+    assert graph.index.dense is not None
+    graph.as_retriever().retrieve("a stadium")
+    assert embedding._queries == ["a stadium"]
+    assert np.allclose(graph.index.dense.vectors, given / np.linalg.norm(given, axis=1, keepdims=True), atol=1e-6)
+
+
+def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:
+    encoder = HashingEncoder()
+    model = EncoderEmbedding(encoder)
+    index = VectorStoreIndex(list(world.nodes), embed_model=model)
+    texts = [node.get_content(metadata_mode=MetadataMode.EMBED) for node in world.nodes]
+    assert encoder.encoded == texts
+    graph = SageGraph.from_index(index)
+    assert encoder.encoded == texts
+    assert graph.encoder is not None
+    assert graph.encoder.name == encoder.name
+    assert model.get_query_embedding("x") == asyncio.run(model.aget_query_embedding("x"))
+    assert model.get_text_embedding("x") == asyncio.run(model.aget_text_embedding("x"))
+    graph.save(tmp_path / "g")
+    opened = CoreGraph.load(tmp_path / "g", encoder=encoder)
+    assert opened.retriever().retrieve("stadium", 5).ids == graph.retriever().retrieve("stadium", 5).ids
+    with pytest.raises(InvalidInput, match="encoder"):
+        EncoderEmbedding(None)
+
+
+def test_what_gives_no_nodes_out_is_a_clear_error(world: World) -> None:
+    with pytest.raises(InvalidInput, match=r"SimpleVectorStore.*from_nodes"):
+        SageGraph.from_index(VectorStoreIndex([], embed_model=HashEmbedding()))
+    with pytest.raises(InvalidInput, match="VectorStoreIndex"):
+        SageGraph.from_index(world.graph)  # type: ignore[arg-type]

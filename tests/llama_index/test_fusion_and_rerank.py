@@ -106,10 +106,9 @@ def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
         GraphReranker(model).postprocess_nodes(nodes)
 
 
-@both_ways
-def test_a_failing_model_keeps_the_order_and_is_noted(awaited: bool) -> None:
+def test_a_failing_model_keeps_the_order_and_is_noted() -> None:
     nodes = handed("b", "a", "aa")
-    found = post(GraphReranker(Model(RuntimeError("no")), top_n=2), nodes, "a", awaited)
+    found = post(GraphReranker(Model(RuntimeError("no")), top_n=2), nodes, "a", awaited=False)
     assert [(one.node.node_id, one.score) for one in found] == [("n0", 1.0), ("n1", 1.0)]
     assert retrieval_of(found).trace.fallbacks[0].details["failed"] == "Model"  # type: ignore[union-attr]
 

@@ -1,4 +1,4 @@
-"""A graphret store as a LlamaIndex property graph, alone and under LlamaIndex's own `PropertyGraphIndex`."""
+"""A graphret store as a LlamaIndex property graph, alone and under an index; and LlamaIndex's as graphret stores."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from llama_index.core import PropertyGraphIndex
+from llama_index.core.graph_stores import SimplePropertyGraphStore
 from llama_index.core.graph_stores.types import (
     KG_NODES_KEY,
     KG_RELATIONS_KEY,
     ChunkNode,
     EntityNode,
     LabelledNode,
+    PropertyGraphStore,
     Relation,
 )
 from llama_index.core.indices.property_graph import (
@@ -33,12 +35,13 @@ from llama_support import HashEmbedding
 
 from graphret.errors import InvalidInput
 from graphret.stores import MemoryStore
-from graphret.testing.graphs import EDGES, NODES
+from graphret.testing.graphs import EDGES, NODES, all_edges, all_nodes
 from graphret.types import Edge, Node
 from llama_index_graphret import (
     GraphNode,
     GraphRelation,
     GraphretPropertyGraphStore,
+    from_property_graph_store,
 )
 
 KONGS = [
@@ -162,87 +165,120 @@ def test_vector_queries_over_the_embeddings_of_nodes(tmp_path: Path) -> None:
 TEXTS = {
     "d1": "Ada Lovelace wrote notes on the Analytical Engine.",
     "d2": "Charles Babbage designed the Analytical Engine in London.",
-    "d3": "London lies on the Thames.",
+    "d3": "The Thames flows into the North Sea.",
 }
 FACTS = {
-    "d1": [("Ada lovelace", "WROTE_ON", "Analytical engine")],
-    "d2": [("Charles babbage", "DESIGNED", "Analytical engine"), ("Charles babbage", "LIVED_IN", "London")],
-    "d3": [("London", "LIES_ON", "Thames")],
-    "d4": [("Thames", "FLOWS_INTO", "North sea")],
+    "d1": ("Ada lovelace", "WROTE_ON", "Analytical engine"),
+    "d2": ("Charles babbage", "DESIGNED", "Analytical engine"),
+    "d3": ("Thames", "FLOWS_INTO", "North sea"),
 }
 
 
 class ScriptedExtractor(TransformComponent):
-    """Finds the facts of a document as an extractor's model would."""
+    """Finds the fact of a document as an extractor's model would."""
 
     def __call__(self, nodes: Sequence[BaseNode], **kwargs: Any) -> Sequence[BaseNode]:
         for node in nodes:
-            found = FACTS.get(node.ref_doc_id or "", [])
-            names = dict.fromkeys(name for left, _, right in found for name in (left, right))
-            node.metadata[KG_NODES_KEY] = [EntityNode(name=name, label="Thing") for name in names]
-            node.metadata[KG_RELATIONS_KEY] = [
-                Relation(label=relation, source_id=left, target_id=right) for left, relation, right in found
-            ]
+            left, relation, right = FACTS[node.ref_doc_id or ""]
+            node.metadata[KG_NODES_KEY] = [EntityNode(name=name, label="Thing") for name in (left, right)]
+            node.metadata[KG_RELATIONS_KEY] = [Relation(label=relation, source_id=left, target_id=right)]
         return nodes
 
 
-def scripted(answer: str) -> MockFunctionCallingLLM:
-    """A model that answers every prompt alike."""
-    said = ChatMessage(role="assistant", content=answer)
-    return MockFunctionCallingLLM(response_generator=lambda messages, **_: said, is_chat_model=True)
-
-
-@pytest.fixture
-def index() -> PropertyGraphIndex:
-    return PropertyGraphIndex.from_documents(
-        [Document(text=text, doc_id=doc_id, metadata={"kind": "history"}) for doc_id, text in TEXTS.items()],
-        property_graph_store=GraphretPropertyGraphStore(MemoryStore()),
+def test_an_index_is_built_asked_and_changed_over_a_graphret_store() -> None:
+    pg, said = GraphretPropertyGraphStore(MemoryStore()), ChatMessage("analytical engine^nothing", role="assistant")
+    index = PropertyGraphIndex.from_documents(
+        [Document(text=TEXTS[doc_id], doc_id=doc_id, metadata={"kind": "history"}) for doc_id in ("d1", "d2")],
+        property_graph_store=pg,
         kg_extractors=[ScriptedExtractor(), ImplicitPathExtractor()],
         embed_model=HashEmbedding(),
-        llm=scripted("analytical engine^nothing"),
+        llm=MockFunctionCallingLLM(response_generator=lambda messages, **_: said, is_chat_model=True),
         use_async=False,
     )
-
-
-def store_of(index: PropertyGraphIndex) -> MemoryStore:
-    pg = index.property_graph_store
-    assert isinstance(pg, GraphretPropertyGraphStore)
-    assert isinstance(pg.store, MemoryStore)
-    return pg.store
-
-
-def test_an_index_is_built_over_a_graphret_store(index: PropertyGraphIndex) -> None:
-    store, pg = store_of(index), index.property_graph_store
-    nodes = [node for block in store.nodes() for node in block]
-    edges = [edge for block in store.edges() for edge in block]
-    facts = [fact for doc_id in TEXTS for fact in FACTS[doc_id]]
-    assert {node.name for node in nodes if node.label == "Thing"} == {name for fact in facts for name in fact[::2]}
-    relations = {fact[1] for fact in facts}
-    assert {edge.relation for edge in edges} == {*relations, "SOURCE", "MENTIONS"}
-    chunks = pg.get_llama_nodes([node.id for node in nodes if node.text])
-    assert {chunk.ref_doc_id: chunk.get_content() for chunk in chunks} == TEXTS
-    assert all(chunk.metadata == {"kind": "history"} for chunk in chunks)
-    mentioned = {(edge.source, edge.target) for edge in edges if edge.relation == "MENTIONS"}
-    assert mentioned == {(c.node_id, name) for c in chunks for fact in FACTS[c.ref_doc_id or ""] for name in fact[::2]}
+    chunks = {node.ref_doc_id or "": node for node in pg.get_llama_nodes(ids(pg.get()))}
+    assert {doc_id: (chunk.get_content(), chunk.metadata) for doc_id, chunk in chunks.items()} == {
+        doc_id: (TEXTS[doc_id], {"kind": "history"}) for doc_id in ("d1", "d2")
+    }
+    edges = [(edge.source, edge.relation, edge.target) for block in pg.store.edges() for edge in block]
+    mentions = [(chunk.node_id, "MENTIONS", name) for d, chunk in chunks.items() for name in FACTS[d][::2]]
+    sources = [(chunk.node_id, "SOURCE", d) for d, chunk in chunks.items()]
+    assert sorted(edges) == sorted([FACTS["d1"], FACTS["d2"], *mentions, *sources])
     assert "MENTIONS" not in {relation.label for _, relation, _ in pg.get_rel_map(pg.get())}
     schema = pg.get_schema_str()
     assert ("Thing" in schema, "_node_content" in schema, "embedding" in schema) == (True, False, False)
 
-
-def test_its_own_retrievers_work(index: PropertyGraphIndex) -> None:
     texts = [one.text for one in index.as_retriever(include_text=True).retrieve("Who designed it?")]
     assert any(TEXTS["d2"] in one and "Charles babbage -> DESIGNED -> Analytical engine" in one for one in texts)
 
-
-def test_documents_come_and_go(index: PropertyGraphIndex) -> None:
-    pg = index.property_graph_store
-    index.insert(Document(text="The Thames flows into the North Sea.", doc_id="d4"))
-    (chunk,) = pg.get(properties={"ref_doc_id": "d4"})
-    found = [("Thames", "FLOWS_INTO", "North sea"), (chunk.id, "MENTIONS", "North sea")]
+    index.insert(Document(text=TEXTS["d3"], doc_id="d3"))
+    (chunk,) = pg.get(properties={"ref_doc_id": "d3"})
+    found = [FACTS["d3"], (chunk.id, "MENTIONS", "North sea")]
     assert sorted(triples(pg.get_triplets(ids=["North sea"]))) == sorted(found)
-    assert triples(pg.get_triplets(ids=["Thames"], relation_names=["LIES_ON"])) == [("London", "LIES_ON", "Thames")]
     index.delete_nodes([chunk.id])
-    assert pg.get(properties={"ref_doc_id": "d4"}) == []
-    pg.delete_llama_nodes(ref_doc_ids=["d3"])
-    assert TEXTS["d3"] not in {n.text for block in store_of(index).nodes() for n in block}
+    pg.delete_llama_nodes(ref_doc_ids=["d1"])
+    assert [node.properties["ref_doc_id"] for node in pg.get() if isinstance(node, ChunkNode)] == ["d2"]
     assert ids(pg.get(ids=["Thames"])) == ["Thames"]
+
+
+# -- LlamaIndex's as graphret stores
+
+
+def other() -> PropertyGraphStore:
+    """A property graph that is neither in memory nor Neo4j's, as far as graphret can tell."""
+    inner = GraphretPropertyGraphStore(MemoryStore())
+    methods = {name: staticmethod(getattr(inner, name)) for name in PropertyGraphStore.__abstractmethods__}
+    made: PropertyGraphStore = type("Other", (PropertyGraphStore,), methods)()
+    return made
+
+
+@pytest.fixture(params=[SimplePropertyGraphStore, other])
+def theirs(request: pytest.FixtureRequest) -> PropertyGraphStore:
+    """A graph that LlamaIndex made."""
+    store: PropertyGraphStore = request.param()
+    about = {"triplet_source_id": "c2"}
+    store.upsert_nodes(
+        [
+            ChunkNode(text="Ada wrote notes on the engine.", id_="c1", properties={"title": "Notes", "page": 3}),
+            ChunkNode(text="He designed it.", id_="c2"),
+            EntityNode(name="Ada Lovelace", label="Person", properties={"born": 1815, "bio": "A countess."}),
+            EntityNode(name='The "Engine"', label="Machine", embedding=[1.0, 0.0]),
+            EntityNode(name="Babbage", label="Person", properties=about),
+            EntityNode(name="Nobody", properties={"triplet_source_id": "gone"}),
+        ]
+    )
+    store.upsert_relations(
+        [
+            Relation(label="WROTE_ON", source_id="Ada Lovelace", target_id="The  Engine ", properties={"year": 1843}),
+            Relation(label="MENTIONS", source_id="c1", target_id="Ada Lovelace"),
+            Relation(label="KNEW", source_id="Babbage", target_id="Ada Lovelace", properties=about),
+        ]
+    )
+    return store
+
+
+def test_a_graph_of_llama_index_is_read_as_it_stands(theirs: PropertyGraphStore) -> None:
+    store = from_property_graph_store(theirs, name_property="title", text_property="bio")
+    nodes = {node.id: node for node in all_nodes(store)}
+    assert list(nodes) == ["Ada Lovelace", "Babbage", "Nobody", "The  Engine ", "c1", "c2"]
+    assert nodes["Ada Lovelace"].properties == {"born": 1815, "bio": "A countess."}
+    assert (nodes["Ada Lovelace"].name, nodes["Ada Lovelace"].text) == ("Ada Lovelace", "A countess.")
+    assert (nodes["The  Engine "].labels, nodes["The  Engine "].name) == (("Machine",), 'The "Engine"')
+    assert nodes["c1"] == Node(
+        "c1", ("text_chunk",), "Notes", "Ada wrote notes on the engine.", {"title": "Notes", "page": 3}
+    )
+    assert all_edges(store) == [
+        Edge("Ada Lovelace", "WROTE_ON", "The  Engine ", 1.0, {"year": 1843}),
+        Edge("Babbage", "KNEW", "Ada Lovelace", 1.0, {"triplet_source_id": "c2"}),
+        Edge("c1", "MENTIONS", "Ada Lovelace"),
+        Edge("c2", "MENTIONS", "Ada Lovelace"),
+        Edge("c2", "MENTIONS", "Babbage"),
+    ]
+
+
+def test_what_is_no_property_graph_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="store"):
+        from_property_graph_store(MemoryStore())  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="no_such"):
+        from_property_graph_store(SimplePropertyGraphStore(), no_such="option")
+    store = MemoryStore()
+    assert from_property_graph_store(GraphretPropertyGraphStore(store)) is store

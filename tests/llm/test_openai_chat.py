@@ -30,13 +30,6 @@ def chat(server: OpenAIServer, **options) -> OpenAIChat:
     return OpenAIChat("tiny", server.base_url, **{"max_retries": 1, "timeout": 5, **options})
 
 
-def test_is_a_chat_model_and_hides_its_key() -> None:
-    model = OpenAIChat("tiny", "http://user:pw-hidden@localhost:1/v1", "sk-secret-123456")
-    assert isinstance(model, ChatModel)
-    assert "hidden" not in repr(model)
-    assert "secret" not in repr(model)
-
-
 def test_reply_and_request() -> None:
     with OpenAIServer(default="hi") as server:
         reply = chat(server, parameters={"seed": 7}).chat(
@@ -147,20 +140,16 @@ def test_tool_calls_with_broken_arguments_can_be_answered() -> None:
     assert sent == ['{"malformed": "{\\"query\\": "}', '{"query": "x"}', "{}"]
 
 
-@pytest.mark.parametrize("parameter", ["temperature", "max_tokens"])
-def test_a_refused_parameter_is_dropped_and_remembered(parameter: str) -> None:
-    with OpenAIServer(default="hi", refuses=[parameter]) as server:
+def test_a_refused_parameter_is_dropped_and_remembered_but_not_one_whose_value_is_bad() -> None:
+    with OpenAIServer(default="hi", refuses=["temperature", "max_tokens"]) as server:
         model = chat(server, max_tokens=5)
         assert [model.chat(HELLO).text, model.chat(HELLO).text] == ["hi", "hi"]
-    assert len(server.requests) == 3
-    assert server.requests[2].body.get("max_completion_tokens") == (5 if parameter == "max_tokens" else None)
-
-
-def test_a_bad_value_is_not_taken_for_an_unsupported_parameter() -> None:
-    with OpenAIServer(default=status(400, "max_tokens is too large: 5000", param="max_tokens")) as server:
-        with pytest.raises(ChatError, match="too large"):
-            chat(server).chat(HELLO, max_tokens=5000)
-        assert len(server.requests) == 1
+    assert len(server.requests) == 4
+    assert server.requests[3].body["max_completion_tokens"] == 5
+    too_large = status(400, "max_tokens is too large: 5000", param="max_tokens")
+    with OpenAIServer(default=too_large) as server, pytest.raises(ChatError, match="too large"):
+        chat(server).chat(HELLO, max_tokens=5000)
+    assert len(server.requests) == 1
 
 
 def test_json_schema_steps_down_where_it_is_refused() -> None:
@@ -175,7 +164,10 @@ def test_json_schema_steps_down_where_it_is_refused() -> None:
     assert sent["schema"]["required"] == ["name"]
 
 
-def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_found_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = OpenAIChat("tiny", "http://user:pw-hidden@localhost:1/v1", "sk-secret-123456")
+    assert isinstance(model, ChatModel)
+    assert not any(secret in repr(model) for secret in ("hidden", "secret"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     with pytest.raises(ChatError, match="OPENAI_API_KEY"):
@@ -190,11 +182,8 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked() -> None:
     with OpenAIServer() as server, pytest.raises(ChatError, match="UnicodeEncodeError"):
         chat(server).chat([Message.user("\ud800")])
     assert not server.requests
-    for url in ("not a url", "localhost:8000/v1", "ftp://host/v1", "http://", "http://host:port/v1", "http://[x/v1"):
-        with pytest.raises(InvalidInput, match=r"base_url: .* is no address of an endpoint"):
+    for url in ("localhost:8000/v1", "http://", "http://host:port/v1", "htp://user:secret@host/v1"):
+        with pytest.raises(InvalidInput, match=r"base_url: .* is no address of an endpoint") as refused:
             OpenAIChat("tiny", url)
-    with pytest.raises(InvalidInput) as refused:
-        OpenAIChat("tiny", "htp://user:secret@host/v1")
-    assert "secret" not in str(refused.value)
-    for fine in ("http://localhost:8000/v1", "https://[::1]:8000/v1", "HTTP://user:secret@host/v1"):
-        OpenAIChat("tiny", fine)
+        assert "secret" not in str(refused.value)
+    OpenAIChat("tiny", "HTTP://user:secret@[::1]:8000/v1")

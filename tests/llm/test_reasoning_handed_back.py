@@ -94,10 +94,6 @@ def test_it_survives_a_session_put_away_and_is_lost_with_a_turn_that_was_changed
     assert again.messages[2].native == native
     session.receive(Reply("half a \ud800 pair", native=native))
     assert session.messages[-1].native is None
-
-
-def test_another_model_s_is_ignored() -> None:
-    theirs = Message.assistant("hm", native={"openai:other": {"message": {"reasoning_content": "x"}, "tool_calls": {}}})
-    with OpenAIServer(["ok"]) as server:
-        OpenAIChat("m", server.base_url).chat([Message.user("hi"), theirs, Message.user("and?")])
+    with OpenAIServer(["ok"]) as server:  # and another model's is ignored
+        OpenAIChat("other", server.base_url).chat([Message.user("hi"), again.messages[2], Message.user("and?")])
     assert "reasoning_content" not in server.requests[0].messages[1]

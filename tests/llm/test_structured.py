@@ -75,23 +75,16 @@ def test_schema_is_asked_for_twice_over() -> None:
     assert sent["response_format"]["json_schema"]["strict"] is True
 
 
-def test_malformed_json_is_repaired() -> None:
-    with OpenAIServer([text('{"title": "Ulm", "people": "many"}'), text('{"title": "Ulm"}')]) as server:
-        answer = ask_json(chat(server), WHERE, City)
-    assert (answer.value, answer.attempts) == (City("Ulm"), 2)
-    roles = [message["role"] for message in server.requests[1].messages]
-    assert roles == ["system", "user", "assistant", "user"]
-    assert "people: Input should be a valid integer" in server.requests[1].messages[3]["content"]
-    assert answer.usage.output_tokens == 4 + 2
-
-
-async def test_async_repairs_too_even_an_empty_or_truncated_reply() -> None:
-    script = [text(""), text('{"title": "U', finish_reason="length"), json_text({"title": "Ulm"})]
-    with OpenAIServer(script) as server:
-        answer = await aask_json(chat(server), WHERE, City, repairs=2)
-    assert (answer.value, answer.attempts) == (City("Ulm"), 3)
-    assert [message["role"] for message in server.requests[1].messages] == ["system", "user", "user"]
-    assert "token limit" in server.requests[2].messages[-1]["content"]
+async def test_malformed_truncated_and_empty_replies_are_repaired() -> None:
+    wrong = [text('{"title": "Ulm", "people": "many"}'), text(""), text('{"title": "U', finish_reason="length")]
+    with OpenAIServer([*wrong, json_text({"title": "Ulm"})]) as server:
+        answer = await aask_json(chat(server), WHERE, City, repairs=3)
+    assert (answer.value, answer.attempts) == (City("Ulm"), 4)
+    asked = [[message["role"] for message in request.messages] for request in server.requests]
+    assert asked[1:3] == [["system", "user", "assistant", "user"], ["system", "user", "user"]]
+    said = [request.messages[-1]["content"] for request in server.requests]
+    assert "people: Input should be a valid integer" in said[1]
+    assert "token limit" in said[3]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ _CHARS = 2.5  # in a token, as `estimate_tokens` has it
 #: Characters of an error that a model is told.
 LONGEST_ERROR = 1_000
 
-#: Tokens of the budget that are left for what a session adds: that the answer is from memory, and the steps left.
+#: Tokens of the budget that are left for what a session adds: the steps left.
 ADDED = 30
 
 
@@ -90,15 +90,12 @@ def fitting(
 
     Parameters
     ----------
-    head
-        The first line, whose longest fields are left out where it takes half of the tokens. It says how many entries
-        are "shown" where it has such a field or they are not all, and whether anything is "cut".
-    entries
-        What to show, the most important first. One whose line takes half of the tokens without its text is left out.
-    query
-        Has the words that excerpts of texts turn around.
-    snippet_chars
-        Longest excerpt.
+    head, entries
+        The first line, and what to show, the most important first. Of a head that takes half of the tokens the longest
+        fields are left out, as is an entry that does so without its text. The head says how many entries are "shown"
+        where it has such a field or they are not all, and whether anything is "cut".
+    query, snippet_chars
+        The words that excerpts of texts turn around, and the longest excerpt.
 
     Returns
     -------

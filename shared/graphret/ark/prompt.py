@@ -78,11 +78,6 @@ for, select all of them.
 The graph (types and relations in backticks are written without them in a call)
 {schema}"""
 
-_HINTS = """
-
-Hints for this graph, from its owner
-{hints}"""
-
 
 def system_prompt(
     schema: GraphSchema,
@@ -104,4 +99,4 @@ def system_prompt(
     )
     limits = {"max_calls": settings.max_calls, "max_steps": settings.max_steps}
     prompt = _PROMPT.format(tools="\n".join(tools), schema=schema.text(_SCHEMA_TOKENS, cypher=False), **limits)
-    return prompt + (_HINTS.format(hints=hints.strip()) if hints.strip() else "")
+    return prompt + (f"\n\nHints for this graph, from its owner\n{hints.strip()}" if hints.strip() else "")

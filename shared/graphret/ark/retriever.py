@@ -48,9 +48,6 @@ OnRun: TypeAlias = Callable[[Run], None]
 #: Half a turn of the loop: it yields what is to be done, is sent what came of it, and returns what went wrong.
 Turn: TypeAlias = Generator[Call[Any], Any, GraphretError | None]
 
-#: Sampling temperature of agents, so that several of one model differ (ARK, section 4.3: 0.7 for trajectories).
-TEMPERATURE = 0.7
-
 
 class Ark(Retriever):
     """Let agents explore a graph by search and by neighbourhood, and rank what they select by votes (ARK, section 3).
@@ -62,12 +59,11 @@ class Ark(Retriever):
     store, index
         The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
         read.
-    settings
-        Agents, steps, sizes, budgets and the way of voting.
-    hints
-        What else the agents should know of the domain, for the system prompt.
+    settings, hints
+        Agents, steps, sizes, budgets and the way of voting; what else the agents should know of the domain.
     temperature
-        Of all agents or one for each; `None` leaves it to the model.
+        Of all agents or one for each (ARK, section 4.3: 0.7), so that several of one model differ; `None` leaves it to
+        the model.
     text
         How nodes become the text of which agents see excerpts.
     fallback
@@ -86,8 +82,8 @@ class Ark(Retriever):
     Raises
     ------
     InvalidInput
-        When there are neither one nor `settings.n_agents` models or temperatures, or one of store and index is a view
-        and the other is none of the same condition.
+        When there are neither one nor `settings.n_agents` models or temperatures, or store and index are not views of
+        the same condition.
     """
 
     name = "ark"
@@ -100,7 +96,7 @@ class Ark(Retriever):
         *,
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
         hints: str = "",
-        temperature: float | Sequence[float | None] | None = TEMPERATURE,
+        temperature: float | Sequence[float | None] | None = 0.7,
         text: NodeText | None = None,
         fallback: Retriever | None = None,
         fill: bool = True,
@@ -133,10 +129,7 @@ class Ark(Retriever):
     def prompt(self) -> str:
         """Return the system message, which describes the graph; one outside this process is read once.
 
-        Raises
-        ------
-        GraphretError
-            When the graph cannot be read.
+        A `GraphretError` says that the graph cannot be read.
         """
         if self._prompt is None or isinstance(self.store, MemoryStore):
             try:
@@ -173,10 +166,7 @@ class Ark(Retriever):
     def answer(self, session: ArkSession, run: Run, refused: Mapping[str, str] | None = None) -> Turn:
         """Run the calls of an agent's last reply, and tell it what came of them.
 
-        Parameters
-        ----------
-        refused
-            The ids of calls that a person did not approve, and why.
+        `refused` has the ids of calls that a person did not approve, and why.
         """
         run.sessions[session.agent] = session
         if not session.unanswered:
@@ -276,9 +266,8 @@ class Explored(Retriever):
         trace = Trace()
         if run is not None:
             trace.extend(run.trace)
-            for session in run.sessions:
-                if session.failed:
-                    trace.note("fallback", failed=f"agent {session.agent + 1}", error=session.error)
+            for one in (session for session in run.sessions if session.failed):
+                trace.note("fallback", failed=f"agent {one.agent + 1}", error=one.error)
             try:
                 hits = yield Compute(lambda: self._hits(run, where))
             except Exception as error:
@@ -288,7 +277,7 @@ class Explored(Retriever):
                 trace.note("fallback", failed="store", error=f"{type(problem).__name__}: {problem}")
         signals = Signals(len(hits[:k]), walked_edges=False)
         if run is not None and hits:
-            signals.walked_edges = run.walked
+            signals.walked_edges = any(why.kind == "neighbor" for hit in hits for why in hit.evidence)
             signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
         if len(hits) >= k or (hits and not self.ark.fill):
             return Retrieval(query, k, hits[:k], signals, trace)

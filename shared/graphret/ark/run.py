@@ -76,13 +76,6 @@ class Run:
         return any(session.stop in (None, "cancelled") for session in self.sessions)
 
     @property
-    def walked(self) -> bool:
-        """Whether an edge led an agent to a node that was selected."""
-        selected = {one.id for one in self.votes}
-        calls = (call for session in self.sessions for step in session.steps for call in step.calls)
-        return any(call.edges and not selected.isdisjoint(call.nodes) for call in calls)
-
-    @property
     def trace(self) -> Trace:
         """Every step of every agent with its calls, tokens and seconds, how each agent stopped, and the vote."""
         steps = [step for session in self.sessions for step in session.steps]

@@ -168,24 +168,14 @@ class ArkSession:
     @property
     def pending(self) -> list[ToolCall]:
         """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
-        known = self._answers()
-        return [
-            call
-            for call in self.messages[-1].tool_calls[: self.settings.max_calls]
-            if call.parsed is not None
-            and call.name not in (SELECT, FINISH)
-            and _key(call.name, call.parsed) not in known
-        ]
+        asked, calls = self._asked(), self.messages[-1].tool_calls[: self.settings.max_calls]
+        given = [call for call in calls if call.parsed is not None and call.name not in (SELECT, FINISH)]
+        return [call for call in given if _key(call.name, call.parsed) not in asked]
 
-    def _answers(self) -> dict[str, tuple[int, str]]:
-        """The calls that were run, each with the step and the answer."""
-        answers = (message.content for message in self.messages if message.role == "tool")
-        return {
-            _key(call.tool, call.arguments): (step.number, answer.split(_LEFT)[0])
-            for step in self.steps
-            for call, answer in zip(step.calls, answers, strict=False)
-            if not call.failed and not call.remembered
-        }
+    def _asked(self) -> dict[str, int]:
+        """The calls that were answered, each with its step."""
+        done = [(call, step.number) for step in reversed(self.steps) for call in step.calls if not call.failed]
+        return {_key(call.tool, call.arguments): number for call, number in done}
 
     def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
         """Take in a reply and return the calls to be run; `observe` must follow, with what came of these."""
@@ -232,7 +222,7 @@ class ArkSession:
         if not self.unanswered:
             raise InvalidInput(f"agent {self.agent}: no reply awaits what came of its calls")
         given = {outcome.call.id: outcome for outcome in outcomes}
-        calls, step, known = self.messages[-1].tool_calls, self.steps[-1], self._answers()
+        calls, step, asked = self.messages[-1].tool_calls, self.steps[-1], self._asked()
         shown = {node for one in self.steps for call in one.calls for node in call.nodes}
         shown.update(node for outcome in outcomes for node in outcome.observation.nodes)  # also of the same reply
         for number, call in enumerate(calls):
@@ -240,20 +230,20 @@ class ArkSession:
             if outcome is None and number >= self.settings.max_calls:
                 outcome = Outcome(call, failure(f"not run: at most {self.settings.max_calls} calls a turn"))
             elif outcome is None:
-                earlier = known.get(_key(call.name, call.parsed))
+                earlier = asked.get(_key(call.name, call.parsed))
                 outcome, remembered = Outcome(call, self._settled(call, shown, earlier)), earlier is not None
             self.messages.append(Message.tool(call, outcome.observation.text))
             step.calls.append(_record(outcome, remembered))
         self._complete(finished=any(call.tool == FINISH and not call.failed for call in step.calls))
 
-    def _settled(self, call: ToolCall, shown: Collection[str], earlier: tuple[int, str] | None) -> Observation:
+    def _settled(self, call: ToolCall, shown: Collection[str], earlier: int | None) -> Observation:
         """What answers a call that the toolbox does not run."""
         if call.parsed is None:
             return failure(f"{call.error}. Send a JSON object.")
         if call.name == SELECT:
             return self._select(call.parsed, shown)
         if earlier is not None:
-            return Observation(f'{{"answered": "from memory, as in step {earlier[0]}"}}\n{earlier[1]}')
+            return Observation(f'{{"answered": "in step {earlier}, and the same call has the same answer"}}')
         return Observation('{"finished": true}') if call.name == FINISH else failure("this call was not run")
 
     def _select(self, arguments: Mapping[str, Any], shown: Collection[str]) -> Observation:

@@ -28,8 +28,7 @@ class ArkSettings:
     search_k, neighbors_k
         Nodes that a global search and an exploration return where the agent does not say (A.2: 5 and 20).
     max_calls
-        Calls of one reply that are run; the others are answered by one line. What 32 calls return is 64,000 tokens at
-        most, half of what a model commonly reads.
+        Calls of one reply that are run; the others are answered by one line each.
     observation_tokens
         Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them.
     snippet_chars

@@ -72,9 +72,11 @@ class ToolCaller:
                     partial(self.model.chat, messages, **asked), partial(self.model.achat, messages, **asked)
                 )
             except ChatError as error:
-                if self._calls_tools or not _refuses_tools(error):
+                said = str(error)
+                refused = error.reason in _REFUSALS and _REFUSED.search(said) and not _TOO_LONG.search(said)
+                if self._calls_tools or not refused:
                     raise
-                self._by_json, words = str(error), Reply(usage=error.usage)
+                self._by_json, words = said, Reply(usage=error.usage)
             else:
                 self._calls_tools = self._calls_tools or bool(reply.tool_calls)
                 if self._calls_tools or not reply.text.strip():
@@ -100,10 +102,6 @@ class ToolCaller:
             for number, call in enumerate(answer.value["calls"])
         )
         return Reply("", calls, answer.usage + words.usage, "tool_calls" if calls else "stop", self.name)
-
-
-def _refuses_tools(error: ChatError) -> bool:
-    return error.reason in _REFUSALS and bool(_REFUSED.search(str(error))) and not _TOO_LONG.search(str(error))
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

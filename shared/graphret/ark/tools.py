@@ -56,10 +56,8 @@ class Toolbox:
 
     Parameters
     ----------
-    store, index
-        The graph, and what ranks its nodes for a query.
-    settings
-        How much a call shows.
+    store, index, settings
+        The graph, what ranks its nodes for a query, and how much a call shows.
     text
         How a node becomes the text of which an excerpt is shown; without it name, text and the properties that the
         index reads.
@@ -67,8 +65,7 @@ class Toolbox:
     Raises
     ------
     InvalidInput
-        When `store`, `index` or `settings` is something else, or one of store and index is a view and the
-        other is none of the same condition.
+        When one of these is something else, or store and index are not views of the same condition.
     """
 
     def __init__(
@@ -186,11 +183,12 @@ class Toolbox:
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their names."""
-        texts = self.text.all_texts(nodes) if nodes else []
-        return [
-            Entry(_fields(node), "" if text == node.name else text.removeprefix(f"{node.name}\n"))
-            for node, text in zip(nodes, texts, strict=True)
-        ]
+        entries = []
+        for node, text in zip(nodes, self.text.all_texts(nodes), strict=True):
+            named = {"name": shortened(node.name, _SHOWN_CHARS)} if node.name not in ("", node.id) else {}
+            own = "" if text == node.name else text.removeprefix(f"{node.name}\n")
+            entries.append(Entry({"id": node.id, **named, **_kind(node)}, own))
+        return entries
 
 
 def as_store_error(error: Exception) -> GraphretError:
@@ -211,11 +209,6 @@ def _counts(found: Neighborhood) -> dict[str, Any]:
     ]
     rest = sum(n for _, n in counts[_SHOWN_COUNTS:])
     return ({"relations": listed} if listed else {}) | ({"other_relations": rest} if rest else {})
-
-
-def _fields(node: Node) -> dict[str, Any]:
-    named = {"name": shortened(node.name, _SHOWN_CHARS)} if node.name and node.name != node.id else {}
-    return {"id": node.id, **named, **_kind(node)}
 
 
 def _kind(node: Node) -> dict[str, Any]:

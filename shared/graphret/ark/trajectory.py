@@ -25,12 +25,8 @@ _SCHEMA = "graphret.trajectory/1"
 class Recorder:
     """Appends runs to a file; give one to `Ark` as ``on_run``.
 
-    A run is one write to the end of the file, so that threads and processes may record into the same file at once.
-
-    Parameters
-    ----------
-    path
-        The file; it is made, with its folder, when the first run is recorded.
+    The file is made, with its folder, when the first run is recorded. A run is one write to the end of it, so that
+    threads and processes may record into the same file at once.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -70,7 +66,10 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
             data = json.loads(line)
             if data["schema"] == _SCHEMA:
                 run = Run(data["question"], [], float(data["seconds"]), str(data["created"]))
-                runs.setdefault(str(data["run"]), run).sessions.append(_session(data))
+                for call in (call for step in data["steps"] for call in step["calls"]):
+                    call["arguments"] = json.loads(call["arguments"])
+                session = ArkSession.from_dict(data | {"agent": data["agent"] - 1})
+                runs.setdefault(str(data["run"]), run).sessions.append(session)
                 continue
         except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
@@ -100,13 +99,6 @@ def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
         "usage": {name: sum(step[name] for step in known["steps"]) for name in ("input_tokens", "output_tokens")},
         **{name: getattr(run, name) for name in ("how", "created", "seconds")},
     }
-
-
-def _session(data: dict[str, Any]) -> ArkSession:
-    for step in data["steps"]:
-        for call in step["calls"]:
-            call["arguments"] = json.loads(call["arguments"])
-    return ArkSession.from_dict(data | {"agent": data["agent"] - 1})
 
 
 def _text(value: Any) -> str:

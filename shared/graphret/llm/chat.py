@@ -22,14 +22,8 @@ MOST_CHARS = 100_000
 class ToolCall:
     """A model's request to run a tool.
 
-    Parameters
-    ----------
-    id
-        What the answer to this call refers to.
-    name
-        The tool that the model asks for; it need not be one that was offered.
-    arguments
-        The arguments as the model wrote them, so they can be anything. The empty string and ``null`` count as none.
+    The answer to the call refers to its `id`; its `name` need not be that of a tool that was offered. `arguments` are
+    as the model wrote them, so they can be anything. The empty string and ``null`` count as none.
 
     Examples
     --------
@@ -79,21 +73,10 @@ class ToolCall:
 class Message:
     """One turn of a conversation; `system`, `user`, `assistant` and `tool` make them.
 
-    Parameters
-    ----------
-    role, content
-        Who speaks, and the text.
-    tool_calls
-        What an assistant asks to be run.
-    tool_call_id, name
-        In a ``tool`` message: the id of the call that this answers, and the tool that ran.
-    native
-        See `Reply`; what another model left there is ignored.
-
-    Raises
-    ------
-    InvalidInput
-        If the role is unknown, calls stand outside an assistant message, or a tool message answers no call.
+    `tool_calls` is what an assistant asks to be run; `tool_call_id` and `name`, in a ``tool`` message, are the id of
+    the call that this answers and the tool that ran. `native` is as in `Reply`; what another model left there is
+    ignored. An `InvalidInput` says that the role is unknown, calls stand outside an assistant's message, or a tool's
+    answers no call.
     """
 
     role: Role
@@ -135,25 +118,14 @@ class Message:
 
     def to_dict(self, *, native: bool = False) -> dict[str, Any]:
         """The message in OpenAI's format, which chat templates and fine-tuning files share; with `native` if asked."""
-        calls = [call.to_dict() for call in self.tool_calls] or None
-        out: dict[str, Any] = {
-            "role": self.role,
-            "content": self.content,
-            "tool_calls": calls,
-            "tool_call_id": self.tool_call_id,
-        }
+        out: dict[str, Any] = {"role": self.role, "content": self.content}
+        out |= {"tool_calls": [call.to_dict() for call in self.tool_calls] or None, "tool_call_id": self.tool_call_id}
         out |= {"name": self.name, "native": dict(self.native) if native and self.native is not None else None}
         return {key: value for key, value in out.items() if value is not None}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Message:
-        """The inverse of `to_dict`.
-
-        Raises
-        ------
-        InvalidInput
-            If a field is missing or malformed.
-        """
+        """The inverse of `to_dict`; an `InvalidInput` says that a field is missing or malformed."""
         try:
             made = [(call["id"], call["function"]) for call in data.get("tool_calls") or ()]
             calls = tuple(ToolCall(str(id_), str(one["name"]), str(one["arguments"])) for id_, one in made)
@@ -210,24 +182,12 @@ class Usage:
 class Reply:
     """A model's answer.
 
-    Parameters
-    ----------
-    text
-        What it said; empty when it only calls tools, or said nothing.
-    tool_calls
-        What it asks to be run.
-    usage
-        Tokens spent on this reply.
-    finish_reason
-        Why it stopped: ``stop``, ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``.
-    model
-        The model that answered, as the endpoint names it.
-    native
-        What its provider wants handed back with this turn, as its reasoning or a signature: JSON, by the name of the
-        adapter and the model that alone read it; `None` where the rest says all.
-    logprobs
-        For each token of the text, the likeliest tokens there with their log-probabilities; empty where none were
-        asked for or the endpoint gives none.
+    The `text` is empty when it only calls tools, or said nothing. `finish_reason` says why it stopped: ``stop``,
+    ``length`` (cut at the token limit), ``tool_calls``, ``content_filter``, ``refusal``; `model` is the one that
+    answered, as the endpoint names it. `native` is what its provider wants handed back with this turn, as its reasoning
+    or a signature: JSON, by the name of the adapter and the model that alone read it; `None` where the rest says all.
+    `logprobs` has for each token of the text the likeliest tokens there with their log-probabilities; it is empty where
+    none were asked for or the endpoint gives none.
     """
 
     text: str = ""
@@ -271,21 +231,15 @@ class ChatModel(Protocol):
     @property
     def name(self) -> str:
         """The model's name, as traces and cache keys show it."""
-        ...
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """Answer a conversation in which every tool call is answered before the next turn.
 
-        Raises
-        ------
-        ModelError
-            If the model cannot be reached, refuses the request, or answers with what is no reply.
+        A `ModelError` says that the model cannot be reached, refuses the request, or answers with what is no reply.
         """
-        ...
 
     async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """`chat` without blocking the event loop; cancelling the task abandons the request."""
-        ...
 
 
 class ChatError(ModelError):

@@ -183,22 +183,17 @@ class OpenAIChat:
             "top_logprobs": top_logprobs,
             "extra_body": self.parameters or None,
         }
-        request = {"model": self.name, "messages": [self._wire(message) for message in messages]}
-        return request | {name: value for name, value in optional.items() if value is not None}
-
-    @property
-    def _origin(self) -> str:
-        return f"openai:{self.name}"
-
-    def _wire(self, message: Message) -> dict[str, Any]:
-        native = None if "reasoning" in self._refused else (message.native or {}).get(self._origin)
-        return wire_message(message, native)
+        thinks = "reasoning" not in self._refused
+        wired = [
+            wire_message(one, (one.native or {}).get(f"openai:{self.name}") if thinks else None) for one in messages
+        ]
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"model": self.name, "messages": wired, **given}
 
     def _adapt(self, error: Exception, request: Mapping[str, Any]) -> None:
         """Note what optional part of a request the endpoint refuses, and raise where it is something else."""
-        refused = None
-        if status_of(error) in (400, 422):
-            refused = refused_part(request, str(error), getattr(error, "param", None))
+        told = status_of(error) in (400, 422)
+        refused = refused_part(request, str(error), getattr(error, "param", None)) if told else None
         if refused is None:
             raise self._failure(error) from None
         _log.info("%s does not take %s as it was given; going on without it", self.name, refused)
@@ -218,7 +213,7 @@ class OpenAIChat:
             usage=token_usage(getattr(completion, "usage", None)),
             finish_reason="refusal" if refusal else str(getattr(choice, "finish_reason", None) or "stop"),
             model=str(getattr(completion, "model", None) or self.name),
-            native=None if native is None else {self._origin: native},
+            native=None if native is None else {f"openai:{self.name}": native},
             logprobs=token_logprobs(choice),
         )
 

@@ -14,8 +14,8 @@ from graphret.llm.schema import strict_schema
 # each call, LiteLLM in both.
 _NATIVE = "reasoning_content reasoning reasoning_details thinking_blocks extra_content provider_specific_fields".split()
 
-#: How endpoints say that they do not take a JSON schema, or JSON as a format.
-FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
+# How endpoints say that they do not take a JSON schema, or JSON as a format; and a parameter.
+_FORMAT_REFUSED = re.compile(r"response_format|json_schema|json_object|json mode|structured output", re.IGNORECASE)
 _UNSUPPORTED = re.compile(r"unsupported|not support|unrecognized|unknown|not permitted|not allowed", re.IGNORECASE)
 
 
@@ -50,13 +50,10 @@ def _native(holder: Any) -> dict[str, Any]:
 def refused_part(request: Mapping[str, Any], message: str, parameter: str | None) -> str | None:
     """Return what an endpoint does not take of a request, by its complaint; `None` if it complains of something else.
 
-    Returns
-    -------
-    str or None
-        ``json_schema`` or ``json_object``, the type of the format; ``reasoning``; ``temperature``; ``max_tokens``.
+    That is ``json_schema`` or ``json_object``, the type of the format; ``reasoning``; ``temperature``; ``max_tokens``.
     """
     complaint = f"{parameter or ''} {message}"
-    if "response_format" in request and FORMAT_REFUSED.search(complaint):
+    if "response_format" in request and _FORMAT_REFUSED.search(complaint):
         return str(request["response_format"]["type"])
     turns = request["messages"]
     parts = [*turns, *(call for turn in turns for call in turn.get("tool_calls", ()))]

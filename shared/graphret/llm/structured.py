@@ -52,7 +52,7 @@ def ask_json(
 
     The JSON schema is stated in the system message, and also handed to the model as `json_schema` for endpoints that
     enforce it. JSON is found in the reply even inside prose. Where it does not validate, the model is shown the error
-    and answers again.
+    and answers again. Returns ``(value, usage, attempts)``.
 
     Parameters
     ----------
@@ -64,11 +64,6 @@ def ask_json(
         Hand over `json_schema`; if false, rely on the instruction alone.
     options
         For each request: temperature, max_tokens, timeout.
-
-    Returns
-    -------
-    Answer
-        ``(value, usage, attempts)``.
 
     Raises
     ------

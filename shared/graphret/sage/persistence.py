@@ -14,7 +14,7 @@ from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.state import SageState
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
-from graphret.search.encoder import as_encoder, named_encoder
+from graphret.search.encoder import as_encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import graph_from_bundle, graph_parts
 
@@ -59,7 +59,7 @@ def load(
         links=LinkSettings(**meta["links"]),
     )
     made_by = bundle.meta.get("dense", {}).get("encoder")
-    model = named_encoder(made_by) if encoder == "saved" else as_encoder(encoder)
+    model = as_encoder(made_by if encoder == "saved" else encoder)
     dense = similarity = None
     if model is not None or made_by is None:  # without its encoder the graph can be read and not changed
         similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, settings.similarity)

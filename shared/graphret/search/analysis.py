@@ -17,10 +17,8 @@ class Analyzer:
 
     Parameters
     ----------
-    language
-        A Snowball stemmer by name, or ``""`` for none.
-    stopwords
-        A stop-word list of bm25s by name, or ``""`` for none.
+    language, stopwords
+        A Snowball stemmer and a stop-word list of bm25s by name, or ``""`` for none.
     """
 
     language: str = "english"

@@ -45,10 +45,7 @@ class TableIndex(ABC):
     def of_store(
         cls, store: GraphStore, *arguments: Any, labels: Collection[str] | None = None, **options: Any
     ) -> Self:
-        """Make it of the nodes of a store, or of those that bear one of `labels`; all else is as `build` takes it.
-
-        ``store.attach(index)`` then keeps it in step with the store.
-        """
+        """Make it of a store's nodes, or those that bear one of `labels`; ``store.attach(index)`` keeps it in step."""
         made = cls.build(table_of(store, labels), *arguments, source=store, **options)
         made.scope = None if labels is None else frozenset(labels)
         return made
@@ -59,10 +56,7 @@ class TableIndex(ABC):
 
     @abstractmethod
     def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
-        """Return what is made of another table, reading only the nodes that are new or in `fresh`.
-
-        `source` is the store in which neighbours are looked up for once, in place of the one that is bound.
-        """
+        """Return what is made of another table, reading nodes that are new or in `fresh`, neighbours in `source`."""
 
     @abstractmethod
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
@@ -97,12 +91,8 @@ class TableIndex(ABC):
     def staged(
         self, upserts: Sequence[Node], deletes: Collection[str], source: GraphStore | None = None
     ) -> Callable[[], None]:
-        """Make ready a change, and return what puts it in force, which cannot fail; until then nothing shows.
-
-        `source` is the store as it will be, where neighbours are then looked up.
-        """
-        scope = self.scope
-        outside = {node.id for node in upserts if scope is not None and scope.isdisjoint(node.labels)}
+        """Make ready a change, with neighbours in the store as it will be, and return what puts it in force."""
+        outside = {one.id for one in upserts if self.scope is not None and self.scope.isdisjoint(one.labels)}
         table = self.table.changed([node for node in upserts if node.id not in outside], {*deletes, *outside})
         state = self.changed(table, [node.id for node in upserts], source)
         # one assignment, so that a search sees the old state or the new
@@ -125,8 +115,7 @@ class TableIndex(ABC):
         if restricted is None or condition is None:
             return state
         cut = state.induced(*restricted)
-        ids, hidden = cut.table.ids.tolist(), Where("$not", children=(condition,))
-        stale: set[str] = set()
+        ids, hidden, stale = cut.table.ids.tolist(), Where("$not", children=(condition,)), set[str]()
         for leaf in cut.leaves():
             stale |= leaf.text.naming(ids, hidden)
             leaf.text = leaf.text.view(condition)
@@ -206,17 +195,12 @@ class ArrayIndex(TableIndex, BatchIndex):
 
     def prepare(self, queries: Sequence[str]) -> None:
         """Do at once what a batch of queries needs, such as their embeddings."""
-        for leaf in self.leaves():
-            if leaf is not self:
-                leaf.prepare(queries)
+        for leaf in (one for one in self.leaves() if one is not self):
+            leaf.prepare(queries)
 
 
 class CombinedTable(TableIndex):
-    """What is made of indexes over one table of nodes, its `members`.
-
-    Members are read as they are when it is copied, as at the beginning of a search: one that follows a store by itself
-    is followed.
-    """
+    """What is made of indexes over one table, its `members`, read as they are when it is copied to be searched."""
 
     def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
         self.members = dict(members)

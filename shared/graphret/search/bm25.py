@@ -36,10 +36,8 @@ class BM25Settings:
     ----------
     k1
         Saturation of a term's count.
-    b
-        Length normalisation of fields that `field_b` does not name.
-    field_b
-        Length normalisation by field.
+    b, field_b
+        Length normalisation, and that of fields by name.
     """
 
     k1: float = 1.5
@@ -72,17 +70,6 @@ class TermWeights:
         """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
         return _rarity(self.counts.n_nodes, np.diff(self.of_nodes.indptr))
 
-    @cached_property
-    def engine(self) -> Any:
-        """bm25s, given these weights in the layout of its eager index."""
-        import bm25s
-
-        engine = bm25s.BM25(method="lucene", k1=self.settings.k1, b=self.settings.b)
-        arrays = {name: getattr(self.of_nodes, name) for name in ("data", "indices", "indptr")}
-        engine.scores = arrays | {"num_docs": self.counts.n_nodes}
-        engine.nonoccurrence_array = None
-        return engine
-
     def _weighed(self, of_parts: bool) -> sp.csc_matrix:
         counts, known = self.counts, self.settings
         total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.terms)))
@@ -114,10 +101,8 @@ class BM25Index(ArrayIndex):
 
     Parameters
     ----------
-    table
-        The nodes.
-    counts
-        The counts of their terms.
+    table, counts
+        The nodes, and the counts of their terms.
     text, analyzer, settings
         How nodes become fields, fields terms and terms scores.
     """
@@ -161,17 +146,18 @@ class BM25Index(ArrayIndex):
         return np.asarray([positions[term] for term in terms if term in positions], dtype=np.int64)
 
     def _scores(self, query: str) -> NDArray[np.float32]:
-        terms = self.term_ids(query)
-        if not len(terms) or not len(self.table):
-            return np.zeros(len(self.table), dtype=np.float32)
-        return np.asarray(self.weights.engine.get_scores_from_ids(terms), dtype=np.float32)
+        weights, scores = self.weights.of_nodes, np.zeros(len(self.table), dtype=np.float32)
+        for term in self.term_ids(query):
+            held = slice(weights.indptr[term], weights.indptr[term + 1])
+            scores[weights.indices[held]] += weights.data[held]  # a node has a term once
+        return scores
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the scores of the nodes at `positions`, ``(p,)``, from their weights alone where they are few."""
         if len(positions) * _FEW >= len(self.table) or query in self._recent:
             return super().score_at(query, positions)
         by_term = np.ascontiguousarray(self.term_weights(query, positions).T)
-        return np.asarray(by_term.sum(axis=0), dtype=np.float32)  # term after term, as bm25s adds them up
+        return np.asarray(by_term.sum(axis=0), dtype=np.float32)  # term after term, as in `_scores`
 
     def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""

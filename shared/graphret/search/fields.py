@@ -5,8 +5,9 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
@@ -32,8 +33,8 @@ class NodeText:
 
     A table segment has the fields title, section, header, introduction and, part by part, rows; anything else has its
     name as the title and its text as the body. Properties named in `properties` become fields too, where a field of the
-    node itself has the same name as ``properties.title`` and so on, and the names of neighbours the field
-    ``neighbors``. The names of neighbours are read from a store: `bound` gives it.
+    node itself has the same name as ``properties.title`` and so on, and the names of neighbours, read from the store
+    that `bound` gives, the field ``neighbors``.
 
     Parameters
     ----------
@@ -79,16 +80,9 @@ class NodeText:
         return cls(weights={}, only=("title", "aliases"), aliases=aliases)
 
     @classmethod
-    def documents(
-        cls,
-        properties: Sequence[str] = (),
-        *,
-        neighbors: int = 5,
-        relations: Sequence[str] | None = None,
-        max_chars: int = 4000,
-    ) -> NodeText:
-        """Whole documents: name, text, the chosen properties, then neighbours' names by relation."""
-        return cls(properties=properties, max_chars=max_chars, neighbors=neighbors, relations=relations)
+    def documents(cls, properties: Sequence[str] = (), *, neighbors: int = 5, **settings: Any) -> NodeText:
+        """Whole documents: name, text, the chosen properties, then neighbours' names; else as `NodeText`."""
+        return cls(properties=properties, neighbors=neighbors, **settings)
 
     @classmethod
     def one_field(cls, name: str) -> NodeText:
@@ -114,14 +108,11 @@ class NodeText:
     def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
         """Return the fields of a batch of nodes, with two reads of the store at most.
 
-        Raises
-        ------
-        InvalidInput
-            When neighbours are to be read and no store is bound.
+        An `InvalidInput` says that neighbours are to be read and no store is bound.
         """
         made = [self._own_fields(node) for node in nodes]
         for one, groups in zip(made, self._related(nodes), strict=False):
-            if names := ", ".join(name for group in groups for name in group.names):
+            if names := ", ".join(name for _, names, _ in groups for name in names):
                 one[NEIGHBORS] = names
         return made
 
@@ -129,7 +120,11 @@ class NodeText:
         """Return the texts of a batch of nodes, with two reads of the store at most; raises what `all_fields` does."""
         made, most = [self._own_text(node) for node in nodes], self.max_chars
         for i, groups in enumerate(self._related(nodes)):
-            own, tail = made[i], "\n".join(map(str, groups))
+            own = made[i]
+            tail = "\n".join(
+                f"{relation}: {', '.join(names)}{f', and {more} more' if more else ''}"
+                for relation, names, more in groups
+            )
             if len(own) + len(tail) + 1 > most:
                 tail = tail[: max(most // 2, most - len(own) - 1)]
                 own = own[: max(most - len(tail) - 1, 0)]
@@ -141,15 +136,13 @@ class NodeText:
         fields: dict[str, FieldText] = {"title": node.name, "aliases": _flat(properties.get(self.aliases))}
         if "chunk_derived" in properties or "table_rows" in properties:
             fields["section"] = _flat(properties.get("section"))
+        fields["body"] = node.text
         if "table_rows" in properties:
+            introduced = (properties.get(key) for key in ("introduction", "section_text", "column_descriptions"))
             fields["body"] = _flat(properties.get("table_context"))
             fields["header"] = _flat(properties.get("table_header"))
-            fields["introduction"] = " ".join(
-                _flat(properties.get(key)) for key in ("introduction", "section_text", "column_descriptions")
-            ).strip()
+            fields["introduction"] = " ".join(map(_flat, introduced)).strip()
             fields["rows"] = [_flat(row) for row in properties["table_rows"]]
-        else:
-            fields["body"] = node.text
         taken = _OWN.union(fields) - {"section", ALIASES if self.aliases == ALIASES else ""}  # these are properties
         for name in self.properties:
             fields[PROPERTIES + name if name in taken else name] = _flat(properties.get(name))
@@ -160,7 +153,7 @@ class NodeText:
             made = self._own_fields(node)
             parts = [_flat(made[name]) for name in self.only if name in made and name != "aliases"]
         else:
-            title = node.name if node.name and not node.text.startswith(node.name) else ""
+            title = "" if node.text.startswith(node.name) else node.name
             said = ((name, _flat(node.properties.get(name))) for name in self.properties)
             parts = [title, node.text, *(f"{name}: {value}" for name, value in said if value)]
         return "\n".join(filter(None, parts))[: self.max_chars]
@@ -195,52 +188,32 @@ class NodeText:
             raise InvalidInput("text: it reads the names of neighbours, and no store is bound: text.bound(store)")
         return self.source
 
-    def _related(self, nodes: Sequence[Node]) -> Iterator[list[_Related]]:
-        """Go through the neighbours of each node by relation, outgoing edges first; a nameless one goes by its id."""
+    def _related(self, nodes: Sequence[Node]) -> Iterator[list[tuple[str, list[str], int]]]:
+        """Go through the neighbours of each node by relation (``r``, then ``r of``): their names, and how many more."""
         for start in range(0, len(nodes) if self.reads_neighbors else 0, _BLOCK):
-            ids = [node.id for node in nodes[start : start + _BLOCK]]
-            found: dict[str, dict[tuple[bool, str], dict[str, float]]] = {i: defaultdict(dict) for i in ids}
-            for edge in self._store.neighbors(ids, relations=self.relations):
+            made: dict[str, list[tuple[str, list[str], int]]] = {node.id: [] for node in nodes[start : start + _BLOCK]}
+            found: dict[tuple[str, bool, str], dict[str, float]] = defaultdict(dict)
+            for edge in self._store.neighbors(list(made), relations=self.relations):
                 for incoming, (own, other) in enumerate(((edge.source, edge.target), (edge.target, edge.source))):
-                    if own in found and not (incoming and own == other):
-                        weights = found[own][bool(incoming), edge.relation]
+                    if own in made and not (incoming and own == other):
+                        weights = found[own, bool(incoming), edge.relation]
                         weights[other] = max(edge.weight, weights.get(other, edge.weight))
             heaviest = {
-                (i, group): heapq.nsmallest(self.neighbors, weights.items(), key=lambda one: (-one[1], one[0]))
-                for i, groups in found.items()
-                for group, weights in groups.items()
+                group: heapq.nsmallest(self.neighbors, weights, key=lambda other: (-weights[other], other))
+                for group, weights in sorted(found.items())
             }
-            wanted = list(dict.fromkeys(other for chosen in heaviest.values() for other, _ in chosen))
+            wanted = list(dict.fromkeys(chain.from_iterable(heaviest.values())))
             there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
             names = {other: node.name if node is not None and node.name else other for other, node in there}
-            for i in ids:
-                yield [
-                    _Related(*group[::-1], [names[other] for other, _ in heaviest[i, group]], len(weights))
-                    for group, weights in sorted(found[i].items())
-                ]
-
-    # -- settings
+            for (own, incoming, relation), others in heaviest.items():
+                more = len(found[own, incoming, relation]) - len(others)
+                made[own].append((f"{relation} of" if incoming else relation, [names[one] for one in others], more))
+            yield from (made[node.id] for node in nodes[start : start + _BLOCK])
 
     def to_dict(self) -> dict[str, Any]:
         """The settings that are not the default, as they are saved with an index; the store has to be bound again."""
-        usual = NodeText()
-        own = {one.name: getattr(self, one.name) for one in fields(self) if one.compare}
-        return {name: value for name, value in own.items() if value != getattr(usual, name)}
-
-
-class _Related(NamedTuple):
-    """Neighbours of a node by one relation in one direction: some of their names, and how many there are."""
-
-    relation: str
-    incoming: bool
-    names: list[str]
-    total: int
-
-    def __str__(self) -> str:
-        """``directed_by: A, B, and 37 more``; for edges that lead to the node, ``directed_by of: A``."""
-        more = self.total - len(self.names)
-        listed = ", ".join(self.names) + (f", and {more} more" if more else "")
-        return f"{self.relation}{' of' if self.incoming else ''}: {listed}"
+        own, usual = vars(self), vars(NodeText())
+        return {name: value for name, value in own.items() if value != usual[name] and name != "source"}
 
 
 def _flat(value: Any) -> str:

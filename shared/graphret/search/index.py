@@ -46,7 +46,6 @@ class TextIndex(Protocol):
         self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Matches | list[Matches]:
         """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are."""
-        ...
 
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
@@ -54,15 +53,12 @@ class TextIndex(Protocol):
     def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
     def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
         """Return the scores of given nodes, in their order."""
-        ...
 
     def upsert(self, nodes: Iterable[Node]) -> None:
         """Add nodes, or replace those of the same id."""
-        ...
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away; unknown ids are ignored."""
-        ...
 
     def view(self, where: WhereLike) -> TextIndex:
         """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
@@ -70,7 +66,6 @@ class TextIndex(Protocol):
         It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes an index and a store only
         as views of the same condition. One without that attribute counts as no view.
         """
-        ...
 
 
 class BatchIndex(ABC):
@@ -95,10 +90,7 @@ class BatchIndex(ABC):
     def search(
         self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
-
-        An `InvalidInput` says that `k` is below 1, a query is not a string or the filter is malformed.
-        """
+        """Do as `TextIndex.search`; an `InvalidInput` says that `k`, a query or the filter is malformed."""
         found = self._search(require_queries(query), require_k(k), labels, Where.parse(where))
         return found[0] if isinstance(query, str) else found
 

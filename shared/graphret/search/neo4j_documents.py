@@ -39,12 +39,16 @@ def rows_of(graph: Graph, nodes: Sequence[Node], text: NodeText, encoder: Encode
     nodes = [node for node in nodes if node.id in places]
     vectors: list[Any] = [None] * len(nodes)
     if encoder is not None and nodes:
-        own = replace(text, neighbors=0)
-        made = encoder.encode_documents([own.text(node) for node in nodes])
-        units = normalize(check_vectors(made, len(nodes), encoder.dimension, what="embedding"))
-        vectors = [unit.tolist() if unit.any() else None for unit in units]  # Neo4j takes no vector of zeros
+        made = encoder.encode_documents(replace(text, neighbors=0).all_texts(nodes))
+        vectors = vectors_of(made, len(nodes), encoder)
     documents = zip(nodes, text.all_fields(nodes), vectors, strict=True)
     return [[places[node.id], *_document(fields, text), vector] for node, fields, vector in documents]
+
+
+def vectors_of(made: Any, n: int, encoder: Encoder) -> list[list[float] | None]:
+    """Return embeddings as Neo4j takes them: no vector of zeros."""
+    units = normalize(check_vectors(made, n, encoder.dimension, what="embedding"))
+    return [unit.tolist() if unit.any() else None for unit in units]
 
 
 def write_documents(graph: Graph, rows: Sequence[list[Any]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from copy import copy
 from itertools import groupby
 from typing import Any
@@ -16,7 +16,6 @@ from graphret.search import neo4j_documents as documents
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import BatchIndex, Matches
-from graphret.search.vectors import check_vectors, normalize
 from graphret.stores.attached import require_whole
 from graphret.stores.base import require_ids
 from graphret.stores.database import condition
@@ -45,17 +44,13 @@ class Neo4jTextIndex(BatchIndex):
     The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 − alpha) · cosine``, each divided
     by the best of its kind for the question, so that it can be had for a few nodes without looking at all; with
     ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify.
+    Lucene's English analyser differs from `Analyzer`, and its scores depend on all documents, deleted ones too until it
+    merges its files.
 
-    Lucene's English analyser differs from `Analyzer` in its stemmer and stop words: ranks of close scores may differ
-    from those of `BM25Index`. Its scores depend on all documents, deleted ones too until it merges its files.
-
-    Notes
-    -----
     A view finds only nodes that may be seen, by their own texts: names of neighbours are not searched there, since some
     may be hidden. Lucene's scores would tell of hidden documents, so that the best node of a view has the full-text
-    score 1, and the one of rank r has 1 / log2(1 + r). How nodes rank may still depend on how frequent a word is among
-    hidden documents, and which vectors HNSW finds, being approximate, on hidden ones: up to 1,000 nodes of a view are
-    therefore all compared.
+    score 1, and the one of rank r has 1 / log2(1 + r). How nodes rank may still depend on hidden ones, and which
+    vectors HNSW finds: up to 1,000 nodes of a view are therefore all compared.
 
     Parameters
     ----------
@@ -81,19 +76,20 @@ class Neo4jTextIndex(BatchIndex):
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
         self.store = store
+        self.restriction: Where | None = None
         self.text = text or NodeText()
+        self.reads_neighbors = self.text.reads_neighbors
         self.encoder: Encoder | None = as_encoder(encoder)
         self.alpha = alpha if self.encoder is not None else 1.0
         self.fulltext = f"{self.prefix}_fulltext"
         self.vector = f"{self.prefix}_vector" if self.encoder is not None else None
+        self._indexes = self.fulltext, self.vector, self.encoder.dimension if self.encoder is not None else None
 
     @classmethod
     def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
         """Make the indexes where there are none, write the documents of all nodes, and wait until they are ready.
 
-        It takes what the class does, and the seconds to wait for the database to fill the indexes. Raises a
-        `StoreMismatch` when an index that is there has another dimension, is over other nodes or has failed, and an
-        `InvalidInput` when the store is a view.
+        A `StoreMismatch` says that an index that is there has another dimension, is over other nodes or has failed.
         """
         index = cls(store, **options)
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
@@ -105,30 +101,13 @@ class Neo4jTextIndex(BatchIndex):
 
     @classmethod
     def open(cls, store: Neo4jStore, **options: Any) -> Neo4jTextIndex:
-        """Open indexes that `create` made, with the text and the encoder that they were made with.
-
-        It raises what `create` does, and a `StoreMismatch` when an index is missing.
-        """
+        """Open what `create` made, with the same text and encoder; a `StoreMismatch` says that an index is missing."""
         index = cls(store, **options)
         documents.require_indexes(store.graph(), *index._indexes)
         store.attach(index)
         return index
 
-    @property
-    def _indexes(self) -> tuple[str, str | None, int | None]:
-        return self.fulltext, self.vector, self.encoder.dimension if self.encoder is not None else None
-
     # -- change
-
-    @property
-    def reads_neighbors(self) -> bool:
-        """Whether the document of a node depends on its neighbours."""
-        return self.text.reads_neighbors
-
-    @property
-    def restriction(self) -> Where | None:
-        """The condition of the view that this is; `None` where it is none."""
-        return self.store.restriction
 
     def bind(self, store: Any) -> None:
         """Neighbours are looked up in the store that is written to, which has to be the one it was made with."""
@@ -163,6 +142,7 @@ class Neo4jTextIndex(BatchIndex):
         view = copy(self)
         if (condition := Where.parse(where)) is not None:
             view.store = self.store.view(condition)
+            view.restriction = view.store.restriction
         return view
 
     # -- asking
@@ -177,15 +157,11 @@ class Neo4jTextIndex(BatchIndex):
         found = [question.score(wanted) for question in self._questions(queries)]
         return [np.asarray([one[node_id] for node_id in wanted], dtype=np.float32) for one in found]
 
-    def _questions(self, queries: list[str]) -> Iterator[_Question]:
-        graph = self.store.graph()
-        for query in queries:
-            vector = None
-            if self.encoder is not None:
-                made = self.encoder.encode_queries([query])
-                unit = normalize(check_vectors(made, 1, self.encoder.dimension, what="query embedding"))[0]
-                vector = unit.tolist() if unit.any() else None
-            yield _Question(self, graph, query, vector)
+    def _questions(self, queries: list[str]) -> list[_Question]:
+        graph, vectors = self.store.graph(), list[list[float] | None]([None] * len(queries))
+        if self.encoder is not None and queries:
+            vectors = documents.vectors_of(self.encoder.encode_queries(queries), len(queries), self.encoder)
+        return [_Question(self, graph, query, vector) for query, vector in zip(queries, vectors, strict=True)]
 
 
 class _Question:
@@ -227,9 +203,8 @@ class _Question:
     def score(self, ids: Sequence[str]) -> Scores:
         """Score given nodes."""
         places = self.graph.places(ids)
-        for node_id in ids:
-            if node_id not in places:
-                raise InvalidInput(f"node {node_id!r}: there is no such node")
+        if missing := [node_id for node_id in ids if node_id not in places]:
+            raise InvalidInput(f"node {missing[0]!r}: there is no such node")
         return self._combined(list(places), {}, {})
 
     def _combined(self, ids: Sequence[str], lexical: Scores, near: Scores) -> Scores:
@@ -242,13 +217,9 @@ class _Question:
             near = near | self._cosines_of(more)
         if self.alpha == 0:
             return {one: near.get(one, -1.0) for one in ids}
-        best_text = max(self._lexical(1, None).values(), default=0.0) or 1.0
-        best_near = max(self._near(1, None).values(), default=0.0)
-        return {
-            one: self.alpha * lexical.get(one, 0.0) / best_text
-            + (1 - self.alpha) * max(near.get(one, 0.0), 0.0) / max(best_near, 1e-9)
-            for one in ids
-        }
+        by_text = self.alpha / (max(self._lexical(1, None).values(), default=0.0) or 1.0)
+        by_near = (1 - self.alpha) / max([1e-9, *self._near(1, None).values()])
+        return {one: by_text * lexical.get(one, 0.0) + by_near * max(near.get(one, 0.0), 0.0) for one in ids}
 
     # full text
 

@@ -13,10 +13,7 @@ Floats = NDArray[np.float32]
 def check_vectors(vectors: ArrayLike, rows: int, dimension: int | None = None, what: str = "vectors") -> Floats:
     """Return what an encoder or a user gave as a float32 array, ``(rows, dimension)``; `what` is its name in an error.
 
-    Raises
-    ------
-    InvalidInput
-        When it has another shape (of any width where `dimension` is None), or a value is no finite number.
+    An `InvalidInput` says that its shape is another (of any width without `dimension`), or a value no finite number.
     """
     try:
         array = np.asarray(vectors, dtype=np.float32)
