@@ -157,16 +157,6 @@ async def test_steps_are_streamed_as_they_happen(awaited: bool) -> None:
     json.dumps([event for _, event in events])
 
 
-@pytest.mark.parametrize("mode", ["checkpoints", "values"])
-async def test_every_stream_is_json_also_of_a_graph_around_it(mode: Any) -> None:
-    builder = StateGraph(Own)
-    builder.add_node("explore", graph())
-    builder.add_edge(START, "explore")
-    compiled = builder.compile(checkpointer=InMemorySaver())
-    given: Any = {"question": QUESTION}
-    json.dumps([one async for one in compiled.astream(given, thread(), stream_mode=mode, subgraphs=True)])
-
-
 # -- limits and faults
 
 
@@ -195,11 +185,6 @@ def test_over_http_through_a_langchain_model(streamed: bool) -> None:
 
 
 # -- in graphs of one's own
-
-
-class Own(TypedDict, total=False):
-    question: str
-    hits: list[Any]
 
 
 class Several(TypedDict, total=False):
