@@ -19,11 +19,6 @@ from langchain_graphret import create_ark_graph
 
 STEPS, ROUNDS = 8, 5
 QUESTION = "which is it"
-_NODES = [Node(f"n{i}", ("Thing",), f"thing {i}") for i in range(200)]
-_EDGES = [Edge(f"n{i}", "joins", f"n{(7 * i + j) % 200}") for i in range(200) for j in range(1, 6)]
-
-#: Puts the question to agents of these models.
-System = Callable[[Sequence[Any]], Awaitable[Any]]
 
 
 class Simulated:
@@ -35,16 +30,15 @@ class Simulated:
         self.wait = wait
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Wait and answer."""
         time.sleep(self.wait)
-        return self._reply(sum(message.role == "assistant" for message in messages))
+        return self._reply(messages)
 
     async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Do what `chat` does."""
         await asyncio.sleep(self.wait)
-        return self._reply(sum(message.role == "assistant" for message in messages))
+        return self._reply(messages)
 
-    def _reply(self, step: int) -> Reply:
+    def _reply(self, messages: Sequence[Message]) -> Reply:
+        step = sum(message.role == "assistant" for message in messages)
         calls: list[tuple[str, Any]] = [("explore_neighborhood", {"node": f"n{step}"})]
         if step == STEPS - 1:
             calls = [("select", {"nodes": [f"n{7 * (step - 1) % 200 + 1}"]}), ("finish", {})]
@@ -52,19 +46,21 @@ class Simulated:
         return Reply("", made, Usage(100, 10))
 
 
-def systems() -> dict[str, System]:
-    """The ways to run agents."""
-    store = MemoryStore.of(_NODES, _EDGES)
+def systems() -> dict[str, Callable[[list[Any]], Awaitable[Any]]]:
+    """The ways to put the question to agents of some models."""
+    nodes = [Node(f"n{i}", ("Thing",), f"thing {i}") for i in range(200)]
+    store = MemoryStore.of(
+        nodes, [Edge(f"n{i}", "joins", f"n{(7 * i + j) % 200}") for i in range(200) for j in range(1, 6)]
+    )
     index = BM25Index.of_store(store)
 
-    def settings(models: Sequence[Any]) -> ArkSettings:
-        return ArkSettings(n_agents=len(models), early_stop=False)
+    def core(models: list[Any]) -> Awaitable[Any]:
+        settings = ArkSettings(n_agents=len(models), early_stop=False)
+        return Ark(models, store, index, settings=settings).aretrieve(QUESTION, 3)
 
-    def core(models: Sequence[Any]) -> Awaitable[Any]:
-        return Ark(list(models), store, index, settings=settings(models)).aretrieve(QUESTION, 3)
-
-    def compiled(models: Sequence[Any]) -> Any:
-        return create_ark_graph(list(models), store, index, settings=settings(models), k=3)
+    def compiled(models: list[Any]) -> Any:
+        settings = ArkSettings(n_agents=len(models), early_stop=False)
+        return create_ark_graph(models, store, index, settings=settings, k=3)
 
     asked: Any = {"question": QUESTION}
     return {
@@ -74,23 +70,20 @@ def systems() -> dict[str, System]:
     }
 
 
-async def seconds(system: System, waits: Sequence[float]) -> float:
-    """Return the median seconds of a question to agents whose models wait so long."""
-    taken = []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        await system([Simulated(wait) for wait in waits])
-        taken.append(time.perf_counter() - start)
-    return statistics.median(taken)
-
-
 def latency(report: Report) -> None:
     """The part of the speed benchmark."""
     for name, system in systems().items():
-        slowest = asyncio.run(seconds(system, [0.05]))
-        together = asyncio.run(seconds(system, [0.02, 0.05, 0.03]))
-        step = asyncio.run(seconds(system, [0.0])) / STEPS
+
+        async def seconds(*waits: float, ask: Any = system) -> float:
+            taken = []
+            for _ in range(ROUNDS):
+                start = time.perf_counter()
+                await ask([Simulated(wait) for wait in waits])
+                taken.append(time.perf_counter() - start)
+            return statistics.median(taken)
+
+        slowest, together, step = (asyncio.run(seconds(*waits)) for waits in ([0.05], [0.02, 0.05, 0.03], [0.0]))
         what = f"ARK ({name}): 3 agents against the slowest of them alone"
         report.add(f"ark latency {name}", what, together / slowest, target=1.15)
         what = f"ARK ({name}): a step, without its model"
-        report.add(f"ark step {name}", what, 1000 * step, unit="ms", target=10.0)
+        report.add(f"ark step {name}", what, 1000 * step / STEPS, unit="ms", target=10.0)

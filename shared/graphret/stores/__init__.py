@@ -1,16 +1,16 @@
-"""Where a graph lives. Stores in databases are imported when they are first used."""
+"""Where a graph lives. Each store is imported when it is first used: the processes of databases need no other."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from graphret.stores.addresses import open_store
 from graphret.stores.base import CypherStore, GraphStore, Rows
-from graphret.stores.memory import Graph, MemoryStore
 
 if TYPE_CHECKING:
+    from graphret.stores.addresses import open_store
     from graphret.stores.ladybug import LadybugStore
+    from graphret.stores.memory import Graph, MemoryStore
     from graphret.stores.neo4j import Neo4jStore
 
 __all__ = [
@@ -23,7 +23,8 @@ __all__ = [
     "Rows",
     "open_store",
 ]
-_LATER = {"LadybugStore": "ladybug", "Neo4jStore": "neo4j"}
+_LATER = {"Graph": "memory", "MemoryStore": "memory", "open_store": "addresses"}
+_LATER |= {"LadybugStore": "ladybug", "Neo4jStore": "neo4j"}
 
 
 def __getattr__(name: str) -> Any:

@@ -14,14 +14,9 @@ from graphret.planning.paths import Hop
 class OracleExplorer(ScriptedExplorer):
     """A test double in the place of a chat model that is told where each question starts and which relations to follow.
 
-    What it cannot reach with ARK's tools, no model can: it finds the start by a search, follows the path and selects
-    all its ends, those that most paths lead to first.
-
-    Parameters
-    ----------
-    paths
-        For each question the id of the node where it starts, and the relations from there, each with whether it is
-        followed from its source to its target.
+    What it cannot reach with ARK's tools, no model can: it selects all ends of the path, those that most paths lead to
+    first. `paths` has for each question the id of the node where it starts, and the relations from there, each with
+    whether it is followed from its source to its target.
     """
 
     name = "oracle-explorer"

@@ -24,6 +24,7 @@ from graphret.cypher import run_checked
 from graphret.errors import GraphretError
 from graphret.search import BM25Index
 from graphret.stores import LadybugStore, MemoryStore, open_store
+from graphret.stores.base import GraphStore
 from graphret.testing.graphs import all_edges, all_nodes
 from graphret.types import Edge, Node
 
@@ -100,17 +101,11 @@ class Attacked:
     def state(self) -> tuple[Any, ...]:
         """All that a write would change."""
         schema = self.store.schema()
-        return (
-            self.store.count(),
-            all_nodes(self.store),
-            all_edges(self.store),
-            sorted(schema.labels),
-            sorted(schema.relations),
-        )
+        return self.store.count(), *_content(self.store), sorted(schema.labels), sorted(schema.relations)
 
 
-def _reopened(folder: Path) -> tuple[list[Node], list[Edge]]:
-    return all_nodes(store := open_store(folder)), all_edges(store)
+def _content(store: GraphStore) -> tuple[list[Node], list[Edge]]:
+    return all_nodes(store), all_edges(store)
 
 
 def hostile_queries(folder: Path) -> list[bool]:
@@ -134,7 +129,7 @@ def flipped_bytes(folder: Path, trials: int = 300) -> list[bool]:
     """Flip a byte of an index at random: it is named on opening, or nothing that is read has changed."""
     rng, held = random.Random(0), []
     _save_numbered(folder, 0)
-    whole = _reopened(folder)
+    whole = _content(open_store(folder))
     files = [file for file in sorted(folder.rglob("*")) if file.is_file() and file.name != "LOCK"]
     for file in rng.choices(files, k=trials):
         content = file.read_bytes()
@@ -143,7 +138,7 @@ def flipped_bytes(folder: Path, trials: int = 300) -> list[bool]:
         file.write_bytes(flipped)
         found = whole
         with suppress(GraphretError):
-            found = _reopened(folder)
+            found = _content(open_store(folder))
         held.append(found == whole)
         file.write_bytes(content)
     return held
@@ -161,7 +156,7 @@ def killed_writers(folder: Path, trials: int = 16) -> list[bool]:
         time.sleep(rng.uniform(0.0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        numbers = {one.properties["number"] for some in _reopened(folder) for one in some}
+        numbers = {one.properties["number"] for some in _content(open_store(folder)) for one in some}
         held.append(len(numbers) == 1 and min(numbers) >= last)
         last = max(numbers)
         _save_numbered(folder, last)  # which finds no lock

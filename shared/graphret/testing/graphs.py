@@ -27,48 +27,19 @@ EDGES = [
     Edge("ada", "KNEW", "babbage"),
 ]
 
-#: Values that every store holds exactly.
-VALUES: dict[str, Any] = {
-    "quotes": "'\"`\\'",
-    "white space": " \t two\u00a0 \r\n\tthree \n",
-    "unicode": "\ufeffÅngström 東京 🎬 \u202e e\u0301",
-    "number as text": "007",
-    "empty text": "",
-    "integer": 2**53,
-    "lowest integer": -(2**53),
-    "float": 0.1,
-    "whole float": 3.0,
-    "large float": -1.7976931348623157e308,
-    "true": True,
-    "texts": ["a", "", "ü"],
-    "integers": [1, -2, 2**40],
-    "floats": [0.5, 1.0],
-    "booleans": [True, False],
-    "no items": [],
-}
+_TEXTS = ["'\"`\\'", " \t two\u00a0 \r\n\tthree \n", "\ufeffÅngström 東京 🎬 \u202e e\u0301", "007", ""]
+_NUMBERS = [2**53, -(2**53), 0.1, 3.0, -1.7976931348623157e308, True]
+_LISTS: list[Any] = [["a", "", "ü"], [1, -2, 2**40], [0.5, 1.0], [True, False], []]
+#: Values that every store holds exactly, each with a name.
+VALUES: dict[str, Any] = {f"value {i:02}": value for i, value in enumerate([*_TEXTS, *_NUMBERS, *_LISTS])}
 
 #: Properties that no store takes.
 NO_JSON: list[dict[Any, Any]] = [{"value": value} for value in (float("nan"), [1.0, float("inf")], {1}, b"x")]
 
 #: Names that a careless store obeys, cuts or confuses.
-HOSTILE = [
-    "two words",
-    "dot.ted",
-    "with `backtick`",
-    'it\'s "quoted"',
-    "trailing\\",
-    "\\u0060) DETACH DELETE n //",
-    "`) DETACH DELETE (n) //",
-    "'}) MATCH (n) DETACH DELETE n //",
-    "$where0",
-    "{0} %s",
-    "/* comment */ --",
-    "line\nbreak",
-    "naïve Ünïcode 東京 🎬",
-    "null",
-    "MATCH",
-    "n" * 1_000,
-]
+HOSTILE = ["two words", "dot.ted", "with `backtick`", 'it\'s "quoted"', "trailing\\", "line\nbreak", "Ünïcode 東京 🎬"]
+HOSTILE += ["\\u0060) DETACH DELETE n //", "`) DETACH DELETE (n) //", "'}) MATCH (n) DETACH DELETE n //"]
+HOSTILE += ["$where0", "{0} %s", "/* comment */ --", "null", "MATCH", "n" * 1_000]
 
 _CONDITIONS: dict[str, list[Any]] = {
     "age": [30, "30", None, {"$ne": 30}, {"$ne": None}, {"$gt": 20, "$lte": 40}, {"$lt": 25.5}, {"$exists": False}],
