@@ -143,8 +143,9 @@ class GraphStoreSuite:
         assert (filled.count(), filled.get(["fine"])) == ((len(NODES), len(EDGES)), [None])
 
     def test_many_changes_equal_one_build(self, store: GraphStore) -> None:
-        nodes, edges = random_graph(7)
-        stale = [replace(node, labels=("Stale",), name="old", properties={"stale": 1}) for node in nodes]
+        nodes, edges = random_graph(7, 30, 60)
+        stale = [replace(node, name="old", properties={"stale": 1}) for node in nodes]
+        stale[0] = replace(stale[0], labels=("Stale",))
         store.upsert(stale, [replace(edge, properties={**edge.properties, "stale": 1}) for edge in edges])
         for half in (slice(0, None, 2), slice(1, None, 2)):
             store.upsert(nodes[half], edges[half])
