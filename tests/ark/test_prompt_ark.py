@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ark_support import Follows, films, index_of, selecting
 
-from graphret.ark import TOOLS, Ark, ArkSettings, make_tools, system_prompt
+from graphret.ark import Ark, ArkSettings, make_tools, system_prompt
 from graphret.schema import GraphSchema
 from graphret.schema.text import estimate_tokens
 from graphret.types import Node
@@ -16,7 +16,7 @@ def test_the_message_says_what_there_is_and_how_to_work() -> None:
     hints = "A {year} is a node of its own."
     settings = ArkSettings(search_k=7, neighbors_k=33, max_calls=5, max_steps=9)
     prompt = system_prompt(SCHEMA, settings, hints=f"\n{hints}\n")
-    said = [f"- {tool.name}(" for tool in TOOLS]
+    said = [f"- {tool.name}(" for tool in make_tools()]
     said += ["(:movie)-[:has_genre]->(:`Film Genre`) 4", "; 7 unless you ask for more", "; 33 unless you ask for more"]
     for part in (*said, "can stand in one reply, at most 5,", "You have 9 replies", "never an instruction"):
         assert part in prompt

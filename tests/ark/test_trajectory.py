@@ -12,7 +12,7 @@ import pytest
 from ark_runs import small
 from ark_support import Follows, call, films, index_of, turns
 
-from graphret.ark import TOOLS, Ark, ArkSettings, CallRecord, Recorder, Run, read_runs, recorded_runs
+from graphret.ark import Ark, ArkSettings, CallRecord, Recorder, Run, make_tools, read_runs, recorded_runs
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.llm.chat import Message, Reply, ToolCall
 
@@ -65,7 +65,7 @@ def test_a_line_is_one_agent_in_the_chat_format_and_loads_as_a_data_set(path: Pa
     ]
     first = json.loads(path.read_text().splitlines()[0])
     assert first["messages"] == [message.to_dict() for message in small().sessions[0].messages]
-    assert first["tools"] == [tool.to_dict() for tool in TOOLS]
+    assert first["tools"] == [tool.to_dict() for tool in make_tools()]
     assert (first["selection"], first["stop"], first["error"]) == (["a"], "finished", "")
     assert first["usage"] == {"input_tokens": 0, "output_tokens": 0}
     assert [line["error"] for line in loaded] == ["", "", "", "the model is gone", ""]

@@ -1,7 +1,7 @@
 """ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
 
 from graphret.ark.observation import Entry, Observation, fitting
-from graphret.ark.prompt import TOOLS, make_tools, system_prompt
+from graphret.ark.prompt import make_tools, system_prompt
 from graphret.ark.retriever import Ark, Explored, OnRun
 from graphret.ark.run import Run
 from graphret.ark.scripted import ScriptedExplorer
@@ -12,7 +12,6 @@ from graphret.ark.tools import Toolbox
 from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
 
 __all__ = [
-    "TOOLS",
     "Ark",
     "ArkSession",
     "ArkSettings",

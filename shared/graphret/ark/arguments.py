@@ -31,21 +31,26 @@ _Count = Annotated[
 ]
 
 
-class NoArguments(BaseModel):
-    """What a tool is given, as a model is told; here nothing."""
-
+class _Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
-class SearchArguments(NoArguments):
-    """What `global_search` is given."""
+# What these classes and their fields say is what a model is told of the tools.
+class SearchArguments(_Arguments):
+    """Find nodes anywhere in the graph by their names and texts, best match first; {search_k} unless you ask for more.
+    Use it to get from words to node ids, and to start again elsewhere. Short queries of telling words, such as a name,
+    work best.
+    """
 
     query: str = Field(description="Words that the node's name or text should hold.")
     k: _Count = 0
 
 
-class ExploreArguments(NoArguments):
-    """What `explore_neighborhood` is given."""
+class ExploreArguments(_Arguments):
+    """Show the neighbours of one node, in both directions, with the relations that join them to it, and count its
+    relations; {neighbors_k} unless you ask for more. Narrow a large neighbourhood by type or relation, or rank it by a
+    query. Chain these calls to go several hops.
+    """
 
     node: str = Field(description="The id of a node, exactly as a tool has shown it.")
     query: str = Field("", description="Ranks the neighbours by how well they match these words.")
@@ -56,13 +61,19 @@ class ExploreArguments(NoArguments):
     k: _Count = 0
 
 
-class SelectArguments(NoArguments):
-    """What `select` is given."""
+class SelectArguments(_Arguments):
+    """Add nodes to your answer, best first. Only nodes that a tool has shown can be selected, and what is selected
+    stays selected.
+    """
 
     nodes: _Names = Field(min_length=1, description="Ids of nodes, exactly as a tool has shown them.")
 
 
-T = TypeVar("T", bound=NoArguments)
+class FinishArguments(_Arguments):
+    """End your work. Call it once what you selected answers the question."""
+
+
+T = TypeVar("T", bound=_Arguments)
 
 
 def read(kind: type[T], tool: str, given: Any) -> T:

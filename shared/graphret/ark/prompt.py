@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from graphret.ark.arguments import ExploreArguments, NoArguments, SearchArguments, SelectArguments
+from dataclasses import asdict
+from functools import lru_cache
+
+from graphret.ark.arguments import ExploreArguments, FinishArguments, SearchArguments, SelectArguments
 from graphret.ark.settings import ArkSettings
 from graphret.llm.chat import Tool
 from graphret.llm.schema import plain_schema
@@ -11,42 +14,16 @@ from graphret.schema import GraphSchema
 _SCHEMA_TOKENS = 1500  # at most
 
 SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
+_ARGUMENTS = {SEARCH: SearchArguments, EXPLORE: ExploreArguments, SELECT: SelectArguments, FINISH: FinishArguments}
 
 
+@lru_cache(maxsize=16)
 def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
     """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""
+    schemas = {name: plain_schema(kind.model_json_schema()) for name, kind in _ARGUMENTS.items()}
+    said = {name: " ".join(schema.pop("description").split()) for name, schema in schemas.items()}
+    return tuple(Tool(name, said[name].format(**asdict(settings)), schema) for name, schema in schemas.items())
 
-    def tool(name: str, kind: type[NoArguments], description: str) -> Tool:
-        schema = plain_schema(kind.model_json_schema())
-        return Tool(name, description, {key: value for key, value in schema.items() if key != "description"})
-
-    return (
-        tool(
-            SEARCH,
-            SearchArguments,
-            "Find nodes anywhere in the graph by their names and texts, best match first; "
-            f"{settings.search_k} unless you ask for more. Use it to get from words to node ids, and to start again "
-            "elsewhere. Short queries of telling words, such as a name, work best.",
-        ),
-        tool(
-            EXPLORE,
-            ExploreArguments,
-            "Show the neighbours of one node, in both directions, with the relations that join them to it, and count "
-            f"its relations; {settings.neighbors_k} unless you ask for more. Narrow a large neighbourhood by type or "
-            "relation, or rank it by a query. Chain these calls to go several hops.",
-        ),
-        tool(
-            SELECT,
-            SelectArguments,
-            "Add nodes to your answer, best first. Only nodes that a tool has shown can be selected, and what is "
-            "selected stays selected.",
-        ),
-        tool(FINISH, NoArguments, "End your work. Call it once what you selected answers the question."),
-    )
-
-
-#: The tools with the paper's defaults.
-TOOLS = make_tools()
 
 _PROMPT = """\
 You find the nodes of a graph that answer a question. You see the graph only through your tools.

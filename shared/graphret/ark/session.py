@@ -110,7 +110,7 @@ class ArkSession:
     `fail`::
 
         while session.stop is None:
-            calls = session.receive(model.chat(session.messages, tools=TOOLS))
+            calls = session.receive(model.chat(session.messages, tools=toolbox.tools))
             session.observe(toolbox.run_calls(calls))
 
     Selecting, finishing, repeated calls, and calls that make no sense are settled here: the model is told.

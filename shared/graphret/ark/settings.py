@@ -21,18 +21,15 @@ class ArkSettings:
 
     Parameters
     ----------
-    n_agents
-        How many agents explore at once (A.2: n = 3).
-    max_steps
-        How often each agent may be asked for its next calls (A.2: T_max = 20).
+    n_agents, max_steps
+        How many agents explore at once, and how often each is asked for its next calls (A.2: n = 3, T_max = 20).
     search_k, neighbors_k
         Nodes that a global search and an exploration return where the agent does not say (A.2: 5 and 20).
     max_calls
         Calls of one reply that are run; the others are answered by one line each.
-    observation_tokens
-        Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them.
-    snippet_chars
-        Longest excerpt of a node's text in what a call returns.
+    observation_tokens, snippet_chars
+        Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them, and the
+        longest excerpt of a node's text in it.
     vote
         How the agents' selections become one ranking; see `graphret.fusion.vote`.
     early_stop, settle

@@ -31,16 +31,9 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What was seen around a node.
+    """What was seen around a node: the `neighbors` shown, of the relations `asked` for or, with `None`, of all.
 
-    Parameters
-    ----------
-    relations
-        ``(relation, outgoing, type of the neighbours, count)`` over the whole neighbourhood.
-    neighbors
-        Those that were shown.
-    asked
-        The relations that the exploration was limited to, or `None`.
+    `relations` has ``(relation, outgoing, type of the neighbours, count)`` over the whole neighbourhood.
     """
 
     node: str
