@@ -16,14 +16,14 @@ from graphret.schema import GraphSchema
 _SCHEMA_TOKENS = 1500  # at most
 
 SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
-_TOLD: dict[str, type[BaseModel]]
-_TOLD = {SEARCH: SearchArguments, EXPLORE: ExploreArguments, SELECT: SelectArguments, FINISH: FinishArguments}
+_ARGUMENTS: dict[str, type[BaseModel]]
+_ARGUMENTS = {SEARCH: SearchArguments, EXPLORE: ExploreArguments, SELECT: SelectArguments, FINISH: FinishArguments}
 
 
 @lru_cache(maxsize=16)
 def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
     """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""
-    schemas = {name: plain_schema(kind.model_json_schema()) for name, kind in _TOLD.items()}
+    schemas = {name: plain_schema(kind.model_json_schema()) for name, kind in _ARGUMENTS.items()}
     said = {name: " ".join(schema.pop("description").split()) for name, schema in schemas.items()}
     return tuple(Tool(name, said[name].format(**asdict(settings)), schema) for name, schema in schemas.items())
 
