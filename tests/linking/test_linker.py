@@ -47,22 +47,6 @@ def test_the_names_themselves_come_first_within_labels_and_conditions(linker: Li
     assert [one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})] == ["hardy"]
 
 
-def test_names_of_symbols_alone_follow_the_store() -> None:
-    store = MemoryStore.of([Node("b1", ("Band",), "!!!"), Node("b2", ("Band",), "???", properties={"aliases": "$"})])
-    linker = Linker.of_store(store)
-    store.attach(linker)
-    assert found(linker, " !!! ") == [("b1", 1.0, "exact")]
-    assert found(linker, "$") == [("b2", 0.97, "alias")]
-    assert found(linker.view({"label": "Song"}), "$") == []
-    assert [one.ids for one in linker.spot("who sang [$]")] == [("b2",)]
-    store.upsert([Node("b1", ("Band",), "÷"), Node("b3", ("Band",), "$ (band)")])
-    assert found(linker, "!!!") == linker.spot("who is [!!!]") == []
-    assert found(linker, "÷") == [("b1", 1.0, "exact")]
-    assert found(linker, "$") == [("b2", 0.97, "alias"), ("b3", 0.97, "short")]
-    store.delete(["b2"])
-    assert [one.ids for one in linker.spot("who sang $, or [???]")] == [("b3",)]
-
-
 def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
     (best,) = linker.link("Matrix Reloaded")
     assert (best.id, best.how) == ("reloaded", "similar")

@@ -158,21 +158,6 @@ def test_what_no_graph_can_be_built_of_is_named(graph: SageGraph) -> None:
 # -- many at once
 
 
-def test_threads_get_the_answers_of_one() -> None:
-    built = SageGraph.build(BALLPARKS, encoder=HashingEncoder())
-    retriever = built.retriever()
-    questions = [QUESTION, "ballpark in Milwaukee", "opera", "Kansas City stadium", "Wisconsin lake", "Jarry Park"]
-    expected = [[(h.id, h.score) for h in retriever.retrieve(q, 5)] for q in questions]
-
-    def ask(offset: int) -> bool:
-        at = offset % len(questions)
-        built.index.forget()
-        return [(h.id, h.score) for h in retriever.retrieve(questions[at], 5)] == expected[at]
-
-    with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(ask, range(60)))
-
-
 def test_readers_see_one_state_while_a_writer_changes_the_graph() -> None:
     built = SageGraph.build(BALLPARKS, encoder=None)
     done = threading.Event()
