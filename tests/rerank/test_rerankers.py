@@ -54,11 +54,12 @@ class Fixed:
 # -- fusion with the order before
 
 
-def test_the_order_before_and_that_of_the_reranker_are_fused() -> None:
-    answer = Rerank(Found("abcd"), Fixed(0.1, 0.2, 0.3, 0.9, tokens=7)).retrieve("q", 4)
-    assert answer.ids == ["d", "a", "c", "b"]
-    assert answer.hits[0].score == pytest.approx(0.5 / 11 + 0.5 / 14)
-    assert [(one.retriever, one.rank, one.properties) for one in answer.hits[0].evidence] == [
+def test_scores_before_and_those_of_the_reranker_are_fused() -> None:
+    found = [Hit(Node(i), score) for i, score in zip("abcd", (9.0, 8.0, 5.0, 1.0), strict=True)]
+    answer = Rerank(Found(found), Fixed(0.1, 0.5, 0.3, 0.9, tokens=7)).retrieve("q", 4)
+    assert answer.ids == ["b", "d", "a", "c"]
+    assert answer.hits[0].score == pytest.approx(0.5 * 7 / 8 + 0.5 * 0.4 / 0.8)
+    assert [(one.retriever, one.rank, one.properties) for one in answer.hits[1].evidence] == [
         ("fixed", 1, {"score": 0.9}),
         ("before reranking", 4, {}),
     ]
@@ -66,19 +67,32 @@ def test_the_order_before_and_that_of_the_reranker_are_fused() -> None:
     assert answer.trace.stages[-1].details == {"reranker": "fixed", "scored": 4, "tokens": 7}
 
 
+def test_or_ranks_are_fused() -> None:
+    answer = Rerank(Found("abcd"), Fixed(0.1, 0.2, 0.3, 0.9), rrf_k=10).retrieve("q", 4)
+    assert answer.ids == ["d", "a", "c", "b"]
+    assert answer.hits[0].score == pytest.approx(0.5 / 11 + 0.5 / 14)
+
+
 @settings(max_examples=50)
-@given(st.lists(st.floats(-9, 9), min_size=1, max_size=8, unique=True), st.floats(0.1, 100), st.floats(0, 1))
-def test_the_weight_goes_from_one_list_to_the_other(scores: list[float], rrf_k: float, weight: float) -> None:
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=8, unique=True), st.none() | st.floats(0, 99), st.floats(0, 1))
+def test_the_weight_goes_from_one_list_to_the_other(scores: list[int], rrf_k: float | None, weight: float) -> None:
     ids = "abcdefgh"[: len(scores)]
+    found = Found([Hit(Node(i), -float(rank)) for rank, i in enumerate(ids)])
 
     def ranked(weight: float, scores: Sequence[float]) -> list[str]:
-        return Rerank(Found(ids), Fixed(*scores), weight=weight, rrf_k=rrf_k).retrieve("q", 8).ids
+        return Rerank(found, Fixed(*scores), weight=weight, rrf_k=rrf_k).retrieve("q", 8).ids
 
     by_score = [node for _, node in sorted(zip(scores, ids, strict=True), reverse=True)]
     assert ranked(0, scores) == list(ids)
     assert ranked(1, scores) == by_score
-    higher = [10.0, *scores[1:]]  # a hit that the reranker likes better does not fall
+    higher = [10, *scores[1:]]  # a hit that the reranker likes better does not fall
     assert ranked(weight, higher).index("a") <= ranked(weight, scores).index("a")
+
+
+def test_a_hit_that_led_to_another_shares_in_its_score() -> None:
+    led = Evidence("neighbor", "c", "MENTIONS")
+    found = Found([Hit(Node("a"), 1.0), Hit(Node("b"), 1.0, (led,)), Hit(Node("c"), 1.0)])
+    assert Rerank(found, Fixed(5, 9, 1)).retrieve("q", 3).ids == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +103,10 @@ def test_a_hit_without_a_score_and_one_below_the_depth_stay_where_they_were(
     scores: tuple[float, ...], ids: str, unscored: int
 ) -> None:
     reranker = Fixed(*scores)
-    answer = Rerank(Found("abcd"), reranker, depth=3, weight=1).retrieve("q", 4)
+    answer = Rerank(Found("abcd"), reranker, depth=3, weight=1, rrf_k=10).retrieve("q", 4)
     assert (reranker.seen, answer.ids) == (["a", "b", "c"], list(ids))
     assert answer.trace.stages[-1].details["unscored"] == unscored
+    assert Rerank(Found("abcd"), reranker, depth=3).retrieve("q", 4).ids[-1] == "d"
 
 
 @pytest.mark.parametrize("options", [{"weight": 1.5}, {"rrf_k": -1}, {"rrf_k": NAN}, {"depth": 0}])
@@ -169,7 +184,7 @@ def answering(replies: Mapping[str, Behaviour | str]) -> Any:
 
 def asked(reranker: type, server: OpenAIServer) -> tuple[Reranker, Rerank]:
     made = reranker(OpenAIChat("tiny", server.base_url, max_retries=0))
-    return made, Rerank(Found([Hit(Node(i, ("Thing",), i), 1.0) for i in "abc"]), made, weight=1)
+    return made, Rerank(Found([Hit(Node(i, ("Thing",), i), 1.0) for i in "abc"]), made, weight=1, rrf_k=10)
 
 
 YES = {"yes": -0.1, "no": -3.0}

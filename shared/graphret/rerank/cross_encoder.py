@@ -26,15 +26,11 @@ class CrossEncoderReranker:
         How hits become text.
     batch_size, max_length, device
         As `CrossEncoder` takes them; for a model given by name or folder only.
-    name
-        What traces call it; the model's name by default.
 
     Raises
     ------
-    InvalidInput
-        When `model` is neither.
-    MissingDependency, ModelError
-        On use, without the extra `encoder`; when the model cannot be loaded or gives no finite score a pair.
+    InvalidInput, MissingDependency, ModelError
+        When `model` is neither; on use, without the extra `encoder`, or when it gives no finite score a pair.
     """
 
     def __init__(
@@ -45,13 +41,12 @@ class CrossEncoderReranker:
         batch_size: int = 32,
         max_length: int = 512,
         device: str | None = None,
-        name: str = "",
     ) -> None:
         by_name = isinstance(model, str | Path)
         if not by_name and not callable(getattr(model, "predict", None)):
             wanted = "the name or folder of a cross-encoder, or an object with predict(pairs)"
             raise InvalidInput(f"model: {wanted} is expected, not {type(model).__name__}")
-        self.name = name or (Path(model).name if by_name else type(model).__name__)
+        self.name = Path(model).name if by_name else type(model).__name__
         self.text = text or HitText()
         self._source = model if by_name else None
         self._model = None if by_name else model
@@ -61,10 +56,11 @@ class CrossEncoderReranker:
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
-        model = self._loaded()
         try:
-            found = model.predict([(query, text) for text in self.text.texts(hits)], **self._predicting)
+            found = self._loaded().predict([(query, text) for text in self.text.texts(hits)], **self._predicting)
             return [float(score) for score in check_vectors(np.reshape(found, (len(hits), 1)), len(hits))[:, 0]]
+        except MissingDependency:
+            raise
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
 
@@ -75,8 +71,5 @@ class CrossEncoderReranker:
                     from sentence_transformers import CrossEncoder
                 except ImportError as error:
                     raise MissingDependency("sentence-transformers", "encoder", f"the reranker {self.name}") from error
-                try:
-                    self._model = CrossEncoder(str(self._source), **self._options)
-                except Exception as error:
-                    raise ModelError(f"the reranker {self.name} cannot be loaded: {error}") from error
+                self._model = CrossEncoder(str(self._source), **self._options)
             return self._model

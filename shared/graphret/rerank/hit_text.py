@@ -46,8 +46,7 @@ class HitText:
         walked = [one for one in hit.evidence if one.relation and one.source and one.source != hit.id]
         if not walked or not self.evidence_words:
             return [label, text]
-        edge = walked[-1]
-        other = edge.node or known.get(edge.source or "")
+        other = (edge := walked[-1]).node or known.get(edge.source or "")
         lead = _lead(edge, other, self.evidence_words) if other else edge.source_name or ""
         return [f"found by: {edge}", lead, "", label, text] if self.labelled else [lead, text]
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.retriever import Ask, Compute, Retriever, Steps, require_on_failure
-from graphret.types import Evidence, Hit, Retrieval, Signals, Stage, Trace
+from graphret.search.index import min_max
+from graphret.types import Evidence, Hit, Retrieval, Stage, Trace
 from graphret.where import Where
+
+_SHARED = 0.9  # of the score of a hit goes to the one from which an edge led to it
 
 
 class Scores(list[float]):
@@ -35,9 +40,11 @@ class Reranker(Protocol):
 class Rerank(Retriever):
     """Let a reranker order what another retriever found, and fuse its order with the one before (GRASP, section 3.3).
 
-    A hit's score is ``(1 - weight) / (rrf_k + rank before) + weight / (rrf_k + rank by the reranker)``; ties go by the
-    reranker's rank. A hit that the reranker gives no score, and one below `depth`, is ranked where it was. The evidence
-    has both ranks.
+    A hit's score is ``(1 - weight) * before + weight * judged``, the scores of both brought to 0 … 1 (min–max), or, by
+    reciprocal ranks, ``(1 - weight) / (rrf_k + rank before) + weight / (rrf_k + rank judged)``. What answers together
+    shares its score: a hit from which an edge led to another (evidence ``neighbor``) gets nine tenths of what that one
+    is judged, where this is more. A hit that gets no score, and one below `depth`, is left where it was. The evidence
+    has both ranks, and the reranker's score.
 
     Parameters
     ----------
@@ -48,7 +55,7 @@ class Rerank(Retriever):
     weight
         The share of the reranker, 0 … 1; 1 for its order alone.
     rrf_k
-        Constant of reciprocal rank fusion.
+        Constant of reciprocal rank fusion; `None` fuses scores.
     on_failure
         ``"fallback"`` keeps the order of `inner` when the reranker fails or scores no hit, ``"raise"`` does not.
     """
@@ -62,12 +69,12 @@ class Rerank(Retriever):
         *,
         depth: int = 20,
         weight: float = 0.5,
-        rrf_k: float = 10.0,
+        rrf_k: float | None = None,
         on_failure: str = "fallback",
     ) -> None:
-        if not (depth >= 1 and 0 <= weight <= 1 and 0 <= rrf_k < math.inf):
-            given = f"depth {depth!r}, weight {weight!r}, rrf_k {rrf_k!r}"
-            raise InvalidInput(f"depth from 1, weight from 0 to 1 and rrf_k from 0 are expected, not {given}")
+        if not (depth >= 1 and 0 <= weight <= 1 and (rrf_k is None or 0 <= rrf_k < math.inf)):
+            wanted = "depth from 1, weight from 0 to 1 and rrf_k from 0 are expected"
+            raise InvalidInput(f"{wanted}, not {depth!r}, {weight!r} and {rrf_k!r}")
         self.inner = inner
         self.reranker = reranker
         self.depth = depth
@@ -79,45 +86,60 @@ class Rerank(Retriever):
         result = yield Ask(self.inner, query, max(k, self.depth), where)
         if isinstance(result, Exception):
             raise result
-        trace = Trace()
+        trace, hits, signals = Trace(), result.hits, replace(result.signals)
         trace.extend(result.trace, f"{self.inner}/")
-        hits, signals = result.hits, result.signals
+        if not hits:
+            return Retrieval(query, k, hits, signals, trace)
         try:
-            with trace.stage("rerank", reranker=self.reranker.name, scored=min(len(hits), self.depth)) as stage:
-                if not hits:
-                    return Retrieval(query, k, [], signals, trace)
-                hits, signals = yield Compute(lambda: self._ordered(query, hits, signals, stage))
+            with trace.stage("rerank", reranker=self.reranker.name, scored=len(hits[: self.depth])) as stage:
+                scores = yield Compute(lambda: self._scores(query, hits[: self.depth], stage))
         except Exception as error:
             if self.on_failure == "raise" or isinstance(error, InvalidInput):
                 raise RetrievalFailed(f"{self.reranker.name} failed: {error}") from error
             trace.note("fallback", failed=self.reranker.name, error=f"{type(error).__name__}: {error}")
-        return Retrieval(query, k, hits[:k], signals, trace)
+            return Retrieval(query, k, hits[:k], signals, trace)
+        best = max(scores.values())
+        odds = any(not 0 <= score <= 1 for score in scores.values())  # of some cross-encoders, of others a share
+        signals.confidence = 0.5 + 0.5 * math.tanh(best / 2) if odds else best
+        return Retrieval(query, k, self._fused(hits, scores)[:k], signals, trace)
 
-    def _ordered(
-        self, query: str, hits: Sequence[Hit], signals: Signals, stage: Stage
-    ) -> tuple[Sequence[Hit], Signals]:
-        found = self.reranker.scores(query, hits[: self.depth])
-        scores = [float(score) for score in found]
+    def _scores(self, query: str, hits: Sequence[Hit], stage: Stage) -> dict[int, float]:
+        """The reranker's scores of hits by their places; those that it cannot judge are left out."""
+        found = self.reranker.scores(query, hits)
+        scores = {place: float(score) for place, score in enumerate(found) if math.isfinite(score)}
+        if len(found) != len(hits) or not scores:
+            raise GraphretError(f"{self.reranker.name}: a number is expected for each hit, not {list(found)}")
         stage.details |= getattr(found, "details", {})
-        places = [place for place, score in enumerate(scores) if math.isfinite(score)]
-        if len(scores) != min(len(hits), self.depth) or not places:
-            raise GraphretError(f"{self.reranker.name}: a number is expected for each hit, not {scores}")
-        if len(places) < len(scores):
-            stage.details["unscored"] = len(scores) - len(places)
-        after = list(range(len(hits)))
-        for place, scored in zip(places, sorted(places, key=lambda at: -scores[at]), strict=True):
-            after[scored] = place
+        if len(scores) < len(found):
+            stage.details["unscored"] = len(found) - len(scores)
+        return scores
+
+    def _fused(self, hits: Sequence[Hit], scores: Mapping[int, float]) -> list[Hit]:
+        shares = min_max(np.asarray(list(scores.values()), np.float32)).tolist()
+        judged = _with_pairs(hits, dict(zip(scores, shares, strict=True)))
+        known = min_max(np.asarray([hit.score for hit in hits[: self.depth]], np.float32)).tolist()
+        known += [0.0] * len(hits[self.depth :])
+        order = sorted(judged, key=lambda place: (-judged[place], place))
+        after = dict(zip(order, sorted(judged), strict=True))
         ranked = []
         for place, hit in enumerate(hits):
-            said = {"score": scores[place]} if place in places else {}
-            by, before = after[place] + 1, place + 1
-            score = self.weight / (self.rrf_k + by) + (1 - self.weight) / (self.rrf_k + before)
-            ranks = (
-                Evidence("rank", rank=by, retriever=self.reranker.name, properties=said),
-                Evidence("rank", rank=before, retriever="before reranking"),
-            )
-            ranked.append((-score, by, Hit(hit.node, score, (*hit.evidence, *ranks))))
-        best = max(scores[place] for place in places)
-        odds = any(not 0 <= scores[place] <= 1 for place in places)  # which some cross-encoders give, others a share
-        ordered = [hit for *_, hit in sorted(ranked, key=lambda one: one[:2])]
-        return ordered, replace(signals, confidence=0.5 + 0.5 * math.tanh(best / 2) if odds else best)
+            before, by = place + 1, after.get(place, place) + 1
+            one, other = known[place], judged.get(place, known[place])
+            if self.rrf_k is not None:
+                one, other = 1 / (self.rrf_k + before), 1 / (self.rrf_k + by)
+            fused = (1 - self.weight) * one + self.weight * other
+            said = {"score": scores[place]} if place in scores else {}
+            ranks = [Evidence("rank", rank=by, retriever=self.reranker.name, properties=said)]
+            ranks.append(Evidence("rank", rank=before, retriever="before reranking"))
+            ranked.append((-fused, by, Hit(hit.node, fused, (*hit.evidence, *ranks))))
+        return [hit for *_, hit in sorted(ranked, key=lambda one: one[:2])]
+
+
+def _with_pairs(hits: Sequence[Hit], judged: Mapping[int, float]) -> dict[int, float]:
+    """The scores, where a hit shares in that of another to which an edge led from it, and which was read with it."""
+    places, out = {hits[place].id: place for place in judged}, dict(judged)
+    for place, score in judged.items():
+        for one in hits[place].evidence:
+            if one.kind == "neighbor" and (other := places.get(one.source or "")) is not None:
+                out[other] = max(out[other], _SHARED * score + (1 - _SHARED) * judged[other])
+    return out
