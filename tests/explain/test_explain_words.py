@@ -10,9 +10,9 @@ from explain_helpers import asked
 from rich.console import Console
 
 from graphret import Edge, Evidence, Hit, Node, Retrieval
-from graphret.explain import Marker, name_of, reasons, render
-from graphret.explain.pictures import BROUGHT, FOUND, found_by_question, retrieval_picture
-from graphret.explain.words import edge_text
+from graphret.explain import render
+from graphret.explain.pictures import retrieval_picture
+from graphret.explain.words import Marker, edge_text, name_of, reasons
 
 ROWS = {"table_header": ["Film", "Year"], "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]]}
 PLACE = {"section": "List", "table_row_start": 10, "table_row_end": 12}
@@ -123,10 +123,9 @@ def edge(source: str) -> Evidence:
 
 def test_what_an_edge_brings_stands_on_the_right() -> None:
     hits = [hit("a", Evidence("seed", rank=1)), hit("b", edge("a")), hit("c", Evidence("seed", rank=9), edge("gone"))]
-    assert found_by_question(hits) == {"a"}
     drawn = retrieval_picture(hits, {"gone": Node("gone")}, {"a"})
-    places = {card.node.id: (card.column, card.slot, card.rank) for card in drawn.cards}
-    assert places == {"a": (FOUND, 0, 1), "gone": (FOUND, 1, None), "b": (BROUGHT, 0, 2), "c": (BROUGHT, 1, 3)}
+    places = {card.node.id: (card.column, card.top, card.rank) for card in drawn.cards}
+    assert places == {"a": (0, 28, 1), "gone": (0, 96, None), "b": (1, 28, 2), "c": (1, 96, 3)}
     ends = {(drawn.cards[line.source].node.id, drawn.cards[line.target].node.id) for line in drawn.lines}
     assert ends == {("a", "b"), ("gone", "c")}
     assert [line.leads for line in drawn.lines] == [True, True]

@@ -80,7 +80,7 @@ def test_the_picture_has_what_was_explored_or_selected_and_what_led_there() -> N
     drawn = run_picture(timeline(retrieval), {})
     ids = [card.node.id for card in drawn.cards]
     assert ids == ["dawn", "ann", EVIL]
-    assert [(card.column, card.slot, card.rank) for card in drawn.cards] == [(0, 0, None), (1, 0, 1), (1, 1, 2)]
+    assert [(card.column, card.top, card.rank) for card in drawn.cards] == [(0, 28, None), (1, 28, 1), (1, 96, 2)]
     assert {(line.source, line.target, line.text) for line in drawn.lines} == {(0, 1, RELATION), (0, 2, RELATION)}
     assert drawn.others == 1  # dusk, which the walk from ann showed
 

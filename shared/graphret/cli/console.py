@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,25 +11,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-# What moves the cursor or turns the direction of writing, but for the line break.
-_UNSEEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
 
 def stdout(*, stderr: bool = False) -> Console:
     """Return the console for results.
 
     It prints no control character of what it shows: names and texts are data, whoever wrote them.
     """
-    from rich.console import Console, ConsoleOptions, RenderHook
-    from rich.segment import Segment
+    from rich.console import Console, RenderHook
 
-    class Plain:
-        def __init__(self, shown: Any) -> None:
-            self.shown = shown
-
-        def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
-            for text, style, control in console.render(self.shown, options):
-                yield Segment(text if control else _UNSEEN.sub("", text), style, control)
+    from graphret.explain import Plain
 
     class Hook(RenderHook):
         def process_renderables(self, renderables: list[Any]) -> list[Any]:

@@ -118,8 +118,6 @@ def remove(
 
 def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
     """List the documents, tables and records of a graph: id, kind, number of chunks and name."""
-    from graphret.explain import clean
-
     items: dict[str, dict[str, Any]] = {}
     for node in options.open_graph(folder).nodes:
         id_ = str(node.properties.get("source_id", node.id))
@@ -131,7 +129,7 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
     width = max(map(len, items))
     for item in items.values():
         row = f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}"
-        stdout().print(clean(row), markup=False, soft_wrap=True)
+        stdout().print(row, markup=False, soft_wrap=True)
 
 
 def _present(where: str) -> Path:

@@ -33,7 +33,7 @@ def replay(
     from rich.text import Text
 
     from graphret.ark.trajectory import recorded_runs
-    from graphret.explain import clean, render_timeline, write_timeline
+    from graphret.explain import render_timeline, write_timeline
 
     runs = recorded_runs(file)
     if not runs:
@@ -51,8 +51,8 @@ def replay(
     if run is None and len(runs) > 1:
         remark(f"the last of {len(runs)} runs; --run shows another: {', '.join(list(runs)[-2 : -2 - _LISTED : -1])}")
     console = stdout()
-    console.print(Text(clean(chosen.question), style="bold"))
-    console.print(Text(clean(f"run {found[0]}, {chosen.created}\n"), style="dim"))
+    console.print(Text(chosen.question, style="bold"))
+    console.print(Text(f"run {found[0]}, {chosen.created}\n", style="dim"))
     if chosen.cut_short:
         console.print(Text("It was cut short: this is what was done until then.\n", style="yellow"))
     console.print(render_timeline(chosen))

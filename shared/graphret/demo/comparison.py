@@ -11,7 +11,7 @@ from typing import Any
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 from graphret.errors import MissingDependency
 from graphret.evaluation.metrics import recall_at_k
-from graphret.explain import Marker
+from graphret.explain.words import Marker
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph
 from graphret.sage.graph import Progress

@@ -16,7 +16,8 @@ from graphret.ark.prompt import EXPLORE
 from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
 from graphret.demo.exploration import QUESTION, Explored
 from graphret.demo.exploration import about as about_explored
-from graphret.explain import Figures, Panel, clean, name_of, render, render_timeline, store_lookup, timeline, write_html
+from graphret.explain import Figures, Panel, render, render_timeline, store_lookup, timeline, write_html
+from graphret.explain.words import name_of
 from graphret.types import Hit, Retrieval
 
 ROW_NAMES = {
@@ -108,8 +109,8 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
     added = _added(one)
     better = one.answered(SAGE) > one.answered(FLAT)
     parts: list[RenderableType] = [
-        Text(clean(one.question.question), style="bold"),
-        Text.assemble(("answer: ", "dim"), (clean(one.question.answer), "yellow")),
+        Text(one.question.question, style="bold"),
+        Text.assemble(("answer: ", "dim"), (one.question.answer, "yellow")),
         Text(),
         lists,
         Text(),
@@ -136,7 +137,7 @@ def _line(hit: Hit, one: Asked) -> Text:
     star = hit.id in one.holding
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append("★ " if star else "  ", style="yellow")
-    line.append(clean(name_of(hit.node)), style="bold" if star else "")
+    line.append(name_of(hit.node), style="bold" if star else "")
     return line
 
 

@@ -16,10 +16,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graphret.explain import runs
-from graphret.explain.pictures import found_by_question, retrieval_picture, run_picture
+from graphret.explain.pictures import EDGES, retrieval_picture, run_picture
 from graphret.explain.runs import Source, timeline
 from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons, text_of
-from graphret.types import Node, Retrieval, Trace
+from graphret.types import Node, Retrieval
 
 _MAX_TEXT = 20_000
 _KINDS = 6
@@ -58,14 +58,8 @@ def html_page(
 ) -> str:
     """Return a page that draws one or several retrievals; the same input makes the same page.
 
-    Parameters
-    ----------
-    title, lead
-        Its heading and what stands below.
-    figures
-        A table of measures to begin with.
-    lookup
-        Finds the nodes that edges come from where they are not among the hits.
+    It begins with its title, what leads to the rest, and figures. `lookup` finds the nodes that edges come from where
+    they are not among the hits.
     """
     given = [panels] if isinstance(panels, Panel) else panels
     shown = [_panel(panel, lookup) for panel in given]
@@ -86,8 +80,6 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
     ----------
     source
         A trace, a retrieval of `Ark`, or a `Run`.
-    title
-        Its heading.
     lookup
         Finds the nodes that were reached, for their names and texts; without it the source has to tell.
     """
@@ -98,7 +90,6 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
         title=title,
         lead="",
         run=run,
-        stages=(source if isinstance(source, Trace) else source.trace).stages,
         names={id_: name_of(node) for id_, node in known.items()},
         reached=run.reached(),
         drawn=run_picture(run, known),
@@ -137,11 +128,8 @@ def _rendered(template: str, **given: Any) -> str:
         """Return the colour of a node's label: the first six labels on a page have one each."""
         return kinds.setdefault(node.label, len(kinds)) % _KINDS
 
-    def records() -> list[dict[str, Any]]:
-        return [_record(node) for _, node in nodes.values()]
-
-    made = _environment().get_template(template)
-    return made.render(name_of=name_of, number=number, kind=kind, records=records, **given)
+    shown = {"records": lambda: [_record(node) for _, node in nodes.values()], "name_of": name_of}
+    return _environment().get_template(template).render(**shown, number=number, kind=kind, **given)
 
 
 def _record(node: Node) -> dict[str, Any]:
@@ -158,7 +146,10 @@ def _panel(panel: Panel, lookup: Lookup | None) -> dict[str, Any]:
     """Return what the template shows of a retrieval."""
     hits, flat = panel.retrieval.hits, panel.flat.hits if panel.flat else None
     known = known_nodes([*hits, *(flat or ())], lookup)
-    found = {hit.id for hit in flat[: len(hits)]} if flat is not None else found_by_question(hits)
+    kinds = {hit.id: {evidence.kind for evidence in hit.evidence} for hit in hits}
+    found = {id_ for id_, own in kinds.items() if "seed" in own or own.isdisjoint(EDGES)}
+    if flat is not None:
+        found = {hit.id for hit in flat[: len(hits)]}
     marker = Marker(panel.retrieval.query, panel.answer)
     return {
         "panel": panel,

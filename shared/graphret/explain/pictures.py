@@ -9,37 +9,27 @@ from graphret.explain.runs import Timeline
 from graphret.explain.words import edge_text
 from graphret.types import Hit, Node
 
-FOUND, BROUGHT = 0, 1
-"""The columns of a retrieval: what the question finds by itself, and what an edge brings."""
-
 MOST_NODES, MOST_EDGES, MOST_COLUMNS = 60, 150, 6
 """The limits of the picture of a run."""
 
 _HEAD, _CARD, _GAP = 28, 54, 14  # pixels: what is above the cards, the height of one, and what is between two
-_EDGES = ("neighbor", "path")
+EDGES = ("neighbor", "path")
+"""The kinds of evidence that edges are."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A node in a picture: its rank from 1 if it has one, its column, and its place in it from 0."""
+    """A node in a picture: its rank from 1 if it has one, its column, and how many pixels are above it."""
 
     node: Node
     rank: int | None
     column: int
-    slot: int
-
-    @property
-    def top(self) -> int:
-        """Pixels above it."""
-        return _HEAD + self.slot * (_CARD + _GAP)
+    top: int
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An edge in a picture between two cards, by their numbers, as the path of a curve.
-
-    `leads` where it is the first to a card, from a column further left.
-    """
+    """An edge between two cards, by their numbers; `leads` where it is the first to one from a column further left."""
 
     source: int
     target: int
@@ -50,10 +40,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Cards and lines. Across, in percent: `lefts` has where each column begins, `width` how wide it is.
-
-    `others` counts the nodes that are not drawn.
-    """
+    """Cards, lines, where each column begins and how wide it is (in percent), and how many nodes are not drawn."""
 
     cards: Sequence[Card]
     lines: Sequence[Line]
@@ -78,34 +65,19 @@ class Picture:
 def retrieval_picture(hits: Sequence[Hit], known: Mapping[str, Node], found: Collection[str]) -> Picture:
     """Lay out hits, by rank, and the edges of their evidence.
 
-    Parameters
-    ----------
-    known
-        Nodes by id, those at the other ends of edges among them.
-    found
-        Ids of what a flat search of the same depth returns: these stand on the left, and below them the nodes that are
-        no hits, but brought one.
+    What the question finds by itself, by id in `found`, stands on the left, and below it nodes that are no hits but
+    brought one; what edges brought stands on the right. `known` has nodes by id, those at other ends of edges too.
     """
     ranks = {hit.id: rank for rank, hit in enumerate(hits, start=1)}
     edges = [
         (e.source, edge_text(e.relation, e.properties), e.target if e.kind == "path" and e.target else hit.id)
         for hit in sorted(hits, key=lambda hit: hit.id in found)  # edges that brought something first
         for e in hit.evidence
-        if e.kind in _EDGES and e.source
+        if e.kind in EDGES and e.source
     ]
     passed = dict.fromkeys(source for source, _, _ in edges if source not in ranks)
     columns = [[id_ for id_ in ranks if id_ in found] + list(passed), [id_ for id_ in ranks if id_ not in found]]
     return _laid_out(columns, edges, known, ranks)
-
-
-def found_by_question(hits: Sequence[Hit]) -> set[str]:
-    """Return the ids of hits that a flat search of this depth would return too, as far as their evidence tells."""
-    return {
-        hit.id
-        for hit in hits
-        if not any(evidence.kind in _EDGES for evidence in hit.evidence)
-        or any(e.kind == "seed" and e.rank is not None and e.rank <= len(hits) for e in hit.evidence)
-    }
 
 
 def run_picture(run: Timeline, known: Mapping[str, Node]) -> Picture:
@@ -132,7 +104,7 @@ def _laid_out(
 ) -> Picture:
     """Place nodes in columns from top to bottom, and draw each edge between two of them once."""
     cards = [
-        Card(known.get(id_) or Node(id_, ()), ranks.get(id_), column, slot)
+        Card(known.get(id_) or Node(id_, ()), ranks.get(id_), column, _HEAD + slot * (_CARD + _GAP))
         for column, ids in enumerate(columns)
         for slot, id_ in enumerate(ids)
     ]
@@ -146,7 +118,7 @@ def _laid_out(
         beside = 0 < a.column == n - 1 if a.column == b.column else a.column < b.column  # leaves the first on the right
         x, z = lefts[a.column] + width * beside, lefts[b.column] + width * (a.column > b.column)
         if a.column == b.column:
-            swing = min(15.0, 6 + 0.8 * abs(a.slot - b.slot)) / n
+            swing = min(15.0, 6 + 0.8 * abs(a.top - b.top) / (_CARD + _GAP)) / n
             z, out = x, swing if beside else -swing
             back = out
         else:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -80,18 +81,13 @@ class Lane:
         Calls that ran at once are drawn one after the other, within the step.
         """
         ends = [*(step.started for step in self.steps[1:]), float("inf")]
-        spans = []
-        for step, end in zip(self.steps, ends, strict=True):
-            replied = step.started + step.seconds
-            spans.append((step, step.started, replied, max(replied, min(step.ended, end))))
-        return spans
+        spans = [(step, step.started, step.started + step.seconds) for step in self.steps]
+        return [(*span, max(span[2], min(span[0].ended, end))) for span, end in zip(spans, ends, strict=True)]
 
 
 @dataclass(slots=True)
 class Reached:
-    """A node that agents came to: how many edges were walked to it from what a search found, the agents to which it was
-    shown, who explored its neighbours, and who selected it.
-    """
+    """A node that agents came to, its edges from what a search found, and who saw, explored and selected it."""
 
     depth: int = 0
     agents: set[int] = field(default_factory=set)
@@ -106,6 +102,7 @@ class Timeline:
     `notes` are the degradations, `nodes` those that its source tells more of than their ids.
     """
 
+    stages: Sequence[Stage] = ()
     question: str = ""
     lanes: Sequence[Lane] = ()
     ranking: Sequence[Vote] = ()
@@ -134,28 +131,24 @@ class Timeline:
     def reached(self) -> dict[str, Reached]:
         """Return the nodes that tools showed or agents selected, by id."""
         found: defaultdict[str, Reached] = defaultdict(Reached)
-        ways: defaultdict[str, list[str]] = defaultdict(list)
-        starts: list[str] = []
+        ways: defaultdict[str | None, list[str]] = defaultdict(list)  # None is where a search begins
         for lane in self.lanes:
             for call in lane.looks:
                 for id_ in call.nodes:
                     found[id_].agents.add(lane.agent)
-                if call.explored is None:
-                    starts += call.nodes
-                else:
+                if call.explored is not None:
                     found[call.explored].explored.add(lane.agent)
-                    ways[call.explored] += call.nodes
+                ways[call.explored] += call.nodes
             for id_ in lane.selection:
                 found[id_].selected.add(lane.agent)
         led = {id_ for start, nodes in ways.items() for id_ in nodes if id_ != start}
-        depths = dict.fromkeys([*starts, *(start for start in ways if start not in led)], 0)
-        frontier = list(depths)
+        frontier = list(dict.fromkeys([*ways[None], *(start for start in ways if start and start not in led)]))
+        depths = dict.fromkeys(frontier, 0)
         for start in frontier:  # which grows
-            new = [id_ for id_ in dict.fromkeys(ways.get(start, ())) if id_ not in depths]
-            depths |= dict.fromkeys(new, depths[start] + 1)
-            frontier += new
-        for id_, depth in depths.items():
-            found[id_].depth = depth
+            for id_ in ways.get(start, ()):
+                if id_ not in depths:
+                    depths[id_] = found[id_].depth = depths[start] + 1
+                    frontier.append(id_)
         return dict(found)
 
     def known(self, lookup: Lookup | None = None) -> dict[str, Node]:
@@ -182,6 +175,7 @@ def timeline(source: Source) -> Timeline:
     named = {stage.name.removeprefix(prefix): stage for stage in reversed(trace.stages)}
     vote = named.get("vote", Stage("vote")).details
     return Timeline(
+        trace.stages,
         question,
         [lane for _, lane in sorted(lanes.items())],
         [Vote(one["id"], tuple(one["voters"]), one["position"]) for one in vote.get("ranking", ())],
@@ -197,14 +191,12 @@ def _shown_nodes(run: Run) -> dict[str, Node]:
     nodes: dict[str, Node] = {}
     answers = [message.content for one in run.sessions for message in one.messages if message.role == "tool"]
     for line in "\n".join(answers).split("\n"):
-        try:
-            given = json.loads(line) if line.startswith('{"id"') else {}
-        except ValueError:  # a text that was cut
-            continue
-        if given:
-            kind = given.get("type", [])
-            labels = tuple(kind) if isinstance(kind, list) else (kind,)
-            nodes.setdefault(given["id"], Node(given["id"], labels, given.get("name", ""), given.get("text", "")))
+        with suppress(ValueError):  # a text that was cut
+            if line.startswith('{"id"'):
+                given = json.loads(line)
+                kind = given.get("type", [])
+                labels = tuple(kind) if isinstance(kind, list) else (kind,)
+                nodes.setdefault(given["id"], Node(given["id"], labels, given.get("name", ""), given.get("text", "")))
     return nodes
 
 

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from graphret.explain.runs import (
-    Lane,
-    Source,
-    Timeline,
-    call_text,
-    duration,
-    names_text,
-    outcome_text,
-    shortened,
-    timeline,
-    times_text,
-    trouble_text,
-)
+from graphret.explain import runs
+from graphret.explain.runs import Lane, Source, Timeline, timeline
 from graphret.explain.words import Lookup, Marker, evidence_row, name_of, reasons
-from graphret.types import Retrieval, Trace
+from graphret.types import Retrieval
 
 _NAMES, _VOTES = 4, 10  # that are shown: of what a call brought, and of the vote
 _STOPS = {"finished": "green", "settled": "green", "failed": "red", "cancelled": "red"}
 _MARKS = {"seed": "•", "neighbor": "↳", "fill": "·"}
-_CONTROLS: dict[int, str | None] = {
-    **dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)]),
-    **dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"),
-}
+# What moves the cursor or turns the direction of writing, but for the line break; and what no encoding can hold.
+_UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Plain:
+    """What rich prints, without the characters that steer a terminal: texts are data, whoever wrote them."""
+
+    def __init__(self, shown: RenderableType) -> None:
+        self.shown = shown
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for text, style, control in console.render(self.shown, options):
+            yield Segment(text if control else _UNSEEN.sub("", text), style, control)
 
 
 def render(retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = "") -> RenderableType:
@@ -50,20 +50,15 @@ def render(retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = ""
     table.add_column(justify="right", style="dim", no_wrap=True)
     marker = Marker(retrieval.query, answer)
     for rank, hit in enumerate(retrieval.hits, start=1):
-        body = Text.assemble((clean(name_of(hit.node)), "bold"), (f"  {clean(hit.node.label)}", "cyan"))
+        body = Text.assemble((name_of(hit.node), "bold"), (f"  {hit.node.label}", "cyan"))
         for kind, why in reasons(hit):
-            body.append(f"\n{_MARKS.get(kind, '·')} {clean(why)}", "green" if kind == "neighbor" else "dim")
+            body.append(f"\n{_MARKS.get(kind, '·')} {why}", "green" if kind == "neighbor" else "dim")
         body.append("\n")
         for text, marked in marker.snippet(hit.node, row=evidence_row(hit)):
-            body.append(clean(text), "bold yellow" if marked and text[0] == "«" else "underline" if marked else "")
+            body.append(text, "bold yellow" if marked and text[0] == "«" else "underline" if marked else "")
         star = Text("★", style="bold yellow") if hit.id in gold else Text(" ")
         table.add_row(str(rank), star, body, f"{hit.score:.3f}")
-    return table
-
-
-def clean(text: str) -> str:
-    """Return a text without the characters that steer a terminal, and with marks for what no encoding can hold."""
-    return text.translate(_CONTROLS)
+    return Plain(table)
 
 
 def render_timeline(source: Source, lookup: Lookup | None = None, *, steps: bool = True) -> RenderableType:
@@ -83,32 +78,32 @@ def render_timeline(source: Source, lookup: Lookup | None = None, *, steps: bool
     run = timeline(source)
     if not run.lanes:
         table = Table("stage", "time", box=None, padding=(0, 2, 0, 0))
-        for stage in (source if isinstance(source, Trace) else source.trace).stages:
-            table.add_row(Text(clean(stage.name)), duration(stage.seconds))
-        return table
+        for stage in run.stages:
+            table.add_row(Text(stage.name), runs.duration(stage.seconds))
+        return Plain(table)
     names = {id_: name_of(node) for id_, node in run.known(lookup).items()}
     lanes = Table.grid(padding=(0, 2))
     for lane in run.lanes:
-        stopped = Text(clean(lane.stopped), _STOPS.get(lane.stop, "yellow"))
+        stopped = Text(lane.stopped, _STOPS.get(lane.stop, "yellow"))
         agent = Text(f"agent {lane.agent}", "bold cyan")
-        lanes.add_row(agent, Text(clean(lane.model)), stopped, Text(lane.spent, "dim"))
+        lanes.add_row(agent, Text(lane.model), stopped, Text(lane.spent, "dim"))
     parts = [_steps(lane, names) for lane in run.lanes if steps]
-    return Group(lanes, *parts, *([_votes(run, names)] if run.ranking else []))
+    return Plain(Group(lanes, *parts, *([_votes(run, names)] if run.ranking else [])))
 
 
 def _steps(lane: Lane, names: Mapping[str, str]) -> RenderableType:
     out = Text(f"\nagent {lane.agent}", "bold cyan")
     for step in lane.steps:
-        out.append(f"\n{step.number:>3} {times_text(step)}", "not bold dim")
+        out.append(f"\n{step.number:>3} {runs.times_text(step)}", "not bold dim")
         if step.text.strip():
-            out.append(f"\n    “{clean(shortened(step.text))}”", "not bold italic")
-        if trouble := trouble_text(step):
-            out.append(f"\n    {clean(trouble)}", "not bold red")
+            out.append(f"\n    “{runs.shortened(step.text)}”", "not bold italic")
+        if trouble := runs.trouble_text(step):
+            out.append(f"\n    {trouble}", "not bold red")
         for call in step.calls:
-            out.append(f"\n    {clean(call_text(call))}", "not bold red" if call.failed else "not bold default")
-            came = [outcome_text(call), names_text(call.nodes, names, _NAMES)]
+            out.append(f"\n    {runs.call_text(call)}", "not bold red" if call.failed else "not bold default")
+            came = [runs.outcome_text(call), runs.names_text(call.nodes, names, _NAMES)]
             if said := ": ".join(filter(None, came)):
-                out.append(f" → {clean(said)}", "not bold dim")
+                out.append(f" → {said}", "not bold dim")
     return out
 
 
@@ -119,7 +114,7 @@ def _votes(run: Timeline, names: Mapping[str, str]) -> RenderableType:
     for rank, vote in enumerate(run.ranking[:_VOTES], start=1):
         by = " ".join(str(voter + 1) for voter in vote.voters)
         voted = f"{vote.votes} of {len(run.lanes)}"
-        table.add_row(f"{rank}", Text(clean(names.get(vote.id, vote.id))), voted, f"{vote.position}", by)
+        table.add_row(f"{rank}", Text(names.get(vote.id, vote.id)), voted, f"{vote.position}", by)
     if len(run.ranking) > _VOTES:
         table.add_row("", f"and {len(run.ranking) - _VOTES} more", "", "", "", style="dim")
     return table

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any, TypeAlias
 
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import NodeText
 from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, tokenize
-from graphret.types import Evidence, Hit, Node
+from graphret.types import PART_KEYS, Evidence, Hit, Node
 
 #: A stretch of text, and whether it is a word of the question, or the answer in guillemets.
 Piece: TypeAlias = tuple[str, bool]
@@ -24,7 +25,6 @@ _ASKING = """
 who whom whose what which when where why how than more most many much had has have did does do done been were one
 """.split()
 _NAMES_SHOWN = 3
-_ROWS = ("source_row", "target_row")
 
 
 def reasons(hit: Hit) -> list[tuple[str, str]]:
@@ -54,7 +54,7 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
         said[0] += f" “{name}”"
     if isinstance(shared := properties.get("shared_entities") or properties.get("entities"), list):
         said.append("both name " + _quoted(shared))
-    if rows := [str(row) for key in _ROWS if isinstance(row := properties.get(key), int)]:
+    if rows := [str(row) for key in PART_KEYS if isinstance(row := properties.get(key), int)]:
         said.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
     if isinstance(column := properties.get("column"), str) and column:
         said.append(f"column “{column}”")
@@ -136,14 +136,9 @@ class Marker:
 
 def text_of(node: Node) -> str:
     """Return the text of a node, or that of its properties where it has none: graphs of others keep it there."""
-    if node.text:
-        return node.text
-    texts = [name for name, value in node.properties.items() if isinstance(value, str) or _holds_texts(value)]
-    return NodeText(properties=tuple(sorted(texts))).text(replace(node, name=""))
-
-
-def _holds_texts(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+    lists = {name: value if isinstance(value, list) else [value] for name, value in sorted(node.properties.items())}
+    texts = [name for name, value in lists.items() if value and all(isinstance(one, str) for one in value)]
+    return node.text or NodeText(properties=tuple(texts)).text(replace(node, name=""))
 
 
 def store_lookup(store: GraphStore) -> Lookup:
@@ -162,7 +157,7 @@ def known_nodes(hits: Iterable[Hit], lookup: Lookup | None = None) -> dict[str, 
 def evidence_row(hit: Hit) -> int | None:
     """Return the row of a table segment that an edge of its evidence is about, from 0 within the segment."""
     for evidence in hit.evidence:
-        row = evidence.properties.get(_ROWS[evidence.direction == "out"])  # an edge leads out of the other node
+        row = evidence.properties.get(PART_KEYS[evidence.direction == "out"])  # an edge leads out of the other node
         if isinstance(row, int) and "table_rows" in hit.node.properties:
             return row - 1 - int(hit.node.properties.get("table_row_start", 0))
     return None
@@ -181,7 +176,7 @@ def name_of(node: Node) -> str:
 
 
 def _row_text(header: Sequence[str], cells: Sequence[Any]) -> str:
-    named = [(header[i] if i < len(header) else "", str(cell)) for i, cell in enumerate(cells)]
+    named = zip_longest(header, map(str, cells), fillvalue="")
     return " · ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
 
 
