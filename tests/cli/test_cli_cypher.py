@@ -21,17 +21,14 @@ def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return folder / request.param
 
 
-def test_an_error_has_its_line_and_carets_under_its_place(graph: Path) -> None:
+def test_an_error_has_its_line_and_the_nearest_names(graph: Path) -> None:
     ran = graphret("cypher", "check", "MATCH (p:Person)\nWHERE p.nmae = 'x'\nRETURN p LIMIT 1", "--graph", graph)
     assert ran.code == 2
-    lines = ran.out.splitlines()
-    at = next(i for i, line in enumerate(lines) if line.startswith("2:"))
-    assert "unknown-property" in lines[at]
-    assert lines[at + 1] == "    WHERE p.nmae = 'x'"
-    marked = lines[at + 2]
-    assert lines[at + 1][marked.index("^") : marked.rindex("^") + 1].endswith("nmae")
-    assert lines[at + 3].strip() == "nearest: name"
-    assert "may not run: 1 error," in lines[-1]
+    found, verdict = ran.out.splitlines()[0], ran.out.splitlines()[-1]
+    assert found.startswith("2:")
+    assert "nmae" in found
+    assert found.endswith("(nearest: name)")
+    assert "may not run: 1 error," in verdict
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,11 @@ def stderr() -> Console:
     return stdout(stderr=True)
 
 
+def say(text: str) -> None:
+    """Print a line on stdout, as it is."""
+    stdout().print(text, markup=False, soft_wrap=True)
+
+
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON object on stdout, with escapes where its encoding is not UTF-8."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
@@ -49,14 +54,11 @@ def remark(text: str) -> None:
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show bars on stderr while work goes on, one a stage; nothing where stderr is no terminal."""
-    console = stderr()
-    if not console.is_terminal:
-        yield lambda stage, done, total: None
-        return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    console = stderr()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as bars:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int) -> None:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from graphret.cli.console import print_json, stdout
+from graphret.cli.console import print_json, say
 from graphret.cli.errors import USAGE
 from graphret.cli.options import JsonFlag
-
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from graphret.cypher.report import Finding
 
 cypher = typer.Typer(help="Check Cypher that a model or a person wrote.", no_args_is_help=True)
 
@@ -49,35 +44,9 @@ def check(
     if json:
         print_json(report.to_dict())
     else:
-        console = stdout()
         for finding in report.findings:
-            console.print(_shown(text, finding), soft_wrap=True)
-        verdict = "the query may run" if report.ok else "the query may not run"
+            say(str(finding))
         found = counted(len(report.errors), "error"), counted(len(report.warnings), "warning")
-        console.print(f"{verdict}: {', '.join(found)}")
+        say(f"the query may {'' if report.ok else 'not '}run: {', '.join(found)}")
     if not report.ok:
         raise typer.Exit(USAGE)
-
-
-def _shown(query: str, finding: Finding) -> Text:
-    """Return a finding above its line of the query, with carets under its place."""
-    from rich.text import Text
-
-    colour = "red" if finding.severity == "error" else "yellow"
-    first = query.rfind("\n", 0, finding.start) + 1
-    line = query[first:].split("\n", 1)[0]
-    width = min(finding.end, first + len(line)) - finding.start
-    text = Text.assemble(
-        (f"{finding.line}:{finding.column} ", "dim"),
-        (f"{finding.severity} {finding.kind}", f"bold {colour}"),
-        f": {_plain(finding.message)}\n    {_plain(line)}\n",
-        (f"    {' ' * (finding.start - first)}{'^' * max(1, width)}\n", colour),
-    )
-    if finding.suggestions:
-        text.append(f"    nearest: {', '.join(map(_plain, finding.suggestions))}\n")
-    return text
-
-
-def _plain(text: str) -> str:
-    """The text with a space for each character that does not print."""
-    return "".join(c if c.isprintable() else " " for c in text)

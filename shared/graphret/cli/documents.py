@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, remark, stdout
+from graphret.cli.console import print_json, progress, remark, say, stdout
 from graphret.cli.errors import MODEL
 from graphret.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from graphret.sage import SageGraph
 
 
 def build(
@@ -59,11 +62,10 @@ def build(
         )
         graph.save(folder)
     seconds = time.perf_counter() - start
-    encoded = {"encoder": graph.encoder.name if graph.encoder else None, "seconds": round(seconds, 3)}
     if not json:
         stdout().print(graph.report())
-    result = {"folder": str(folder), **_counts(graph), **encoded}
-    _finish(extractor, result, f"written to {folder} in {seconds:.1f} s", json)
+    about = {"encoder": graph.encoder.name if graph.encoder else None, "seconds": round(seconds, 3)}
+    _finish(graph, folder, about, f"written to {folder} in {seconds:.1f} s", json, extractor)
 
 
 def add(
@@ -90,9 +92,7 @@ def add(
             graph = options.open_graph(folder, metadata=extractor)
             added = graph.add(corpus)
             graph.save(path)
-    counts = _counts(graph)
-    done = _changed(f"added {len(added):,} nodes", counts)
-    _finish(extractor, {"folder": str(path), "added": added, **counts}, done, json)
+    _finish(graph, path, {"added": added}, f"added {len(added):,} nodes", json, extractor)
 
 
 def remove(
@@ -111,9 +111,7 @@ def remove(
         graph = options.open_graph(folder)
         removed = graph.remove(ids)
         graph.save(path)
-    counts = _counts(graph)
-    done = _changed(f"removed {len(removed):,} nodes", counts)
-    _finish(None, {"folder": str(path), "removed": removed, **counts}, done, json)
+    _finish(graph, path, {"removed": removed}, f"removed {len(removed):,} nodes", json)
 
 
 def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
@@ -128,38 +126,30 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
         return
     width = max(map(len, items))
     for item in items.values():
-        row = f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}"
-        stdout().print(row, markup=False, soft_wrap=True)
+        say(f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}")
 
 
 def _present(where: str) -> Path:
     """Return the folder of a graph that is there; taking the lock would make one that is not."""
     from graphret import storage
-    from graphret.sage.persistence import KIND
 
     folder = options.folder_of(where)
-    storage.load(folder, kind=KIND, verify=False)
+    storage.read_current(folder)
     return folder
 
 
-def _counts(graph: Any) -> dict[str, Any]:
-    report = graph.report()
-    return {name: getattr(report, name) for name in ("nodes", "edges", "labels", "relations")}
-
-
-def _finish(extractor: Any, result: dict[str, Any], done: str, json: bool) -> None:
+def _finish(
+    graph: SageGraph, folder: Path, about: dict[str, Any], done: str, json: bool, extractor: Any = None
+) -> None:
     """Print what was done, and what a model did for the metadata; exit with its code where it answered nothing."""
-    report = getattr(extractor, "report", None)
+    report, now = getattr(extractor, "report", None), graph.report()
     if report is not None and report.fell_back:
         remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
     if json:
-        print_json(result if report is None else {**result, "metadata": asdict(report)})
+        counts = {name: getattr(now, name) for name in ("nodes", "edges", "labels", "relations")}
+        print_json({"folder": str(folder), **about, **counts, **({"metadata": asdict(report)} if report else {})})
     else:
-        stdout().print(done, markup=False, soft_wrap=True)
+        say(f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges")
     if report is not None and report.asked and sum(report.failures.values()) == report.asked:
         remark(f"the model {extractor.model.name!r} answered nothing")
         raise typer.Exit(MODEL)
-
-
-def _changed(done: str, counts: dict[str, Any]) -> str:
-    return f"{done}; the graph has {counts['nodes']:,} nodes and {counts['edges']:,} edges"

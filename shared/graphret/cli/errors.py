@@ -35,16 +35,14 @@ logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver 
 
 
 class Commands(TyperGroup):
-    """The commands; ``--debug`` is taken anywhere before ``--``."""
+    """The commands; ``--debug`` is taken anywhere."""
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> Any:
         """Run a command and exit with one of `EXIT_CODES`."""
         arguments = list(sys.argv[1:] if args is None else args)
-        end = arguments.index("--") if "--" in arguments else len(arguments)
-        debug = DEBUG in arguments[:end]
-        arguments = [one for i, one in enumerate(arguments) if one != DEBUG or i > end]
+        debug, arguments = DEBUG in arguments, [one for one in arguments if one != DEBUG]
         extra["standalone_mode"] = False
         if isinstance(sys.stdout, io.TextIOWrapper):  # no result is lost over what its encoding has not
             sys.stdout.reconfigure(errors="backslashreplace")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, remark, stdout
+from graphret.cli.console import print_json, progress, remark, say, stdout
 from graphret.cli.errors import writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
@@ -78,7 +78,7 @@ def import_(
         print_json({"source": sources, **asdict(done), "seconds": round(seconds, 3)})
         return
     stdout().print(_summary(done.nodes, done.edges, done.labels, done.relations))
-    stdout().print(f"imported into {to} in {seconds:.1f} s", markup=False, soft_wrap=True)
+    say(f"imported into {to} in {seconds:.1f} s")
 
 
 def export(
@@ -98,12 +98,10 @@ def export(
         done = export_graph(store, out, format, progress=report)
     seconds = time.perf_counter() - start
     if json:
-        files = [str(file) for file in done.files]
-        found = {"graph": graph, "format": format, "out": str(out), "files": files}
-        print_json({**found, "nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)})
+        about = {"graph": graph, "format": format, "out": str(out), "files": list(map(str, done.files))}
+        print_json({**about, "nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)})
         return
-    said = f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s"
-    stdout().print(said, markup=False, soft_wrap=True)
+    say(f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s")
 
 
 def schema(
@@ -121,7 +119,7 @@ def schema(
     if json:
         print_json({**found.to_dict(), "dialect": dialect})
         return
-    stdout().print(found.text(max_tokens=max_tokens), markup=False, soft_wrap=True)
+    say(found.text(max_tokens=max_tokens))
 
 
 def inspect(
@@ -132,24 +130,31 @@ def inspect(
     json: options.JsonFlag = False,
 ) -> None:
     """Check every checksum of a graph and report what it holds."""
-    from graphret.graphs.locations import FOLDER, kind_of
+    from graphret.graphs.locations import FOLDER, kind_of, opened
+    from graphret.graphs.transfer import relation_counts
 
     if kind_of(where) == FOLDER:
         _inspect_folder(Path(where), plot, json)
-    elif plot is not None:
+        return
+    if plot is not None:
         raise InvalidInput("--plot: is for folders; a database is not read as a whole")
+    with opened(where) as store:
+        nodes, edges = store.count()
+        labels = {label: n for label, n in store.schema().labels.items() if n}
+        relations = relation_counts(store)
+    if json:
+        print_json({"where": where, "nodes": nodes, "edges": edges, "labels": labels, "relations": relations})
     else:
-        _inspect_database(where, json)
+        stdout().print(_summary(nodes, edges, labels, relations))
 
 
 def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
     from graphret import storage
-    from graphret.sage.persistence import KIND
     from graphret.sage.report import GraphReport
     from graphret.stores import MemoryStore
 
     written, encoder = storage.verify(folder), None
-    if written["kind"] == KIND:
+    if options.holds_documents(str(folder)):
         documents = options.open_graph(str(folder), verify=False)
         report, encoder = documents.report(), documents.encoder.name if documents.encoder else None
     else:
@@ -166,22 +171,7 @@ def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
         return
     stdout().print(report)
     size = f"{written['files']} files, {written['bytes']:,} bytes, every checksum right"
-    by = f"written by graphret {written['graphret']}, encoder {encoder or 'none'}"
-    stdout().print(f"{size}; {by}", markup=False, soft_wrap=True)
-
-
-def _inspect_database(where: str, json: bool) -> None:
-    from graphret.graphs.locations import opened
-    from graphret.graphs.transfer import relation_counts
-
-    with opened(where) as store:
-        nodes, edges = store.count()
-        labels = {label: n for label, n in store.schema().labels.items() if n}
-        relations = relation_counts(store)
-    if json:
-        print_json({"where": where, "nodes": nodes, "edges": edges, "labels": labels, "relations": relations})
-        return
-    stdout().print(_summary(nodes, edges, labels, relations))
+    say(f"{size}; written by graphret {written['graphret']}, encoder {encoder or 'none'}")
 
 
 def _require_room(to: str, replace: bool) -> None:
@@ -201,13 +191,11 @@ def _require_room(to: str, replace: bool) -> None:
 
 def _summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
     """Draw the counts of a graph."""
-    from rich.table import Table
+    from rich.table import Column, Table
+    from rich.text import Text
 
-    table = Table(title="Graph", title_justify="left", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for what, total, parts in (("nodes", nodes, labels), ("edges", edges, relations)):
-        table.add_row(what, f"{total:,}")
-        for name, number in parts.items():
-            table.add_row(f"  {name}", f"{number:,}")
+    table = Table(Column(), Column(justify="right"), title="Graph", title_justify="left", show_header=False)
+    rows = [("nodes", nodes), *labels.items(), ("edges", edges), *relations.items()]
+    for at, (name, number) in enumerate(rows):
+        table.add_row(name if at in (0, len(labels) + 1) else Text(f"  {name}"), f"{number:,}")
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,13 +59,10 @@ def metadata_of(
     from graphret.corpus import HeuristicMetadata
     from graphret.corpus.llm_metadata import LLMMetadata
 
-    if kind == "heuristic":
-        for name, value in {"--model": model, "--base-url": base_url, "--llm-cache": cache}.items():
-            if value is not None:
-                raise InvalidInput(f"{name}: it is for --metadata llm")
-        return HeuristicMetadata()
+    if (kind == "llm") != bool(model) or (not model and (base_url or cache)):
+        raise InvalidInput("--metadata llm needs --model, and --model, --base-url and --llm-cache need --metadata llm")
     if not model:
-        raise InvalidInput("--metadata llm needs --model")
+        return HeuristicMetadata()
     return LLMMetadata(
         chat_model(model, base_url),
         cache=cache,
@@ -91,14 +89,12 @@ def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, Seq
 
 def holds_documents(where: str) -> bool:
     """Whether there is a folder with a graph of documents, which has an index of its own."""
-    from graphret.graphs.locations import FOLDER, kind_of
     from graphret.sage.persistence import KIND
     from graphret.storage import read_current
 
-    try:
-        return kind_of(where) == FOLDER and bool(read_current(Path(where))["kind"] == KIND)
-    except StorageError:  # what is wrong there is said when it is opened
-        return False
+    with suppress(StorageError):  # what is wrong there is said when it is opened
+        return bool(read_current(Path(where))["kind"] == KIND)
+    return False
 
 
 def open_graph(where: str, **options: Any) -> SageGraph:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, remark, stderr, stdout
+from graphret.cli.console import print_json, remark, say, stderr, stdout
 from graphret.cli.errors import MODEL, writing_to
 from graphret.cli.options import ARK, GRASP, MODELS, SPARK, OnFailure, option
 from graphret.errors import InvalidInput
@@ -20,7 +20,6 @@ from graphret.errors import InvalidInput
 if TYPE_CHECKING:
     from graphret.explain import Lookup
     from graphret.retriever import Retriever
-    from graphret.sage import SageGraph
     from graphret.search import TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
@@ -94,8 +93,8 @@ def query(
     options.refuse_others(context, told.method, _BELONG)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
-    if told.model is None and base_url is not None:
-        raise InvalidInput("--base-url: it needs --model, the name of a model there")
+    if told.model is None and (base_url is not None or told.method == "spark"):
+        raise InvalidInput("--base-url and --method spark need --model, the name of a model")
     told.where = _condition(where)
     with opened_for(told) as (retriever, store, index):
         retrieval, lookup = retriever.retrieve(text, k, told.where), store_lookup(store)
@@ -113,8 +112,8 @@ def query(
 def _condition(where: str | None) -> dict[str, Any] | None:
     try:
         condition = None if where is None else json_.loads(where)
-    except ValueError as error:
-        raise InvalidInput(f"--where: it is no JSON: {error}") from error
+    except ValueError:
+        condition = where
     if condition is not None and not isinstance(condition, dict):
         raise InvalidInput(f"--where: a JSON object is expected, not {where}")
     return condition
@@ -122,7 +121,8 @@ def _condition(where: str | None) -> dict[str, Any] | None:
 
 def _print(retrieval: Retrieval, lookup: Lookup, told: Any) -> None:
     """Print the hits, of agents that were asked for what they did, and where it was drawn and recorded."""
-    from graphret.explain import fallback_text, render, render_timeline
+    from graphret.explain import render, render_timeline
+    from graphret.explain.runs import fallback_text
 
     if told.json:
         print_json(retrieval.to_dict())
@@ -136,7 +136,7 @@ def _print(retrieval: Retrieval, lookup: Lookup, told: Any) -> None:
     console.print(render(retrieval) if retrieval.hits else "nothing qualifies")
     for what, path in (("drawn", told.explain), ("recorded", told.record)):
         if path is not None:
-            console.print(f"{what} in {path}", markup=False, soft_wrap=True)
+            say(f"{what} in {path}")
 
 
 def _require_answers(retrieval: Retrieval, told: Any) -> None:
@@ -158,35 +158,21 @@ def _require_answers(retrieval: Retrieval, told: Any) -> None:
 @contextmanager
 def opened_for(told: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
     """Open a graph and make the retriever that the options of the command describe, by name in `told`."""
-    if told.method == "sage":
-        graph = options.open_graph(
-            told.graph, encoder=options.encoder_of("saved" if told.encoder is None else told.encoder)
-        )
-        yield _sage(graph, told), graph.store, graph.index.lexical if told.encoder == "none" else graph.index
-        return
     from graphret.graphs.locations import opened
     from graphret.search.encoder import as_encoder
 
-    make = {"ark": _ark, "spark": _spark, "grasp": _grasp}[told.method]
-    encoder = options.encoder_of("none" if told.encoder is None else told.encoder)
-    if options.holds_documents(told.graph):
+    make = {"ark": _ark, "spark": _spark, "grasp": _grasp}.get(told.method)
+    encoder = options.encoder_of(told.encoder or ("none" if make else "saved"))
+    if make is None or options.holds_documents(told.graph):
         graph = options.open_graph(told.graph, encoder=encoder)
-        own = graph.index.lexical if encoder is None else graph.index
-        yield make(graph.store, own, told), graph.store, own
+        retriever = make(graph.store, graph.index, told) if make else graph.retriever(told.ranking)
+        yield retriever, graph.store, graph.index
         return
     if encoder == "saved":
         raise InvalidInput(f"--encoder saved: {told.graph} has none; name one, or leave it out")
     with opened(told.graph) as store:
         index = _index(told.graph, store, as_encoder(encoder))
         yield make(store, index, told), store, index
-
-
-def _sage(graph: SageGraph, told: Any) -> Retriever:
-    from graphret.expansion import RANKINGS, Expand
-
-    if told.encoder == "none":
-        return Expand(None, graph.store, graph.index.lexical, ranking=RANKINGS[told.ranking]())
-    return graph.retriever(told.ranking)
 
 
 def _ark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
@@ -211,8 +197,6 @@ def _spark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
     from graphret.expansion import Expand
     from graphret.spark import Spark, SparkSettings
 
-    if told.model is None:
-        raise InvalidInput("--method spark: it needs --model, which writes the plan")
     settings = SparkSettings(show_values=told.show_values, repair_calls=told.repair_calls)
     more: dict[str, Any] = {"settings": settings, "hints": told.hints, "on_failure": told.on_failure}
     spark = Spark(options.chat_model(told.model, told.base_url), store, index, **more)  # type: ignore[arg-type]  # it refuses others

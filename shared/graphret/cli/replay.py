@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, remark, stdout
+from graphret.cli.console import print_json, remark, say, stdout
 from graphret.cli.errors import writing_to
 from graphret.errors import InvalidInput
 
@@ -36,28 +36,26 @@ def replay(
     from graphret.explain import render_timeline, write_timeline
 
     runs = recorded_runs(file)
-    if not runs:
-        raise InvalidInput(f"{file}: it holds no run")
-    found = list(runs)[-1:] if run is None else [id_ for id_ in runs if run and id_.startswith(run)]
-    if len(found) != 1:
-        raise InvalidInput(f"--run {run}: {len(found)} runs begin so; there are {', '.join(list(runs)[-_LISTED:])}")
-    chosen = runs[found[0]]
+    found = [id_ for id_ in runs if id_.startswith(run or "")]
+    if not found:
+        raise InvalidInput(f"{file}: it holds no run{f' {run!r}; there are {list(runs)[-_LISTED:]}' if run else ''}")
+    chosen = runs[found[-1]]
     if html is not None:
         with writing_to(html):
             write_timeline(html, chosen)
     if json:
-        print_json(_as_dict(found[0], chosen))
+        print_json(_as_dict(found[-1], chosen))
         return
     if run is None and len(runs) > 1:
         remark(f"the last of {len(runs)} runs; --run shows another: {', '.join(list(runs)[-2 : -2 - _LISTED : -1])}")
     console = stdout()
     console.print(Text(chosen.question, style="bold"))
-    console.print(Text(f"run {found[0]}, {chosen.created}\n", style="dim"))
+    console.print(Text(f"run {found[-1]}, {chosen.created}\n", style="dim"))
     if chosen.cut_short:
         console.print(Text("It was cut short: this is what was done until then.\n", style="yellow"))
     console.print(render_timeline(chosen))
     if html is not None:
-        console.print(f"drawn in {html}", markup=False, soft_wrap=True)
+        say(f"drawn in {html}")
 
 
 def _as_dict(id_: str, run: Run) -> dict[str, Any]:
