@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.types import Node
-from graphret.where import Where
+from graphret.where import Where, both
 
 NODE = Node(
     "n",
@@ -107,7 +107,7 @@ def test_alternatives_of_one_field_are_one_condition() -> None:
     table = NodeTable.of([NODE, Node("other", properties={"year": 0})])
     for condition in ({"$or": [{"year": year} for year in range(5_000)]}, {"$or": [{"q": None}, {"q": 1}, {"q": 2}]}):
         assert table.mask(Where.parse(condition)).tolist() == [True, True]  # type: ignore[union-attr]
-    joined = reduce(lambda one, _: one & Where("$exists", "year", True), range(1_000), Where("$eq", "year", 1972))
+    joined = reduce(lambda one, _: both(one, Where("$exists", "year", True)), range(1_000), Where("$eq", "year", 1972))
     assert (hash(joined) == hash(joined), table.mask(joined).tolist()) == (True, [True, False])  # type: ignore[union-attr]
     with pytest.raises(InvalidInput, match="50 levels"):
         reduce(lambda inner, _: Where("$not", children=(inner,)), range(60), joined)

@@ -40,19 +40,12 @@ if TYPE_CHECKING:
     from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
     from graphret.where import Where
 
-__all__ = ["Ark", "ArkSettings", "ScriptedExplorer"]
-__all__ += ["Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"]
-__all__ += ["GraphretError", "InvalidInput"]
-__all__ += ["Coverage", "Expand", "Paper", "Propagate"]
-__all__ += ["Linker"]
-__all__ += ["Rerank"]
-__all__ += ["Fallback", "Fuse", "IndexRetriever", "Retriever"]
-__all__ += ["SageGraph", "SageRetriever", "SageSettings"]
-__all__ += ["GraphSchema"]
-__all__ += ["BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"]
-__all__ += ["LadybugStore", "MemoryStore", "Neo4jStore", "open_store"]
-__all__ += ["Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"]
-__all__ += ["Where"]
+__all__ = ["Ark", "ArkSettings", "Corpus", "Document", "HeuristicMetadata", "Record", "ScriptedExplorer", "Table"]
+__all__ += ["Coverage", "Expand", "GraphretError", "InvalidInput", "Linker", "Paper", "Propagate", "Rerank", "read"]
+__all__ += ["Fallback", "Fuse", "IndexRetriever", "Retriever", "SageGraph", "SageRetriever", "SageSettings"]
+__all__ += ["BM25Index", "DenseIndex", "FieldIndex", "GraphSchema", "HybridIndex", "Neo4jTextIndex", "NodeText"]
+__all__ += ["Edge", "Evidence", "Hit", "LadybugStore", "MemoryStore", "Neo4jStore", "Node", "Retrieval", "open_store"]
+__all__ += ["Signals", "Trace", "Where"]
 
 
 def __getattr__(name: str) -> Any:

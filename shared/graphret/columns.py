@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self, TypeVar, overload
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,13 @@ to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",",
 
 
 class Column(Sequence[T]):
-    """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are the two kinds."""
+    """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are the two kinds.
+
+    A kind encodes an item as text (TypeError, ValueError or RecursionError say that it cannot), and decodes many.
+    """
+
+    _encode: ClassVar[Callable[[Any], str]]
+    _decode: ClassVar[Callable[[list[str]], list[Any]]]
 
     def __init__(self, array: pa.LargeStringArray) -> None:
         self.array = array
@@ -44,16 +49,6 @@ class Column(Sequence[T]):
     def repeat(cls, value: T, n: int) -> Self:
         """A column of `n` times the same item."""
         return cls(text_array([cls._encode(value).encode()] * n))
-
-    @staticmethod
-    @abstractmethod
-    def _encode(value: Any) -> str:
-        """One item as text; raises TypeError, ValueError or RecursionError for what is not such an item."""
-
-    @staticmethod
-    @abstractmethod
-    def _decode(texts: list[str]) -> list[Any]:
-        """The items that the texts stand for."""
 
     def __len__(self) -> int:
         return len(self.array)
@@ -92,31 +87,24 @@ class Column(Sequence[T]):
             raise CorruptIndex(f"{type(self).__name__}: an item cannot be read: {error}") from error
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"a string is expected, not {type(value).__name__}")
+    return value
+
+
 class Strings(Column[str]):
     """A column of strings. Lone surrogates, which are not text, are refused."""
 
-    @staticmethod
-    def _encode(value: Any) -> str:
-        if not isinstance(value, str):
-            raise TypeError(f"a string is expected, not {type(value).__name__}")
-        return value
-
-    @staticmethod
-    def _decode(texts: list[str]) -> list[str]:
-        return texts
+    _encode = staticmethod(_text)
+    _decode = staticmethod(list)
 
 
 class Records(Column[Any]):
     """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes back as a list."""
 
-    @staticmethod
-    def _encode(value: Any) -> str:
-        return to_json(value)
-
-    @staticmethod
-    def _decode(texts: list[str]) -> list[Any]:
-        values: list[Any] = json.loads(f"[{','.join(texts)}]")  # one call: several times as fast
-        return values
+    _encode = staticmethod(to_json)
+    _decode = staticmethod(lambda texts: json.loads(f"[{','.join(texts)}]"))  # one call: several times as fast
 
 
 # Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.

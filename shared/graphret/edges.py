@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,10 +48,6 @@ class EdgeTable:
         0 within the node; `NO_PART` where it is about the whole node. ``(m,)``.
     properties
         What else is known of each edge, ``m`` JSON objects.
-    out_indptr
-        Where the edges that leave each node begin, ``(n_nodes + 1,)``; made of the sources where it is not known.
-    entering_order
-        Where the edges that enter each node begin, and these edges; made when first asked for.
     """
 
     n_nodes: int
@@ -62,12 +59,6 @@ class EdgeTable:
     source_part: NDArray[np.int32]
     target_part: NDArray[np.int32]
     properties: Records
-    out_indptr: NDArray[np.int64] = None  # type: ignore[assignment]
-    entering_order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
-
-    def __post_init__(self) -> None:
-        if self.out_indptr is None:
-            self.out_indptr = row_starts(self.source, self.n_nodes)
 
     @classmethod
     def empty(cls, n_nodes: int) -> EdgeTable:
@@ -105,7 +96,6 @@ class EdgeTable:
             whole if source_part is None else np.asarray(source_part),
             whole if target_part is None else np.asarray(target_part),
             Records.repeat({}, m) if properties is None else Records.of(properties, "properties"),
-            out_indptr=np.empty(0, np.int64),
         )
         return joined(n_nodes, [given])
 
@@ -143,14 +133,17 @@ class EdgeTable:
     def __len__(self) -> int:
         return len(self.source)
 
-    @property
+    @cached_property
+    def out_indptr(self) -> NDArray[np.int64]:
+        """Where the edges that leave each node begin, ``(n_nodes + 1,)``."""
+        return row_starts(self.source, self.n_nodes)
+
+    @cached_property
     def by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the edges that enter each node begin, ``(n_nodes + 1,)``, in the order by target, ``(m,)``."""
-        if self.entering_order is None:  # when it is first asked for: a write makes tables that nobody reads
-            shape = self.n_nodes, self.n_nodes
-            columns = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape).tocsc()
-            self.entering_order = columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
-        return self.entering_order
+        shape = self.n_nodes, self.n_nodes
+        columns = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape).tocsc()
+        return columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
 
     def leaving(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that leave each of the nodes in turn."""
@@ -226,8 +219,7 @@ class EdgeTable:
         """
         to = new.astype(np.int32)
         kept = self.take(np.flatnonzero((to[self.source] >= 0) & (to[self.target] >= 0)))
-        new_ends: Any = {"source": to[kept.source], "target": to[kept.target], "out_indptr": None}
-        return replace(kept, n_nodes=n_nodes, **new_ends, entering_order=None)
+        return replace(kept, n_nodes=n_nodes, source=to[kept.source], target=to[kept.target])
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
         """Return the table of the edges at `positions`, which must be ascending, over the same nodes."""
@@ -271,16 +263,12 @@ class EdgeTable:
         """Open a saved table; its columns stay on disk until they are read."""
         column = bundle.columns("table")
         codes, relations = coded(column["relation"])
-        out_indptr, *entering = (bundle.arrays[name] for name in _ADJACENCY)
-        return cls(
-            bundle.meta["n_nodes"],
-            relation=codes,
-            relations=relations,
-            properties=Records(column["properties"]),
-            out_indptr=out_indptr,
-            entering_order=(entering[0], entering[1]),
-            **{name: to_numpy(column[name]) for name in _TYPES},
-        )
+        columns = {name: to_numpy(column[name]) for name in _TYPES}
+        properties = Records(column["properties"])
+        table = cls(bundle.meta["n_nodes"], relation=codes, relations=relations, properties=properties, **columns)
+        table.out_indptr, in_indptr, in_order = (bundle.arrays[name] for name in _ADJACENCY)
+        table.by_target = in_indptr, in_order
+        return table
 
 
 def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:

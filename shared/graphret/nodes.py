@@ -38,18 +38,9 @@ class NodeTable(Sequence[Node]):
     Since positions follow ids, a stable sort by score breaks ties by id everywhere, and a table to which nodes were
     added equals one that was built with them.
 
-    Parameters
-    ----------
-    ids, names, texts
-        String columns, ``n`` each; `ids` sorted and distinct.
-    labels
-        For each node the position of its tuple of labels in `label_sets`, ``(n,)``.
-    label_sets
-        The distinct tuples of labels.
-    properties
-        The properties of each node, as JSON objects.
-
-    `restriction` is the condition of which `restricted` made the table; `None` where it was not so made.
+    It has string columns of ids (sorted and distinct), names and texts, for each node the position of its tuple of
+    labels in the distinct `label_sets`, and its properties as a JSON object, ``n`` each. `restriction` is the condition
+    of which `restricted` made the table; `None` where it was not so made.
     """
 
     restriction: Where | None = None
@@ -124,10 +115,7 @@ class NodeTable(Sequence[Node]):
             if len(column) != n:
                 raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
         order = _order(given)
-        table = cls(given, called, said, codes, sets, known).take(order)
-        positions = np.empty(n, dtype=np.int64)
-        positions[order] = np.arange(n)
-        return table, positions
+        return cls(given, called, said, codes, sets, known).take(order), np.argsort(order)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -198,11 +186,6 @@ class NodeTable(Sequence[Node]):
             gathered([getattr(table, name).array for table in tables], order) for name in _COLUMNS
         )
         return NodeTable(Strings(ids), Strings(names), Strings(texts), codes, sets, Records(properties))
-
-    def changed(self, upserts: Iterable[Node], deletes: Collection[str] = ()) -> NodeTable:
-        """Return a table with nodes added or replaced, and others taken away; unknown ids in `deletes` are ignored."""
-        fresh = {node.id: node for node in checked_nodes(upserts)}
-        return self.merged(NodeTable.of(fresh.values()), deletes)[0]
 
     def merged(self, fresh: NodeTable, deletes: Collection[str] = ()) -> tuple[NodeTable, NDArray[np.int64]]:
         """Return a table in which the nodes of another take the place of those of the same id, and some are gone.
@@ -326,9 +309,8 @@ class NodeTable(Sequence[Node]):
     def label_counts(self) -> Counter[str]:
         """How many nodes bear each label."""
         counts: Counter[str] = Counter()
-        sizes = np.bincount(self.labels, minlength=len(self.label_sets)).tolist()
-        for labels, n in zip(self.label_sets, sizes, strict=True):
-            counts.update({label: n for label in labels if n})
+        for labels, n in zip(self.label_sets, np.bincount(self.labels).tolist(), strict=True):  # none is unused
+            counts.update(dict.fromkeys(labels, n))
         return counts
 
     def parts(self) -> Parts:
@@ -382,4 +364,4 @@ def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where |
         return where
     if isinstance(labels, str):
         raise InvalidInput(f"labels: a list of labels is expected, not the string {labels!r}")
-    return Where("$in", "label", tuple(labels)) & where
+    return both(Where("$in", "label", tuple(labels)), where)

@@ -77,8 +77,7 @@ _LONG_WORD = re.compile(r"\S{10001,}")
 class Retriever:
     """Finds nodes for a query, with evidence for each.
 
-    A plain retriever overrides `_retrieve`; one that asks others overrides `_steps`, and is written once for both
-    `retrieve` and `aretrieve`.
+    A plain retriever overrides `_retrieve`; one that asks others overrides `_steps`, written once for both calls.
     """
 
     name: str = ""
@@ -175,14 +174,9 @@ async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[An
 
 
 def answered(result: Any, retriever: Retriever, on_failure: str, trace: Trace) -> Retrieval | None:
-    """Return what a retriever answered; where it failed, note the fallback and return `None`, or raise.
+    """Return what a retriever answered; where it failed, note the fallback and return `None`.
 
-    Raises
-    ------
-    InvalidInput
-        Always, since the caller's mistake is no failure of the retriever.
-    RetrievalFailed
-        When `on_failure` is ``"raise"``.
+    It raises a `RetrievalFailed` when `on_failure` is ``"raise"``, and always what is the caller's mistake.
     """
     if isinstance(result, Retrieval):
         return result
@@ -205,21 +199,8 @@ class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
     A node that scores 0, in which no word of the query is, was not found: it fills a free place (evidence ``fill``).
-
-    Parameters
-    ----------
-    index
-        What is searched.
-    store
-        Where the nodes are; an index in this process has them itself.
-    name
-        What evidence and traces call it.
-
-    Raises
-    ------
-    InvalidInput
-        When one of store and index is a view and the other is none of the same condition, and where nobody says where
-        the nodes are.
+    The nodes are read from `store`, which must be a view of the same condition; an index in this process has them
+    itself. `name` is what evidence and traces call the retriever.
     """
 
     def __init__(self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search") -> None:
@@ -332,13 +313,7 @@ class Fuse(Retriever):
 
 
 class Fallback(Retriever):
-    """Ask a second retriever where the first fails, finds nothing, or leaves places free, which the second fills.
-
-    Parameters
-    ----------
-    first, second
-        Who is asked first, and who stands in.
-    """
+    """Ask a second retriever where the first fails, finds nothing, or leaves places free, which the second fills."""
 
     name = "fallback"
 

@@ -31,11 +31,10 @@ from graphret.errors import CorruptIndex, IndexChanged, IndexLocked, NewerVersio
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
+#: Of the layout of folders, and of what the arrays and tables of every kind of index mean.
 FORMAT_VERSION = 5
-"""Of the layout of folders, and of what the arrays and tables of every kind of index mean."""
-
+#: How much a quick check reads: the checksums of the smallest files are compared, as far as this goes.
 QUICK_BYTES = 1 << 27
-"""How much a quick check reads: the checksums of the smallest files are compared, as far as this goes."""
 
 CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"
 GENERATION = re.compile(r"gen-[0-9a-f]{16}")
@@ -86,19 +85,9 @@ class Bundle(Parts):
 def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None) -> str:
     """Write `parts` as the index in `folder`, in place of what it held; all of it or, on any failure, nothing.
 
-    Parameters
-    ----------
-    folder
-        Made if need be. Other files in it are left alone, once it holds an index.
-    kind
-        What the parts are, checked by `load`.
-    replaces
-        The generation that the parts were made from: if another is in force, nothing is written.
-
-    Returns
-    -------
-    str
-        The new generation.
+    `kind` is what the parts are, checked by `load`; `replaces` the generation that they were made from: if another is
+    in force, nothing is written. The folder is made if need be; other files in it are left alone. Returns the new
+    generation.
 
     Raises
     ------
@@ -150,14 +139,8 @@ def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None
 def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
     """Hold the write lock of `folder` (made if need be), for a change that reads it first; readers need no lock.
 
-    It excludes other processes and other threads. A thread that holds it may take it again, as `save` does.
-
-    Raises
-    ------
-    IndexLocked
-        If it is not free within `timeout` seconds.
-    NotAnIndex
-        If `folder` holds other files and no index.
+    It excludes other processes and other threads. A thread that holds it may take it again, as `save` does. Raises
+    `IndexLocked` if it is not free within `timeout` seconds, `NotAnIndex` if `folder` holds other files and no index.
     """
     folder = Path(folder)
     with storing(folder):
@@ -238,15 +221,10 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
 
 
 def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
-    """Open the index in `folder`; the arrays are mapped, not read into memory.
+    """Open the index of a kind in `folder`; the arrays are mapped, not read into memory.
 
-    Parameters
-    ----------
-    kind
-        What is expected.
-    verify
-        Compare the sha256 of every file, which reads each once (about 1 GB/s); if false, all sizes, and the sha256 of
-        the smallest files up to `QUICK_BYTES` in all.
+    It compares the sha256 of every file, which reads each once (about 1 GB/s); without `verify` all sizes, and the
+    sha256 of the smallest files up to `QUICK_BYTES` in all.
 
     Raises
     ------
@@ -257,20 +235,16 @@ def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
     CorruptIndex
         If a file is missing, truncated or altered; the message names it.
     """
-    folder = Path(folder)
-    current = read_current(folder)
+    current = read_current(Path(folder))
     if current["kind"] != kind:
         raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
-    return _open(folder, current, verify)
+    return _open(Path(folder), current, verify)
 
 
 def verify(folder: Folder) -> dict[str, Any]:
     """Check every checksum of the index in `folder`, whatever its kind; raises what `load` raises.
 
-    Returns
-    -------
-    dict
-        ``kind``, ``version``, ``graphret`` (the release that wrote it), ``generation``, ``files`` and ``bytes``.
+    Returns ``kind``, ``version``, ``graphret`` (the release that wrote it), ``generation``, ``files`` and ``bytes``.
     """
     current = _open(Path(folder), read_current(Path(folder)), True).about
     about = {key: current[key] for key in ("kind", "version", "graphret", "generation")}

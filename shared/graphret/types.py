@@ -6,8 +6,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
-from html import escape
-from importlib import import_module
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -246,15 +244,6 @@ class Trace:
     def extend(self, other: Trace, prefix: str = "") -> None:
         """Append the stages of an inner retrieval, their names behind `prefix`."""
         self.stages.extend(Stage(prefix + s.name, s.seconds, s.details) for s in other.stages)
-
-    def __rich__(self) -> Any:
-        """What rich prints: stages and their times, or the timeline of exploring agents."""
-        return import_module("graphret.explain").render_timeline(self)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows: the page in a frame of its own."""
-        page: str = import_module("graphret.explain").timeline_page(self)
-        return f'<iframe srcdoc="{escape(page)}" style="width:100%;height:40em;border:0"></iframe>'
 
     @property
     def fallbacks(self) -> list[Stage]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
@@ -86,12 +85,6 @@ class Where:
     def _key(self) -> tuple[Any, ...]:
         return self.operator, self.field, repr(self.value), self.children  # true and 1 are equal, their texts are not
 
-    def __and__(self, other: Where | None) -> Where:
-        if other is None:
-            return self
-        joined = (one.children if one.operator == "$and" else (one,) for one in (self, other))
-        return Where("$and", children=tuple(chain.from_iterable(joined)))
-
     def matches(self, node: Node) -> bool:
         """Whether the node satisfies the condition."""
         if self.operator == "$and":
@@ -100,15 +93,32 @@ class Where:
             return any(child.matches(node) for child in self.children)
         if self.operator == "$not":
             return not self.children[0].matches(node)
-        if self.field == "label":
-            return _matches_label(self.operator, self.value, node.labels)
+        if self.field == "label":  # a condition on labels is one on any of them
+            if self.operator in _ORDER:
+                raise InvalidInput(f"where: {self.operator} does not apply to labels")
+            if self.operator == "$exists":
+                return bool(node.labels) is self.value
+            one = replace(self, operator="$in" if self.operator in ("$in", "$nin") else "$eq")
+            return any(one.compares(True, label) for label in node.labels) != (self.operator in _NEGATED)
         if self.field in ("id", "name", "text"):
             return self.compares(True, getattr(node, self.field))
         return self.compares(*lookup(node.properties, self.field))
 
     def compares(self, found: bool, value: Any) -> bool:
         """Whether a condition on one field holds of what a node has there, if it has something."""
-        return _compare(self.operator, self.value, found, value)
+        negated, op, operand = self.operator in _NEGATED, _NEGATED.get(self.operator, self.operator), self.value
+        if op == "$exists":
+            return found is operand
+        if not found:
+            return negated or (op == "$eq" and operand is None)
+        if op in ("$eq", "$in"):
+            return any(_same(value, one) for one in (operand if op == "$in" else (operand,))) != negated
+        if op == "$contains":
+            if isinstance(value, str):
+                return isinstance(operand, str) and operand in value
+            return isinstance(value, (list, tuple)) and any(_same(one, operand) for one in value)
+        ordered = all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in (value, operand))
+        return ordered and isinstance(value, str) == isinstance(operand, str) and _ORDER[op](value, operand)
 
     def to_dict(self) -> dict[str, Any]:
         """The condition as the mapping that `parse` reads."""
@@ -121,7 +131,10 @@ class Where:
 
 def both(left: Where | None, right: Where | None) -> Where | None:
     """The condition that holds where both hold; `None` is no condition."""
-    return right if left is None else left & right
+    if left is None or right is None:
+        return right if left is None else left
+    parts = [one.children if one.operator == "$and" else (one,) for one in (left, right)]
+    return Where("$and", children=(*parts[0], *parts[1]))
 
 
 def _parse_item(key: Any, value: Any) -> Iterable[Where]:
@@ -194,37 +207,9 @@ def lookup(properties: Mapping[str, Any], field: str) -> tuple[bool, Any]:
     return value is not None, value
 
 
-def _matches_label(op: str, operand: Any, labels: tuple[str, ...]) -> bool:
-    """A condition on labels is one on any of them."""
-    if op == "$exists":
-        return bool(labels) is operand
-    if op in _NEGATED:
-        return not _matches_label(_NEGATED[op], operand, labels)
-    if op not in ("$eq", "$contains", "$in"):
-        raise InvalidInput(f"where: {op} does not apply to labels")
-    return any(label in (operand if op == "$in" else (operand,)) for label in labels)
-
-
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, bool) != isinstance(right, bool):  # JSON's true is not 1
         return False
     if isinstance(left, (list, tuple)) and isinstance(right, tuple):
         return len(left) == len(right) and all(map(_same, left, right))
     return bool(left == right)
-
-
-def _compare(op: str, operand: Any, found: bool, actual: Any) -> bool:
-    if op == "$exists":
-        return found is operand
-    if op in _NEGATED:
-        return not (found and _compare(_NEGATED[op], operand, True, actual))
-    if not found:
-        return op == "$eq" and operand is None
-    if op in ("$eq", "$in"):
-        return any(_same(actual, value) for value in (operand if op == "$in" else (operand,)))
-    if op == "$contains":
-        if isinstance(actual, str):
-            return isinstance(operand, str) and operand in actual
-        return isinstance(actual, (list, tuple)) and any(_same(v, operand) for v in actual)
-    ordered = all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in (actual, operand))
-    return ordered and isinstance(actual, str) == isinstance(operand, str) and _ORDER[op](actual, operand)

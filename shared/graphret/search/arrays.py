@@ -93,7 +93,8 @@ class TableIndex(ABC):
     ) -> Callable[[], None]:
         """Make ready a change, with neighbours in the store as it will be, and return what puts it in force."""
         outside = {one.id for one in upserts if self.scope is not None and self.scope.isdisjoint(one.labels)}
-        table = self.table.changed([node for node in upserts if node.id not in outside], {*deletes, *outside})
+        fresh = {node.id: node for node in upserts if node.id not in outside}
+        table = self.table.merged(NodeTable.of(fresh.values()), {*deletes, *outside})[0]
         state = self.changed(table, [node.id for node in upserts], source)
         # one assignment, so that a search sees the old state or the new
         return lambda: setattr(self, "__dict__", state.__dict__)
