@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
@@ -27,8 +27,8 @@ class Column(Sequence[T]):
     A kind encodes an item as text (TypeError, ValueError or RecursionError say that it cannot), and decodes many.
     """
 
-    _encode: ClassVar[Callable[[Any], str]]
-    _decode: ClassVar[Callable[[list[str]], list[Any]]]
+    _encode: ClassVar[staticmethod[[Any], str]]
+    _decode: ClassVar[staticmethod[[list[str]], list[Any]]]
 
     def __init__(self, array: pa.LargeStringArray) -> None:
         self.array = array
@@ -97,14 +97,19 @@ class Strings(Column[str]):
     """A column of strings. Lone surrogates, which are not text, are refused."""
 
     _encode = staticmethod(_text)
-    _decode = staticmethod(list)
+    _decode = staticmethod(lambda texts: texts)
+
+
+def _values(texts: list[str]) -> list[Any]:
+    values: list[Any] = json.loads(f"[{','.join(texts)}]")  # one call: several times as fast
+    return values
 
 
 class Records(Column[Any]):
     """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes back as a list."""
 
     _encode = staticmethod(to_json)
-    _decode = staticmethod(lambda texts: json.loads(f"[{','.join(texts)}]"))  # one call: several times as fast
+    _decode = staticmethod(_values)
 
 
 # Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.
