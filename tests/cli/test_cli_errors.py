@@ -34,7 +34,7 @@ def refused(code: int, *arguments: object) -> str:
     [
         (["query", "x"], "Missing option '--graph'"),
         (["nonsense"], "nonsense"),
-        (["query", "x", "--graph", "GRAPH", "--method", "grasp"], "no method 'grasp'; known are sage"),
+        (["query", "x", "--graph", "GRAPH", "--method", "graph"], "no method 'graph'; known are sage"),
         (["query", "x", "--graph", "GRAPH", "-k", "0"], "k: a whole number of at least 1"),
         (["query", "x", "--graph", "GRAPH", "--where", "{"], "--where: a JSON object is expected"),
         (["query", "x", "--graph", "GRAPH", "--where", "[]"], "--where: a JSON object is expected"),
