@@ -94,4 +94,4 @@ def test_entities_of_a_record_are_its_names_and_short_values() -> None:
 def test_at_most_a_hundred() -> None:
     names = [chr(65 + i // 26) + "x" + chr(97 + i % 26) + "ville" for i in range(120)]
     (metadata,) = HeuristicMetadata().extract([Node("n", ("Document",), text=" saw ".join(names))])
-    assert len(metadata.entities) == 100
+    assert len(metadata["entities"]) == 100

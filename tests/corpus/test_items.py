@@ -22,18 +22,14 @@ from graphret.types import Edge
         (lambda: Document("x", title="T", metadata={"when": object()}), ["document 'T'", "metadata", "'when'", "JSON"]),
         (lambda: Document("x", metadata={"a": {"b": [1, math.nan]}}), ["metadata", "'a'", "JSON"]),
         (lambda: Document("x", metadata={"source_id": 1}), ["'source_id'", "reserved"]),
-        (lambda: Table(["a"], [], metadata={"table_rows": 1}), ["'table_rows'", "reserved"]),
         (lambda: Table([], [], id="t"), ["table 't'", "'header'"]),
         (lambda: Table(["a", "b"], [["1", "2"], ["3"]], id="t"), ["table 't'", "row 1", "1 cells", "2"]),
         (lambda: Table(["a"], [["1"], "2"], id="t"), ["table 't'", "a row"]),
         (lambda: Table(["a"], 3, id="t"), ["table 't'", "'rows'"]),
         (lambda: Record("r", labels="Gene"), ["record 'r'", "'labels'"]),
         (lambda: Record("r", properties={"x": {1}}), ["record 'r'", "properties", "'x'"]),
-        (lambda: Corpus((Document("x", id="a"), Record("a"))), ["two items", "'a'"]),
-        (lambda: Corpus((Document("same"), Document("same"))), ["same content", "doc-"]),
         (lambda: Corpus(("text",)), ["str", "graphret.read"]),
         (lambda: Corpus((), (Edge("a", "", "b"),)), ["edge 'a' to 'b'", "relation"]),
-        (lambda: Corpus((), (Edge("a", "r", "b", math.inf),)), ["edge 'a' to 'b'", "weight"]),
     ],
 )
 def test_malformed_input_is_refused_by_item_and_field(make: Callable[[], Any], words: list[str]) -> None:

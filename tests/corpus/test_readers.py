@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.corpus import Corpus, Document, Record, Table, read
-from graphret.corpus.tables import delimited_rows
+from graphret.corpus.tables import delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
@@ -87,8 +87,6 @@ def test_items_of_files_have_their_paths_as_ids(tmp_path: Path, caplog: pytest.L
     assert ids(str(tmp_path))[:2] == ["notes/b.txt", "notes/c.csv"]
     assert ids(tmp_path / "notes/deep/a.md") == ["a.md", "a.md/table-0", "a.md/table-1"]
     assert ids([]) == ids(write(tmp_path / "e.jsonl", "")) == []
-    with pytest.raises(InvalidInput, match=r"two items have the id 'own'"):
-        read([tmp_path / "notes", Document("y", id="own")])
     assert not caplog.records
 
 
@@ -108,9 +106,7 @@ def test_files_that_are_not_read_are_told_once(tmp_path: Path, caplog: pytest.Lo
         ("a.docx", b"x", ["unknown file type '.docx'", ".jsonl", ".csv", ".md"]),
         ("a.txt", b"ok\n\xff", ["utf-8"]),
         ("a.csv", b"a,b\n1,2\n3\n", ["row 1 has 1 cells", "2"]),
-        ("b.csv", b'a,b\n"1\n2",x\n3\n', ["row 1 has 1 cells"]),
         ("c.csv", b'a,b\n"1,2\n', ["line 2"]),
-        ("d.csv", b"\n", ["'header' names no column"]),
         ("none.txt", b"", ["No such file"]),
     ],
 )
@@ -135,8 +131,11 @@ def test_delimited_files(tmp_path: Path, delimiter: str) -> None:
 @settings(max_examples=25)
 @given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=5))
 def test_delimited_text_round_trips(rows: list[list[str]]) -> None:
-    text = "\r\n".join(",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
-    assert [row.cells for row in delimited_rows(text, strict=True)] == rows
+    text = "\r\n".join(
+        ",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in [["a", "b", "c"], *rows]
+    )
+    (table,) = delimited(text, exact=True)
+    assert [row.cells for row in table.rows] == rows
 
 
 MARKDOWN = """\
@@ -188,14 +187,9 @@ def test_objects_are_read() -> None:
     sources: list[Any] = [Document("x", id="a"), {"id": "b", "text": "y"}, edge, Corpus((Record("c"),), (edge,))]
     assert [item.id for item in read(sources).items] == ["a", "b", "c"]
     assert read(sources).edges == (edge, edge)
-    with pytest.raises(InvalidInput, match="cannot read a int"):
-        read([3])
-
-
-def test_documents_of_frameworks() -> None:
-    langchain = pytest.importorskip("langchain_core.documents")
-    given = langchain.Document(page_content="text", metadata={"title": "T", "year": 1}, id="x")
-    assert read([given]).items == (Document("text", "x", "T", {"title": "T", "year": 1}),)
-    assert read(langchain.Document(page_content="text")).items == (Document("text"),)
+    langchain = SimpleNamespace(page_content="text", metadata={"title": "T", "year": 1}, id="x")
+    assert read(langchain).items == (Document("text", "x", "T", {"title": "T", "year": 1}),)
     with pytest.raises(InvalidInput, match=r"LangChain document 'q'.*'when'"):
         read(SimpleNamespace(page_content="x", metadata={"when": object()}, id="q"))
+    with pytest.raises(InvalidInput, match="cannot read a int"):
+        read([3])

@@ -4,7 +4,7 @@ from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks
 from graphret.corpus.heuristics import HeuristicMetadata
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
-from graphret.corpus.metadata import Metadata, MetadataExtractor, describe, without_extracted
+from graphret.corpus.metadata import MetadataExtractor, describe, without_extracted
 from graphret.corpus.nodes import linearize, to_edges, to_nodes
 from graphret.corpus.readers import read
 
@@ -14,7 +14,6 @@ __all__ = [
     "Document",
     "HeuristicMetadata",
     "Item",
-    "Metadata",
     "MetadataExtractor",
     "Record",
     "SemanticChunker",

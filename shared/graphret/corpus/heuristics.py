@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from graphret.corpus.metadata import Metadata, MetadataExtractor
+from graphret.corpus.metadata import MetadataExtractor
 from graphret.corpus.names import clean_name, running_text
 from graphret.corpus.sentences import split_sentences
 from graphret.linking.gazetteer import Gazetteer
@@ -50,13 +51,13 @@ class HeuristicMetadata(MetadataExtractor):
 
     corpus_wide: bool = True
 
-    def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
+    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node, with the names of all of them as the gazetteer."""
         names = _Names(nodes)
         return [(_of_table if "table_rows" in one.properties else _of_text)(one, names) for one in nodes]
 
 
-def _of_text(node: Node, names: _Names) -> Metadata:
+def _of_text(node: Node, names: _Names) -> dict[str, Any]:
     title, given = _title_of(node), node.properties
     head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(iter(split_sentences(head)), (0, 0))
@@ -71,20 +72,20 @@ def _of_text(node: Node, names: _Names) -> Metadata:
     bare = normalize_name(_BRACKETS.sub(" ", title))
     says_title = not title or (bare and bare in normalize_name(lead))
     topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
-    return Metadata(topic=topic, title="" if title else made, entities=distinct(found))
+    return {"topic": topic, "title": "" if title else made, "entities": distinct(found)}
 
 
-def _of_table(node: Node, names: _Names) -> Metadata:
+def _of_table(node: Node, names: _Names) -> dict[str, Any]:
     given = node.properties
     about = [text for key in ("section", "introduction") for text in names.in_text(str(given.get(key) or ""))]
     cells = [name for row in given["table_rows"] for cell in row for name in names.in_cell(cell)]
     heading = ", ".join(filter(None, (_title_of(node), str(given.get("section") or ""))))
     columns = ", ".join(filter(None, given.get("table_header") or ()))
-    return Metadata(
-        topic=": ".join(filter(None, (heading, columns))),
-        description=f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
-        entities=distinct([*_bearers(node), *about, *cells]),
-    )
+    return {
+        "topic": ": ".join(filter(None, (heading, columns))),
+        "description": f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
+        "entities": distinct([*_bearers(node), *about, *cells]),
+    }
 
 
 class _Names:
@@ -130,7 +131,8 @@ def _title_of(node: Node) -> str:
 
 def _bearers(node: Node) -> Iterator[str]:
     """Yield what a node is called, each name also without the bracket behind it."""
-    for name in (node.name, node.properties.get("title"), *(node.properties.get("aliases") or ())):
+    aliases = node.properties.get("aliases")
+    for name in (node.name, node.properties.get("title"), *(aliases if isinstance(aliases, list) else [aliases])):
         if isinstance(name, str) and name:
             yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
 
@@ -173,10 +175,10 @@ def _is_textual(cell: str) -> bool:
     return not all(word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words)
 
 
-def distinct(names: Iterable[str]) -> tuple[str, ...]:
+def distinct(names: Iterable[str]) -> list[str]:
     """Return names without those that only case, accents or punctuation tell from an earlier one, 100 at most."""
     first: dict[str, str] = {}
     for name in names:
         if key := normalize_name(name):
             first.setdefault(key, name)
-    return tuple(first.values())[:MAX_NAMES]
+    return list(first.values())[:MAX_NAMES]

@@ -39,8 +39,8 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "text", "title")
-        _settle(self, (self.title, self.text), metadata=checked_metadata(self.metadata, what))
+        metadata = checked_metadata(self.metadata, _called(self))
+        _settle(self, ("text", "title"), (self.title, self.text), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,9 @@ class Table:
 
     Parameters
     ----------
-    header
-        The names of the columns, at least one.
-    rows
-        The cells, as many a row as the header has. Cells become strings, a missing one the empty string.
+    header, rows
+        The names of the columns, at least one, and the cells, as many a row. Cells become strings, a missing one the
+        empty string.
     id
         Unique in the corpus; made from title, section and cells where missing.
     title, section, section_text, introduction
@@ -74,16 +73,19 @@ class Table:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "title", "section", "section_text", "introduction")
+        what = _called(self)
         header, *rows = (_cells(row, what) for row in (self.header, *_listed(self.rows, f"{what}: 'rows'")))
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
         for number, row in enumerate(rows):
             if len(row) != len(header):
                 raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
-        content = self.title, self.section, header, rows
+        strings, content = (
+            ("title", "section", "section_text", "introduction"),
+            (self.title, self.section, header, rows),
+        )
         metadata = checked_metadata(self.metadata, what)
-        _settle(self, content, header=header, rows=tuple(rows), metadata=metadata)
+        _settle(self, strings, content, header=header, rows=tuple(rows), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,13 @@ class Record:
     text: str = ""
 
     def __post_init__(self) -> None:
-        what = _require_strings(self, "name", "text")
+        what = _called(self)
         labels = tuple(_listed(self.labels, f"{what}: 'labels'"))
         if not labels or not all(isinstance(label, str) and label for label in labels):
             raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {self.labels!r}")
         properties = checked_metadata(self.properties, what, "properties")
-        content = labels, self.name, properties, self.text
-        _settle(self, content, labels=labels, properties=properties, text=self.text or _text_of(properties))
+        content, text = (labels, self.name, properties, self.text), self.text or _text_of(properties)
+        _settle(self, ("name", "text"), content, labels=labels, properties=properties, text=text)
 
 
 Item: TypeAlias = Document | Table | Record
@@ -126,7 +128,7 @@ Item: TypeAlias = Document | Table | Record
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Items, and the edges between them that their owner stated; an `InvalidInput` names an id that comes twice.
+    """Items, and the edges between them that their owner stated.
 
     An edge may name an item or one of the nodes made from it (``"doc#2"``), in this corpus or in a graph that the
     corpus is added to.
@@ -138,13 +140,9 @@ class Corpus:
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", tuple(self.items))
         object.__setattr__(self, "edges", tuple(self.edges))
-        seen: set[str] = set()
         for item in self.items:
             if not isinstance(item, Item):
                 raise InvalidInput(f"{type(item)!r} is no Document, Table or Record: graphret.read makes these")
-            if item.id in seen:
-                raise InvalidInput(f"two items have the id {item.id!r}: give each its own, of the same content too")
-            seen.add(item.id)
         for edge in self.edges:
             require_edge(edge)
 
@@ -163,16 +161,9 @@ def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserv
     return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
 
 
-def _require_strings(item: Item, *names: str) -> str:
-    """Return what messages call an item, whose id and texts are strings."""
-    kind = type(item).__name__.lower()
-    if item.id:
-        require_id(item.id, kind)
-    what = f"{kind} {item.id or getattr(item, 'title', '')!r}"
-    for name in names:
-        if not isinstance(value := getattr(item, name), str):
-            raise InvalidInput(f"{what}: {name!r} is a string, not {type(value).__name__}")
-    return what
+def _called(item: Item) -> str:
+    """Return what messages call an item."""
+    return f"{type(item).__name__.lower()} {item.id or getattr(item, 'title', '')!r}"
 
 
 def _listed(values: Any, what: str) -> Iterable[Any]:
@@ -186,9 +177,14 @@ def _cells(row: object, what: str) -> tuple[str, ...]:
     return tuple("" if cell is None or cell != cell else str(cell) for cell in _listed(row, f"{what}: a row"))
 
 
-def _settle(item: Item, content: Any, **fields: Any) -> None:
+def _settle(item: Item, strings: Iterable[str], content: Any, **fields: Any) -> None:
     """Put checked fields in place, and an id made from the content where there is none."""
-    if not item.id:
+    for name in strings:
+        if not isinstance(value := getattr(item, name), str):
+            raise InvalidInput(f"{_called(item)}: {name!r} is a string, not {type(value).__name__}")
+    if item.id:
+        require_id(item.id, _called(item))
+    else:
         data = json.dumps(content, separators=(",", ":"), sort_keys=True).encode()
         prefix = "doc" if isinstance(item, Document) else type(item).__name__.lower()
         fields["id"] = f"{prefix}-{hashlib.blake2b(data, digest_size=8).hexdigest()}"

@@ -11,12 +11,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from graphret.corpus.heuristics import MAX_NAMES, HeuristicMetadata, distinct
-from graphret.corpus.metadata import Metadata, MetadataExtractor
+from graphret.corpus.metadata import MetadataExtractor
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.chat import ChatError, ChatModel, Message
@@ -67,20 +67,19 @@ class _Description(_Part):
     relationships: list[_Relationship] = []
     columns: list[_Column] = []
 
-    def metadata(self, node: Node) -> Metadata:
+    def known(self, node: Node) -> dict[str, Any]:
+        """Return it as properties of the node."""
         header = node.properties.get("table_header") or ()
         described = {column.name.casefold(): column.description for column in self.columns}
         stated = [(one.subject, one.relation, one.object) for one in self.relationships[:MAX_NAMES]]
-        return Metadata(
-            topic=self.topic,
-            title=self.title or "",
-            entities=distinct(self.entities),
-            events=distinct(self.events),
-            summary=self.summary or "",
-            description=self.topic if header else "",
-            column_descriptions={name: text for name in header if (text := described.get(name.casefold()))},
-            relationships=tuple(dict.fromkeys(filter(all, stated))),
-        )
+        return {
+            **self.model_dump(include={"topic", "title", "summary"}, exclude_none=True),
+            "entities": distinct(self.entities),
+            "events": distinct(self.events),
+            "description": self.topic if header else "",
+            "column_descriptions": {name: text for name in header if (text := described.get(name.casefold()))},
+            "relationships": [[*one] for one in dict.fromkeys(filter(all, stated))],
+        }
 
 
 _SHAPE = TypeAdapter(_Description)
@@ -88,11 +87,7 @@ _SHAPE = TypeAdapter(_Description)
 
 @dataclass(slots=True)
 class LLMReport:
-    """What an `LLMMetadata` has done since it was made.
-
-    Questions that the model was asked, those answered from the cache, nodes with content that fell back on the rules,
-    tokens, how many questions failed, by `ChatError.reason`, and the last failure's message.
-    """
+    """Questions that a model was asked, or the cache; nodes that fell back on the rules; failures by their reason."""
 
     asked: int = 0
     cached: int = 0
@@ -108,12 +103,10 @@ class LLMMetadata(MetadataExtractor):
     """Asks a model about every node; what it fails on is described by `HeuristicMetadata`, and counted in `report`.
 
     After twenty failures in a row the rest is not asked. Node text is quoted to the model as untrusted data, and the
-    answer is untrusted in turn: it is validated, cleaned and cut to size, and ends in nothing but `Metadata`.
+    answer is untrusted in turn: it is validated, cleaned and cut to size, and ends in nothing but properties.
 
     Parameters
     ----------
-    model
-        Any `ChatModel`; retries of single requests are its business.
     concurrency
         The most requests in flight.
     cache
@@ -133,16 +126,8 @@ class LLMMetadata(MetadataExtractor):
     report: LLMReport = field(default_factory=LLMReport, init=False)
     corpus_wide: bool = field(default=False, init=False)
 
-    def extract(self, nodes: Sequence[Node]) -> list[Metadata]:
-        """Return the metadata of each node, in their order; the same content is asked about once.
-
-        Raises
-        ------
-        ModelError
-            With ``on_failure="raise"``, for the first node that fails, by its id.
-        StorageError
-            If the cache cannot be written.
-        """
+    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
+        """Return the metadata of each node, in their order; the same content is asked about once."""
         if self.concurrency < 1:
             raise InvalidInput(f"LLMMetadata: 'concurrency' is 1 or more, not {self.concurrency!r}")
         keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]) for node in nodes]
@@ -153,7 +138,7 @@ class LLMMetadata(MetadataExtractor):
             why = self.report.last_failure
             _log.warning("%d of %d nodes have metadata from the rules: %s", failed, len(nodes), why)
         rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
-        return [answers[key].metadata(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
+        return [answers[key].known(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
 
     async def _answers(self, questions: Mapping[str, Node]) -> dict[str, _Description]:
         """Return what the cache or the model says, by the key of the question."""

@@ -1,18 +1,10 @@
 """Items become nodes: documents in chunks, tables in segments, records as they are.
 
-What every node of a corpus looks like, for whoever reads it:
-
-=============  =====================  ===================  =====================================================
-made from      id                     labels               properties besides the user's own, where there are any
-=============  =====================  ===================  =====================================================
-`Document`     ``"{id}#{i}"``         ``("Document",)``    title, source_id, chunk_index, chunk_start, chunk_end
-`Table`        ``"{id}#{i}"``         ``("Table",)``       title, section, section_text, introduction,
-                                                           source_id, chunk_index, table_header, table_rows,
-                                                           table_row_start, table_row_end, column_descriptions
-`Record`       ``"{id}"``             the record's         none
-=============  =====================  ===================  =====================================================
-
-and on all of them what `graphret.corpus.metadata.Metadata` knows; a field that the user gave is left alone.
+The i-th chunk of a `Document` is the node ``"{id}#{i}"`` with the label ``Document``, a segment of a `Table` likewise
+with ``Table``; a `Record` is a node with its own id and labels. Besides what the user gave, and what is found out by
+`graphret.corpus.metadata`, they have these properties: ``title``, ``source_id``, ``chunk_index``; a chunk
+``chunk_start`` and ``chunk_end``; a segment ``table_header``, ``table_rows``, ``table_row_start``, ``table_row_end``,
+and what is known of ``section``, ``section_text``, ``introduction`` and ``column_descriptions``.
 """
 
 from __future__ import annotations
@@ -34,7 +26,6 @@ from graphret.types import Edge, Node
 #: Fewest rows of a segment, where the table has them, and most (SAGE, section 2.1 A 2).
 MIN_SEGMENT_ROWS, MAX_SEGMENT_ROWS = 5, 10
 _FIELDS = ("title", "section", "section_text", "introduction", "column_descriptions")
-_NAMES = ("entities", "aliases")
 
 
 def to_nodes(
@@ -49,8 +40,6 @@ def to_nodes(
 
     Parameters
     ----------
-    items
-        A corpus, or documents, tables and records.
     chunker
         What cuts documents; `None` for one node a document, with the document's id.
     rows_per_segment
@@ -64,7 +53,7 @@ def to_nodes(
     Raises
     ------
     InvalidInput
-        If two items or nodes have the same id, or names that graphret reads (entities, aliases) are no list of strings.
+        If two nodes have the same id.
     """
     listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
@@ -80,7 +69,7 @@ def to_nodes(
             made = [_record(item)] if isinstance(item, Record) else _chunks(item, next(spans), numbered=bool(chunker))
         for node in made:
             if node.id in nodes:
-                raise InvalidInput(f"two nodes have the id {node.id!r}: an item is called as a chunk of another is")
+                raise InvalidInput(f"two items or chunks of them have the id {node.id!r}: give each item its own")
             nodes[node.id] = node
     return describe([*nodes.values()], metadata) if metadata else [*nodes.values()]
 
@@ -126,7 +115,7 @@ def linearize(table: Table, rows: Sequence[Sequence[str]] | None = None) -> str:
 
 
 def _chunks(document: Document, spans: Sequence[Span], *, numbered: bool) -> Iterable[Node]:
-    given = _given(document, {"title": document.title, **document.metadata})
+    given = _given({"title": document.title, **document.metadata})
     for i, (start, end) in enumerate(spans or [(0, len(document.text))]):
         place = {"source_id": document.id, "chunk_index": i, "chunk_start": start, "chunk_end": end}
         id_ = f"{document.id}#{i}" if numbered else document.id
@@ -134,7 +123,7 @@ def _chunks(document: Document, spans: Sequence[Span], *, numbered: bool) -> Ite
 
 
 def _segments(table: Table, spans: Sequence[Span]) -> Iterable[Node]:
-    given = _given(table, {**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
+    given = _given({**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
     for i, (start, end) in enumerate(spans):
         rows = [list(row) for row in table.rows[start:end]]
         place = {"source_id": table.id, "chunk_index": i, "table_header": list(table.header), "table_rows": rows}
@@ -149,17 +138,10 @@ def _segments(table: Table, spans: Sequence[Span]) -> Iterable[Node]:
 
 
 def _record(record: Record) -> Node:
-    given = _given(record, record.properties)
+    given = _given(record.properties)
     return Node(record.id, tuple(record.labels), record.name or given_name(given), record.text, given)
 
 
-def _given(item: Item, properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a user gave, names as lists of strings; fields that graphret reads only where set."""
-    given = {key: value for key, value in properties.items() if value or key not in (*_FIELDS, *_NAMES)}
-    for key in _NAMES:
-        value = given.get(key, [])
-        if isinstance(value, str):
-            given[key] = [value]
-        elif not isinstance(value, list) or not all(isinstance(part, str) for part in value):
-            raise InvalidInput(f"{type(item).__name__.lower()} {item.id!r}: {key} is a list of strings, not {value!r}")
-    return given
+def _given(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that a user gave, those that graphret reads only where they are set."""
+    return {key: value for key, value in properties.items() if value or key not in (*_FIELDS, "entities", "aliases")}

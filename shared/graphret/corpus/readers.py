@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import delimited, delimited_rows, is_delimited, keyed, pipe_tables
+from graphret.corpus.tables import delimited, is_delimited, keyed, tables_in
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
@@ -59,7 +59,7 @@ def read(sources: object) -> Corpus:
     ------
     InvalidInput
         If a file is missing or of no known type, or something in it is malformed; the message names the file, and the
-        line of JSON Lines or the row of a table. If a folder has no file that is read, or two items have the same id.
+        line of JSON Lines or the row of a table. If a folder has no file that is read.
     """
     found = list(_read(sources))
     items = to_items(one for one in found if not isinstance(one, Edge))
@@ -96,18 +96,14 @@ def file_id(item: str) -> str:
 
 
 def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
-    """Make a table of delimited values, or a document of a text and tables of those in it.
+    """Make a document of a text and tables of those in it; a file of delimited values is nothing but a table.
 
     A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
     text is the paragraph before it.
     """
     text, given, id_, _ = document
-    title, stem = given_name(given), stem_of(file_of(given))
-    if is_delimited(given) and (whole := delimited(text)) is not None:
-        yield Table(whole.header, [row.cells for row in whole.rows], id_, title or stem, metadata=metadata)
-        return
-    above, tables = headings(text), pipe_tables(text)
-    title = title or title_among(above) or stem
+    tables, above = tables_in(text, given), [] if is_delimited(given) else headings(text)
+    title = given_name(given) or title_among(above) or stem_of(file_of(given))
     ends = [0, *(table.end for table in tables)]
     rest = "".join(text[end : table.start] for end, table in zip(ends, tables, strict=False)) + text[ends[-1] :]
     if rest.strip() or not tables:
@@ -117,7 +113,7 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
         yield Table(
             table.header,
             [row.cells for row in table.rows],
-            f"{id_}/table-{number}" if id_ else "",
+            f"{id_}/table-{number}" if id_ and not is_delimited(given) else id_,
             title,
             section_at(above, table.start, table.end, title),
             "" if headings(before) or "|" in before else " ".join(before.split()),
@@ -186,8 +182,8 @@ def _read_file(path: Path, id_: str) -> Iterator[Loaded | Item | Edge]:
         raise InvalidInput(f"unknown file type {suffix!r}; known are {', '.join(_TYPES)}")
     text = path.read_text(encoding="utf-8-sig")
     if suffix in (".csv", ".tsv"):
-        header, *rows = [row.cells for row in delimited_rows(text, strict=True)] or [[]]
-        yield Table([name.strip() for name in header], rows, id_, stem_of(path.name), metadata=metadata)
+        for _, _, header, rows in delimited(text, exact=True):
+            yield Table(header, [row.cells for row in rows], id_, stem_of(path.name), metadata=metadata)
     elif suffix == ".jsonl":
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():

@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from graphret.corpus.names import file_of, outside_code
 from graphret.errors import InvalidInput
 
-_DELIMITERS = ",;\t|"
 _CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
-_SAMPLE_LINES = 50
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\s*$")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
@@ -42,20 +40,22 @@ def is_delimited(metadata: Mapping[str, Any]) -> bool:
     return _CSV.search(file_of(metadata)) is not None
 
 
-def delimited_rows(text: str, *, strict: bool = False) -> list[Row]:
-    """Return the rows of delimited values that are not blank.
+def tables_in(text: str, metadata: Mapping[str, Any]) -> list[TextTable]:
+    """Return the tables in a text, in order: the one that a file of delimited values is, else the pipe tables."""
+    return delimited(text) if is_delimited(metadata) else _pipe_tables(text)
 
-    They are cut at that of comma, semicolon, tab and bar which cuts most lines alike. With `strict`, a quote that is
-    never closed is an `InvalidInput`.
+
+def delimited(text: str, *, exact: bool = False) -> list[TextTable]:
+    """Return the table that delimited values are, cut at that of ``,;\\t|`` which the first line has most of.
+
+    That line names the columns, unless LlamaIndex's reader of CSV joined the rows by a comma and a space, by which they
+    lose their header and the quotes of their cells. With `exact` it does, rows are not fitted to it, and a quote that
+    is never closed is an `InvalidInput`.
     """
     lines = [*io.StringIO(text, newline="")]
     ends = [0, *accumulate(map(len, lines))]
-
-    def regularity(delimiter: str) -> tuple[float, int]:
-        widths = [len(row) for row in csv.reader(lines[:_SAMPLE_LINES], delimiter=delimiter) if row]
-        return (widths.count(widths[0]) / len(widths), widths[0]) if widths and widths[0] > 1 else (0.0, 0)
-
-    reader = csv.reader(lines, delimiter=max(_DELIMITERS, key=regularity), skipinitialspace=True, strict=strict)
+    first = next((line for line in lines if line.strip()), "")
+    reader = csv.reader(lines, delimiter=max(",;\t|", key=first.count), skipinitialspace=True, strict=exact)
     rows, line = [], 0
     try:
         for cells in reader:
@@ -65,23 +65,13 @@ def delimited_rows(text: str, *, strict: bool = False) -> list[Row]:
             line = reader.line_num
     except csv.Error as error:
         raise InvalidInput(f"line {line + 1}: {error}") from error
-    return rows
-
-
-def delimited(text: str) -> TextTable | None:
-    """Return the table that a text of delimited values is, `None` where it has no two columns.
-
-    The first line names the columns, unless LlamaIndex's reader of CSV joined the rows by a comma and a space, by which
-    they lose their header and the quotes of their cells.
-    """
-    rows = delimited_rows(text)
-    joined = ',"' not in text and 2 * text.count(", ") > text.count(",")
-    width = (mode(len(row.cells) for row in rows) if joined else len(rows[0].cells)) if rows else 0
-    if width < 2:
-        return None
-    header = [f"column {i + 1}" for i in range(width)] if joined else [cell.strip() for cell in rows[0].cells]
-    body = rows if joined else rows[1:]
-    return TextTable(0, len(text), header, [row._replace(cells=_fitted(row.cells, width, ", ")) for row in body])
+    if not rows:
+        return []
+    joined = not exact and ',"' not in text and 2 * text.count(", ") > text.count(",")
+    width = mode(len(row.cells) for row in rows) if joined else len(rows[0].cells)
+    header = [f"column {i + 1}" for i in range(width)] if joined else [cell.strip() for cell in rows.pop(0).cells]
+    fitted = rows if exact else [row._replace(cells=_fitted(row.cells, width, ", ")) for row in rows]
+    return [TextTable(0, len(text), header, fitted)]
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -97,7 +87,7 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     return [key.strip() for key in header], [[row[key].strip() for key in header] for row in rows]
 
 
-def pipe_tables(text: str) -> list[TextTable]:
+def _pipe_tables(text: str) -> list[TextTable]:
     """Return the pipe tables of Markdown in a text, in order, but for those in fenced code."""
     lines = outside_code(text).split("\n") if "|" in text else []
     starts = [0, *accumulate(len(line) + 1 for line in lines)]
