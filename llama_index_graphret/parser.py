@@ -50,7 +50,7 @@ class SageNodeParser(NodeParser):
         sources = {document.node_id: document.as_related_node_info() for document in nodes}
         items = [item for item, _ in home]
         parsed: list[BaseNode] = []
-        for node in to_nodes(items, chunker=self.chunker, metadata=None):
+        for node in to_nodes(items, chunker=self.chunker):
             document = documents[node.properties.get("source_id", node.id)]
             out = to_llama_node(node)
             out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphret.corpus import SemanticChunker, SentenceChunker
-from graphret.corpus.sentences import split_long, split_sentences
+from graphret.corpus.chunkers import split_long, split_sentences
 from graphret.errors import InvalidInput
 
 TEXTS = st.lists(st.sampled_from(["a", "bé. A", " \n", "\n\n", "😀\u0301 ", "ش؟ ", "中。", "e.g. x"]), max_size=30).map(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from graphret.corpus import Document, HeuristicMetadata, Item, Record, Table, to_nodes
+from graphret.corpus import Document, HeuristicMetadata, Item, Record, Table, describe, to_nodes
 from graphret.types import Node
 
 
 def described(*items: Item) -> list[Node]:
-    return to_nodes(items, chunker=None, metadata=HeuristicMetadata())
+    return describe(to_nodes(items, chunker=None), HeuristicMetadata())
 
 
 @pytest.mark.parametrize(

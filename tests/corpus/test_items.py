@@ -55,5 +55,5 @@ def test_cells_become_strings() -> None:
 
 def test_the_text_of_a_record_is_its_description_and_its_long_strings() -> None:
     properties = {"brand": "Acme", "note": "one two three four five six seven eight", "description": ["Red.", "Light."]}
-    assert Record(properties=properties).text == "Red.\nLight.\none two three four five six seven eight"
+    assert Record(properties=properties).text == "one two three four five six seven eight\nRed.\nLight."
     assert Record(properties=properties, text="given").text == "given"

@@ -40,13 +40,13 @@ class Fixed(MetadataExtractor):
 
 def test_the_chunks_of_a_document() -> None:
     document = Document(TEXT, id="d", title="T", metadata={"year": 1999})
-    first, second = to_nodes([document], chunker=SentenceChunker(0, 30), metadata=None)
+    first, second = to_nodes([document], chunker=SentenceChunker(0, 30))
     place = {"source_id": "d", "chunk_index": 1, "chunk_start": 28, "chunk_end": 56}
     assert (first.id, first.text) == ("d#0", "The first sentence is here.")
     assert second == Node(
         "d#1", ("Document",), "T", "The second sentence is here.", {"title": "T", "year": 1999, **place}
     )
-    (whole,) = to_nodes([document], chunker=None, metadata=None)
+    (whole,) = to_nodes([document], chunker=None)
     assert (whole.id, whole.text, whole.properties["chunk_end"]) == ("d", TEXT, len(TEXT))
     assert [node.id for node in to_nodes([Document("  \n", id="empty", title="T")])] == ["empty#0"]
 
@@ -55,7 +55,7 @@ def test_the_segments_of_a_table() -> None:
     rows = [[f"C{i}", str(i)] for i in range(12)]
     given = {"section": "Large ones", "introduction": "Where people\nlive.", "column_descriptions": {"People": "souls"}}
     table = Table(["City", "People"], rows, "t", "Cities", metadata={"lang": "en"}, **given)
-    first, second = to_nodes([table], metadata=None)
+    first, second = to_nodes([table])
     assert (first.id, second.id, second.labels, second.name) == ("t#0", "t#1", ("Table",), "Cities")
     lines = ["Cities", "Large ones", "Where people live.", "People: souls", "City | People", "C6 | 6"]
     assert second.text.split("\n")[:6] == lines
@@ -78,14 +78,14 @@ def test_segments_hold_five_to_ten_rows_each_row_once() -> None:
 
 def test_a_record_stays_as_it_is() -> None:
     properties = {"description": "A gene.", "source": "x", "events": [{"year": 1}]}
-    (node,) = to_nodes([Record("r", ("Gene", "Thing"), "BRCA1", properties)], metadata=None)
+    (node,) = to_nodes([Record("r", ("Gene", "Thing"), "BRCA1", properties)])
     assert node == Node("r", ("Gene", "Thing"), "BRCA1", "A gene.", properties)
-    (named,) = to_nodes([Record("r", properties={"title": "From properties"})], metadata=None)
+    (named,) = to_nodes([Record("r", properties={"title": "From properties"})])
     assert named.name == "From properties"
 
 
 def test_what_the_user_gave_wins_and_metadata_can_be_found_anew() -> None:
-    (bare,) = to_nodes([Document(TEXT, id="d", metadata={"topic": "mine", "entities": "One"})], metadata=None)
+    (bare,) = to_nodes([Document(TEXT, id="d", metadata={"topic": "mine", "entities": "One"})])
     (first,) = describe([bare], Fixed(topic="found", entities=["Two"], summary="found", title="Title", events=[]))
     found = {"summary": "found", "title": "Title", "extracted": ["summary", "title", "name"]}
     assert (first.name, first.properties) == ("Title", {**bare.properties, **found})

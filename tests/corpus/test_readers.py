@@ -135,7 +135,7 @@ def test_delimited_text_round_trips(rows: list[list[str]]) -> None:
         ",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in [["a", "b", "c"], *rows]
     )
     (table,) = delimited(text, exact=True)
-    assert [row.cells for row in table.rows] == rows
+    assert table.rows == rows
 
 
 MARKDOWN = """\

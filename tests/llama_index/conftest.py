@@ -15,7 +15,7 @@ from llama_index_graphret import SageGraph, to_llama_node
 def world() -> World:
     corpus, questions = small_corpus()
     embedding = HashEmbedding()
-    nodes = [to_llama_node(node) for node in to_nodes(corpus, metadata=None)]
+    nodes = [to_llama_node(node) for node in to_nodes(corpus)]
     index = VectorStoreIndex(nodes, embed_model=embedding)
     return World(nodes, index, SageGraph.from_index(index), embedding, questions)
 

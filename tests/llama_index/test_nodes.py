@@ -20,7 +20,7 @@ from llama_index.core.schema import Node as MediaNode
 from llama_index.core.vector_stores.utils import metadata_dict_to_node, node_to_metadata_dict
 
 from graphret import Document, Table
-from graphret.corpus import to_nodes
+from graphret.corpus import HeuristicMetadata, describe, to_nodes
 from graphret.errors import InvalidInput
 from graphret.types import Node
 from llama_index_graphret import SageNodeParser, from_llama_node, to_llama_node
@@ -91,14 +91,14 @@ def test_a_graphret_node_comes_back_as_it_was(name: str, text: str, properties: 
 
 def test_a_vector_store_s_flat_metadata_keep_a_table_segment() -> None:
     table = Table(["City", "Year"], [["Bonn", "1949"]], id="t", title="Capitals", section="Germany")
-    [node] = to_nodes([table])
+    [node] = describe(to_nodes([table]), HeuristicMetadata())
     flat = node_to_metadata_dict(to_llama_node(node), flat_metadata=True)
     assert from_llama_node(metadata_dict_to_node(flat)) == node
 
 
 def test_what_graphret_made_is_in_no_text_of_a_node() -> None:
     document = Document("Bonn was the capital. It lies on the Rhine.", id="d", title="Bonn", metadata={"year": 1949})
-    [node] = to_nodes([document])
+    [node] = describe(to_nodes([document]), HeuristicMetadata())
     made = to_llama_node(node)
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
         assert made.get_content(metadata_mode=mode) == f"title: Bonn\nyear: 1949\n\n{document.text}"

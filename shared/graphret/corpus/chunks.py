@@ -160,8 +160,8 @@ def _by_chunk(
     ends = [end for _, end in spans]
     rows: list[list[tuple[int, int]]] = [[] for _ in nodes]
     for t, table in enumerate(tables):
-        for r, row in enumerate(table.rows):
-            rows[min(bisect_left(ends, row.end), len(ends) - 1)].append((t, r))
+        for r, end in enumerate(table.ends):
+            rows[min(bisect_left(ends, end), len(ends) - 1)].append((t, r))
     found: list[dict[str, Any]] = []
     for node, (start, _), own in zip(nodes, spans, rows, strict=True):
         if not own:
@@ -170,7 +170,7 @@ def _by_chunk(
         most = mode(t for t, _ in own)
         table, kept = tables[most], [r for t, r in own if t == most]
         around = f"{node.text[: max(0, table.start - start)]}\n{node.text[max(0, table.end - start) :]}".strip()
-        found.append(_table(table.header, [table.rows[r].cells for r in kept], kept[0], around))
+        found.append(_table(table.header, [table.rows[r] for r in kept], kept[0], around))
     return found
 
 

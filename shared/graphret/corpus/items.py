@@ -103,7 +103,7 @@ class Record:
     properties
         JSON values by name.
     text
-        What it says; where empty it is put together from the properties: a description and the like first, then
+        What it says; where empty it is put together from the properties: the description, summary and the like, and
         every other string of eight words or more.
     """
 
@@ -193,10 +193,9 @@ def _settle(item: Item, strings: Iterable[str], content: Any, **fields: Any) -> 
 
 
 def _text_of(properties: Mapping[str, Any]) -> str:
-    """Return what a record says: a description and the like first, then its other long strings."""
-    parts: list[str] = []
-    for key in (*_TEXT_KEYS, *properties):
-        value = properties.get(key)
-        texts = [part.strip() for part in (value if isinstance(value, list) else [value]) if isinstance(part, str)]
-        parts += [text for text in texts if text and (key in _TEXT_KEYS or len(text.split()) >= _LONG_WORDS)]
-    return "\n".join(dict.fromkeys(parts))
+    """Return what a record says: its description and the like, and its other long strings."""
+    values = (
+        (key, part) for key, value in properties.items() for part in (value if isinstance(value, list) else [value])
+    )
+    parts = ((key, part.strip()) for key, part in values if isinstance(part, str))
+    return "\n".join(part for key, part in parts if key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS)

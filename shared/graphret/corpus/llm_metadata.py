@@ -15,8 +15,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from graphret.corpus.heuristics import MAX_NAMES, HeuristicMetadata, distinct
-from graphret.corpus.metadata import MetadataExtractor
+from graphret.corpus.metadata import MAX_NAMES, HeuristicMetadata, MetadataExtractor, distinct
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.chat import ChatError, ChatModel, Message
@@ -144,30 +143,31 @@ class LLMMetadata(MetadataExtractor):
         """Return what the cache or the model says, by the key of the question."""
         answers: dict[str, _Description] = {}
         cache = AnswerCache(self.cache) if self.cache is not None else None
-        slots, done, failures_in_a_row = asyncio.Semaphore(self.concurrency), 0, 0
+        remaining, done, failures_in_a_row = iter(questions.items()), 0, 0
 
-        async def answer(key: str, node: Node) -> None:
+        async def work() -> None:
             nonlocal done, failures_in_a_row
-            async with slots:
-                if cache is not None and (kept := cache.get(key)) is not None:
-                    with contextlib.suppress(ValidationError):  # what is damaged is asked again
-                        answers[key] = _SHAPE.validate_json(kept)
+            for key, node in remaining:
+                found = None
+                with contextlib.suppress(ValidationError):  # what is damaged is asked again
+                    if cache and (kept := cache.get(key)):
+                        found = _SHAPE.validate_json(kept)
                         self.report.cached += 1
-                if key not in answers and failures_in_a_row < _PATIENCE:
+                if found is None and failures_in_a_row < _PATIENCE:
                     found = await self._asked(node)
                     failures_in_a_row = 0 if found else failures_in_a_row + 1
-                    if found is not None:
-                        answers[key] = found
-                        if cache is not None:
-                            cache.put(key, found.model_dump_json())
-            done += 1
-            if self.progress is not None:
-                self.progress(done, len(questions))
+                    if cache and found:
+                        cache.put(key, found.model_dump_json())
+                if found:
+                    answers[key] = found
+                done += 1
+                if self.progress:
+                    self.progress(done, len(questions))
 
         try:
             async with asyncio.TaskGroup() as tasks:
-                for key, node in questions.items():
-                    tasks.create_task(answer(key, node))
+                for _ in range(self.concurrency):
+                    tasks.create_task(work())
         except ExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
         return answers
@@ -207,9 +207,9 @@ format."""
 
 
 def _prompt(node: Node) -> list[Message]:
-    header = node.properties.get("table_header")
-    text = node.text if len(node.text) <= _MAX_CONTENT else f"{node.text[:_MAX_CONTENT]} […]"
-    content = f"title: {node.name}\nheader: {header}\n{text}" if header else f"title: {node.name}\n{text}"
+    header, text = node.properties.get("table_header"), node.text
+    text = text if len(text) <= _MAX_CONTENT else f"{text[:_MAX_CONTENT]} […]"
+    content = "\n".join([f"title: {node.name}", *([f"header: {header}"] if header else []), text])
     content = content.encode("utf-8", "replace").decode()
     # A marker that the content cannot hold, yet the same for the same content.
     marker = f"==== DATA {hashlib.sha256(content.encode()).hexdigest()[:16]} ===="

@@ -1,24 +1,53 @@
-"""What is known about a node besides its text, and the contract of whoever finds it out."""
+"""What is known about a node besides its text: the contract of whoever finds it out, and the rules that do so."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+from graphret.corpus.chunkers import split_sentences
+from graphret.corpus.names import clean_name, running_text
 from graphret.errors import ModelError
+from graphret.linking.gazetteer import Gazetteer
+from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 
 EXTRACTED = "extracted"
 """The property that lists what an extractor filled of a node, its ``name`` included, so that it may fill it again."""
+
+_MONTHS = frozenset(
+    "january february march april may june july august september october november december jan feb mar apr jun jul aug "
+    "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter".split()
+)
+_STOP = frozenset(
+    "a an the this that these those it its he him his she her hers they them their theirs we us our ours you your i me "
+    "my mine who whom whose which what when where why how there here in on at by for from with without of to into onto "
+    "upon after before during since while until although though however as if because but and or nor so then than also "
+    "such both all any some many most more much few each every other another one two three four five six seven eight "
+    "nine ten first second third no not yes is are was were be been being has have had do does did will would can "
+    "could may might must shall should up down out over under between among about against within throughout through "
+    "despite according later earlier following prior currently originally initially eventually finally once only just "
+    "even still yet never often usually sometimes several various new old unlike like based born see n t s".split()
+)
+_NO_NAME = frozenset("yes no none unknown tba tbd tbc n a na various total null nan true false did not".split())
+_CONNECTORS = frozenset("of the de la le les von van der den du del della di da dos al el bin ibn und for".split())
+# A phrase in the shapes of its words, each behind that of the gap before it: see `_phrases`.
+_PHRASE = re.compile("U(?:[sji][UT]|sD|(?:sC){1,3}(?:sU|j[UT]))*")
+_GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
+_BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
+_BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ])[ ]*\Z""")
+_HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is no lead sentence
+_LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, MAX_NAMES = 600, 30, 8, 100
 
 
 @runtime_checkable
 class MetadataExtractor(Protocol):
     """Finds out what SAGE knows of chunks, segments and records (section 2.1 A), as properties of nodes.
 
-    They are ``topic``, ``title``, ``summary`` and, of a table, ``description``; the lists ``entities`` (names of what is
-    mentioned) and ``events`` (a sentence each); ``relationships``, lists of subject, relation and object; and
+    They are ``topic``, ``title``, ``summary`` and, of a table, ``description``; the lists ``entities`` (names of what
+    is mentioned) and ``events`` (a sentence each); ``relationships``, lists of subject, relation and object; and
     ``column_descriptions`` by the names of columns. What is empty is unknown.
 
     Attributes
@@ -55,7 +84,8 @@ def without_extracted(node: Node) -> Node:
 
 def filled(node: Node, found: Mapping[str, Any], name: str, listing: str) -> Node:
     """Return a node with the properties and the name that it lacks, which its property `listing` lists."""
-    given, empty = node.properties, (None, "", [], {})
+    given = node.properties
+    empty: tuple[object, ...] = (None, "", [], {})
     new = {key: value for key, value in found.items() if value not in empty and given.get(key) in empty}
     keys = [*given.get(listing, ()), *new, *(["name"] if name and not node.name else [])]
     return replace(node, name=node.name or name, properties={**given, **new, listing: keys} if keys else given)
@@ -66,3 +96,148 @@ def without(node: Node, keys: Sequence[str], listing: str) -> Node:
     gone = {*keys, listing} - {"name"}
     properties = {key: value for key, value in node.properties.items() if key not in gone}
     return replace(node, name="" if "name" in keys else node.name, properties=properties) if keys else node
+
+
+@dataclass(frozen=True, slots=True)
+class HeuristicMetadata(MetadataExtractor):
+    """Topic, title and entities by rules.
+
+    The topic is the first sentence, behind the title unless it says it. Entities are the titles, names and aliases of
+    the corpus where a text or cell says them (longest first; a single word only where it is capitalised, in scripts
+    that have case), then phrases in capitals, then cells that are neither numbers nor dates. A name with a bracket
+    behind it ("Mercury (planet)") is also looked for without. A node has at most 100 entities.
+    """
+
+    corpus_wide: bool = True
+
+    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
+        """Return the metadata of each node, with the names of all of them as the gazetteer."""
+        names = _Names(nodes)
+        return [(_of_table if "table_rows" in one.properties else _of_text)(one, names) for one in nodes]
+
+
+def _of_text(node: Node, names: _Names) -> dict[str, Any]:
+    title, given = _title_of(node), node.properties
+    head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
+    start, end = next(iter(split_sentences(head)), (0, 0))
+    lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
+    found, made = [*_bearers(node), *names.in_text(node.text)], ""
+    if node.label == "Document":
+        words = clean_name(lead).split()
+        made = " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
+    else:
+        values = (part for value in given.values() for part in (value if isinstance(value, list) else [value]))
+        found += [value for value in values if isinstance(value, str) and _is_textual(value)]
+    bare = normalize_name(_BRACKETS.sub(" ", title))
+    says_title = not title or (bare and bare in normalize_name(lead))
+    topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
+    return {"topic": topic, "title": "" if title else made, "entities": distinct(found)}
+
+
+def _of_table(node: Node, names: _Names) -> dict[str, Any]:
+    given = node.properties
+    about = [text for key in ("section", "introduction") for text in names.in_text(str(given.get(key) or ""))]
+    cells = [name for row in given["table_rows"] for cell in row for name in names.in_cell(cell)]
+    heading = ", ".join(filter(None, (_title_of(node), str(given.get("section") or ""))))
+    columns = ", ".join(filter(None, given.get("table_header") or ()))
+    return {
+        "topic": ": ".join(filter(None, (heading, columns))),
+        "description": f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
+        "entities": distinct([*_bearers(node), *about, *cells]),
+    }
+
+
+class _Names:
+    """The names of a corpus, and what else in a text looks like one."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        names: dict[str, str] = {}
+        for name in (name for node in nodes for name in _bearers(node)):
+            if _can_be_name(words := normalize_name(name).split()):
+                names.setdefault(" ".join(words), name)
+        self._names = list(names.values())
+        self._single = [" " not in key for key in names]
+        self._gazetteer = Gazetteer(self._names)
+        self._cells: dict[str, list[str]] = {}
+
+    def in_text(self, text: str) -> list[str]:
+        """Return the names of the corpus and the capitalised phrases in a text, in order of appearance."""
+        tokens = tokenize(text)
+        phrases = set(_phrases(text, tokens))
+        inside = {i for start, end in phrases for i in range(start, end)}
+        found = {span: text[slice(*span)] for span in phrases}
+        for i, start, end in self._known(text, tokens):
+            if not (self._single[i] and start in inside and (start, end) not in phrases):
+                found[start, end] = self._names[i]
+        return [found[span] for span in sorted(found)]
+
+    def in_cell(self, cell: str) -> list[str]:
+        """Return the cell, if it can be a name, and the names of the corpus in it."""
+        if cell not in self._cells:
+            own = [cell.strip()] if _is_textual(cell) else []
+            self._cells[cell] = own + [self._names[i] for i, _, _ in self._known(cell, tokenize(cell))]
+        return self._cells[cell]
+
+    def _known(self, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
+        for match in self._gazetteer.find_tokens(tokens):
+            if not (self._single[match.name_index] and text[match.start : match.end].islower()):
+                yield match
+
+
+def _title_of(node: Node) -> str:
+    return node.name or str(node.properties.get("title") or "")
+
+
+def _bearers(node: Node) -> Iterator[str]:
+    """Yield what a node is called, each name also without the bracket behind it."""
+    aliases = node.properties.get("aliases")
+    for name in (node.name, node.properties.get("title"), *(aliases if isinstance(aliases, list) else [aliases])):
+        if isinstance(name, str) and name:
+            yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
+
+
+def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Yield the capitalised phrases of a text; a lone word that begins a sentence counts if it occurs elsewhere.
+
+    Words are in capitals (``U``; ``T`` for a stop word, which begins no phrase), digits, connectors or others; a gap is
+    a space, joins, stands behind an initial, or parts.
+    """
+    shape, before, initial = "", 0, False
+    for word, start, end in tokens:
+        gap = text[before:start]
+        shape += "i" if initial and gap == ". " else _GAPS.get(gap, "x")
+        if text[start].isupper():
+            shape += "T" if word in _STOP else "U"
+        else:
+            shape += "C" if word in _CONNECTORS else "D" if text[start:end].isdigit() else "O"
+        before, initial = end, end - start == 1
+    found = [tokens[match.start() // 2 : match.end() // 2] for match in _PHRASE.finditer(shape)]
+    found = [one for one in found if _can_be_name([word for word, _, _ in one])]
+    doubtful = [len(one) == 1 and _BEGINS_SENTENCE.search(text[max(0, one[0][1] - 3) : one[0][1]]) for one in found]
+    elsewhere = {word for one, doubt in zip(found, doubtful, strict=True) if not doubt for word, _, _ in one}
+    sure = (one for one, doubt in zip(found, doubtful, strict=True) if not doubt or one[0][0] in elsewhere)
+    return ((one[0][1], one[-1][2]) for one in sure)
+
+
+def _can_be_name(words: Sequence[str]) -> bool:
+    speaks = any(word not in _STOP and word not in _MONTHS and not word.isdigit() for word in words)
+    return speaks and sum(map(len, words)) > 1
+
+
+def _is_textual(cell: str) -> bool:
+    """Whether a cell is in few words, most of its characters letters, and neither a date, a number nor empty talk."""
+    words, letters = normalize_name(_BRACKETS.sub(" ", cell)).split(), sum(map(str.isalpha, cell))
+    if not 0 < len(words) <= _MAX_CELL_WORDS or "://" in cell or "@" in cell:
+        return False
+    if letters < max(2, sum(map(str.isalnum, cell)) / 2):
+        return False
+    return not all(word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words)
+
+
+def distinct(names: Iterable[str]) -> list[str]:
+    """Return names without those that only case, accents or punctuation tell from an earlier one, 100 at most."""
+    first: dict[str, str] = {}
+    for name in names:
+        if key := normalize_name(name):
+            first.setdefault(key, name)
+    return list(first.values())[:MAX_NAMES]

@@ -14,12 +14,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-from graphret.corpus.chunkers import Chunker, SentenceChunker
-from graphret.corpus.heuristics import HeuristicMetadata
-from graphret.corpus.items import Corpus, Document, Item, Record, Table
-from graphret.corpus.metadata import MetadataExtractor, describe
+from graphret.corpus.chunkers import Chunker, SentenceChunker, Span
+from graphret.corpus.items import Corpus, Document, Item, Table
 from graphret.corpus.names import given_name
-from graphret.corpus.sentences import Span
 from graphret.errors import InvalidInput
 from graphret.types import Edge, Node
 
@@ -34,9 +31,8 @@ def to_nodes(
     chunker: Chunker | None = SentenceChunker(),  # noqa: B008 -- it holds no state
     rows_per_segment: int = MAX_SEGMENT_ROWS,
     balance: bool = True,
-    metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008
 ) -> list[Node]:
-    """Turn items into nodes, in their order.
+    """Turn items into nodes, in their order; two of one id are an `InvalidInput`.
 
     Parameters
     ----------
@@ -47,13 +43,6 @@ def to_nodes(
     balance
         Whether a last segment of fewer than 5 rows shares with the one before it. If not, row r is in segment
         ``r // rows_per_segment``.
-    metadata
-        What finds topics, entities and the like; `None` to leave the nodes without.
-
-    Raises
-    ------
-    InvalidInput
-        If two nodes have the same id.
     """
     listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
@@ -65,13 +54,16 @@ def to_nodes(
     for item in listed:
         if isinstance(item, Table):
             made = _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
+        elif isinstance(item, Document):
+            made = _chunks(item, next(spans), numbered=bool(chunker))
         else:
-            made = [_record(item)] if isinstance(item, Record) else _chunks(item, next(spans), numbered=bool(chunker))
+            given = _given(item.properties)
+            made = [Node(item.id, tuple(item.labels), item.name or given_name(given), item.text, given)]
         for node in made:
             if node.id in nodes:
                 raise InvalidInput(f"two items or chunks of them have the id {node.id!r}: give each item its own")
             nodes[node.id] = node
-    return describe([*nodes.values()], metadata) if metadata else [*nodes.values()]
+    return [*nodes.values()]
 
 
 def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()) -> list[Edge]:
@@ -135,11 +127,6 @@ def _segments(table: Table, spans: Sequence[Span]) -> Iterable[Node]:
             linearize(table, rows),
             given | place | span,
         )
-
-
-def _record(record: Record) -> Node:
-    given = _given(record.properties)
-    return Node(record.id, tuple(record.labels), record.name or given_name(given), record.text, given)
 
 
 def _given(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
         before = re.split(r"\n\s*\n", text[: table.start].rstrip())[-1]
         yield Table(
             table.header,
-            [row.cells for row in table.rows],
+            table.rows,
             f"{id_}/table-{number}" if id_ and not is_delimited(given) else id_,
             title,
             section_at(above, table.start, table.end, title),
@@ -182,8 +182,8 @@ def _read_file(path: Path, id_: str) -> Iterator[Loaded | Item | Edge]:
         raise InvalidInput(f"unknown file type {suffix!r}; known are {', '.join(_TYPES)}")
     text = path.read_text(encoding="utf-8-sig")
     if suffix in (".csv", ".tsv"):
-        for _, _, header, rows in delimited(text, exact=True):
-            yield Table(header, [row.cells for row in rows], id_, stem_of(path.name), metadata=metadata)
+        for table in delimited(text, exact=True):
+            yield Table(table.header, table.rows, id_, stem_of(path.name), metadata=metadata)
     elif suffix == ".jsonl":
         for number, line in enumerate(text.split("\n"), 1):
             if line.strip():

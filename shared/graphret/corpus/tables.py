@@ -18,21 +18,14 @@ _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\s*$")
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 
-class Row(NamedTuple):
-    """A row and its place in the text, without the end of its line."""
-
-    start: int
-    end: int
-    cells: list[str]
-
-
 class TextTable(NamedTuple):
-    """A table and its place in the text."""
+    """A table and its place in the text, and where each of its rows ends in that."""
 
     start: int
     end: int
     header: list[str]
-    rows: list[Row]
+    rows: list[list[str]]
+    ends: list[int]
 
 
 def is_delimited(metadata: Mapping[str, Any]) -> bool:
@@ -53,25 +46,26 @@ def delimited(text: str, *, exact: bool = False) -> list[TextTable]:
     is never closed is an `InvalidInput`.
     """
     lines = [*io.StringIO(text, newline="")]
-    ends = [0, *accumulate(map(len, lines))]
+    starts = [0, *accumulate(map(len, lines))]
     first = next((line for line in lines if line.strip()), "")
     reader = csv.reader(lines, delimiter=max(",;\t|", key=first.count), skipinitialspace=True, strict=exact)
-    rows, line = [], 0
+    rows: list[list[str]] = []
+    ends: list[int] = []
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
-                piece = text[ends[line] : ends[reader.line_num]].rstrip()
-                rows.append(Row(ends[line], ends[line] + len(piece), cells))
-            line = reader.line_num
+                rows.append(cells)
+                last = reader.line_num - 1
+                ends.append(starts[last] + len(lines[last].rstrip()))
     except csv.Error as error:
-        raise InvalidInput(f"line {line + 1}: {error}") from error
+        raise InvalidInput(f"line {reader.line_num}: {error}") from error
     if not rows:
         return []
     joined = not exact and ',"' not in text and 2 * text.count(", ") > text.count(",")
-    width = mode(len(row.cells) for row in rows) if joined else len(rows[0].cells)
-    header = [f"column {i + 1}" for i in range(width)] if joined else [cell.strip() for cell in rows.pop(0).cells]
-    fitted = rows if exact else [row._replace(cells=_fitted(row.cells, width, ", ")) for row in rows]
-    return [TextTable(0, len(text), header, fitted)]
+    width = mode(map(len, rows)) if joined else len(rows[0])
+    header, above = ([f"column {i + 1}" for i in range(width)], 0) if joined else ([*map(str.strip, rows[0])], 1)
+    rows = rows[above:] if exact else [_fitted(cells, width, ", ") for cells in rows[above:]]
+    return [TextTable(0, len(text), header, rows, ends[above:])]
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -99,12 +93,13 @@ def _pipe_tables(text: str) -> list[TextTable]:
         if "|" not in first or not _RULE.match(rule) or len(_cells(rule)) != len(header := _cells(first)):
             continue
         number += 1
-        rows = []
+        rows: list[list[str]] = []
+        ends: list[int] = []
         while number < len(lines) and "|" in lines[number]:
-            cells = _fitted(_cells(lines[number]), len(header), " | ")
-            rows.append(Row(starts[number], starts[number] + len(lines[number].rstrip()), cells))
+            rows.append(_fitted(_cells(lines[number]), len(header), " | "))
+            ends.append(starts[number] + len(lines[number].rstrip()))
             number += 1
-        found.append(TextTable(begin, starts[number] - 1, header, rows))
+        found.append(TextTable(begin, starts[number] - 1, header, rows, ends))
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from graphret.corpus import Document, HeuristicMetadata, to_nodes
+from graphret.corpus import Document, HeuristicMetadata, describe, to_nodes
 from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import Dataset, Question, read_json
 
@@ -40,7 +40,7 @@ def _load(name: str, path: Path, corpus: Path) -> Dataset:
     passages = list(dict.fromkeys(_passages(read_json(corpus), corpus)))
     ids = _ids(passages)
     documents = [Document(text, id=ids[title, text], title=title) for title, text in passages]
-    nodes = to_nodes(documents, chunker=None, metadata=HeuristicMetadata())
+    nodes = describe(to_nodes(documents, chunker=None), HeuristicMetadata())
     bearers: dict[str, list[str]] = {}
     for (title, _), node_id in ids.items():
         bearers.setdefault(title, []).append(node_id)

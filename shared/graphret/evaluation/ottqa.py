@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from graphret.corpus import Document, HeuristicMetadata, Table, to_nodes
+from graphret.corpus import Document, HeuristicMetadata, Table, describe, to_nodes
 from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import HELD, TUNED, Dataset, Question, read_json
 from graphret.types import Node
@@ -55,9 +55,8 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
     if not tables:
         raise InvalidInput(f"{root / _TABLES}: there are no tables")
     documents = [Document(text, id=url, title=title_of(url) if titled else "") for url, text in passages.items()]
-    nodes = to_nodes(
-        [*tables, *documents], chunker=None, rows_per_segment=ROWS, balance=False, metadata=HeuristicMetadata()
-    )
+    segments = to_nodes([*tables, *documents], chunker=None, rows_per_segment=ROWS, balance=False)
+    nodes = describe(segments, HeuristicMetadata())
     asked = read_json(root / "released_data" / f"{split}.traced.json")
     questions, lost = _questions(asked, nodes)
     counts = {"tables": len(tables), "passages": len(documents)}

@@ -117,7 +117,7 @@ class SageGraph:
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         if progress is not None:
             progress("chunk", 0, len(corpus.items))
-        nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment, metadata=None)
+        nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment)
         return cls.from_nodes(
             nodes,
             encoder=encoder,
@@ -257,7 +257,7 @@ class SageGraph:
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         rows = self.settings.rows_per_segment
         with self._writing:
-            fresh = to_nodes(corpus, chunker=self.chunker, rows_per_segment=rows, metadata=None)
+            fresh = to_nodes(corpus, chunker=self.chunker, rows_per_segment=rows)
             replaced = self.state.nodes_of(id_ for item in corpus.items for id_ in (item.id, file_id(item.id)))
             self._change(fresh, set().union(*replaced.values()), [*corpus.edges, *edges])
         return [node.id for node in fresh]
