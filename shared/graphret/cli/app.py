@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import bench, cypher, demo, documents, graphs, query, replay, tune
+from graphret.cli import bench, cypher, demo, documents, graphs, query, replay, train, tune
 from graphret.cli.errors import DEBUG, EXIT_CODES, Commands
 
 _EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
@@ -49,3 +49,4 @@ for _command in (
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
 app.add_typer(cypher.cypher, name="cypher")
+app.add_typer(train.train, name="train")

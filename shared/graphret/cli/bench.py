@@ -16,13 +16,13 @@ from graphret.cli.options import option
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES
 
-_CHOICES = "split k limit method policy planner aliases hops agents seed graph model".split()
+_CHOICES = "split k limit method policy planner aliases train hops agents seed graph model".split()
 
 
 def bench(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False)],
-    data: Annotated[Path, option("The folder with the data.", metavar="DIR")],
+    data: Annotated[Path, option("The folder, or for paths the file, with the data.", metavar="DIR")],
     split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
     k: Annotated[str | None, option("Where recall is taken.", "-k", "--k", metavar="5,10,…")] = None,
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
@@ -33,6 +33,9 @@ def bench(
     ] = None,
     planner: Annotated[str | None, option("metaqa with grasp: paths, which needs no model.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
+    train: Annotated[
+        str | None, option("metaqa: the share of training questions to learn from; paths: a file of them.")
+    ] = None,
     hops: Annotated[str | None, option("metaqa, spark: questions of so many hops.", metavar="1,2,3")] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
@@ -46,13 +49,15 @@ def bench(
     """Measure retrieval on a benchmark, against flat search."""
     if name not in NAMES:
         raise InvalidInput(f"there is no benchmark {name!r}; known are {', '.join(NAMES)}")
-    if not data.is_dir():
-        raise InvalidInput(f"--data: {data}: no such folder")
+    if not (data.is_file() if name == "paths" else data.is_dir()):
+        raise InvalidInput(f"--data: {data}: no such {'file' if name == 'paths' else 'folder'}")
     from graphret import evaluation
 
     measure = getattr(evaluation, f"bench_{name.replace('-', '_')}")
     known = inspect.signature(measure).parameters
     given = {**context.params, "k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
+    if train is not None and name == "metaqa":
+        given["train"] = _share(train)
     given["model"] = None if model is None else options.chat_model(model, base_url)
     chosen = {name: given[name] for name in _CHOICES if given[name] is not None}
     if unknown := chosen.keys() - known.keys():
@@ -68,6 +73,16 @@ def bench(
     if json is not None:
         with writing_to(json):
             json.write_text(json_.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise InvalidInput(f"--train: a share above 0 and up to 1 is expected, not {text!r}")
+    return share
 
 
 def _numbers(text: str | None, what: str) -> list[int] | None:

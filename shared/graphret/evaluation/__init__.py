@@ -14,13 +14,14 @@ if TYPE_CHECKING:
     from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
     from graphret.evaluation.multihop import load_multihop
     from graphret.evaluation.ottqa import load_ottqa
+    from graphret.evaluation.paths import bench_paths
     from graphret.evaluation.runner import bench_multihop, bench_ottqa
     from graphret.evaluation.spark import bench_spark
     from graphret.evaluation.stark_plans import bench_stark_plans
     from graphret.evaluation.table import render
 
 #: The benchmarks, each ``bench_<name>`` here, with underscores.
-NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "stark-plans")
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "stark-plans", "paths")
 
 __all__ = [
     "NAMES",
@@ -29,6 +30,7 @@ __all__ = [
     "bench_metaqa",
     "bench_multihop",
     "bench_ottqa",
+    "bench_paths",
     "bench_spark",
     "bench_stark_plans",
     "hit_at_k",
@@ -43,7 +45,7 @@ _MODULES = {
     **dict.fromkeys(("all_at_k", "hit_at_k", "mrr", "paired_bootstrap", "recall_at_k"), "metrics"),
     **dict.fromkeys(("bench_multihop", "bench_ottqa"), "runner"),
     **{f"load_{name}": name for name in ("multihop", "ottqa")},
-    **{f"bench_{name}": name for name in ("guard", "metaqa", "spark")},
+    **{f"bench_{name}": name for name in ("guard", "metaqa", "paths", "spark")},
     "bench_stark_plans": "stark_plans",
     "render": "table",
 }

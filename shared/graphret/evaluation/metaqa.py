@@ -140,6 +140,7 @@ def bench_metaqa(
     policy: str = "scripted",
     planner: str = "paths",
     aliases: str | Path | None = None,
+    train: float | None = None,
     agents: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
@@ -163,6 +164,8 @@ def bench_metaqa(
         Who plans: ``paths``, a `PathPlanner`.
     aliases
         A file of what people call relations and labels; ``ark`` has that of the example graph by default.
+    train
+        The share of the training questions that the planner learns from; none by default.
     agents
         How many explore at once; they all do the same.
     seed
@@ -203,6 +206,11 @@ def bench_metaqa(
     flat = IndexRetriever(index, store)
     if method == "grasp":
         reader = PathPlanner(store, aliases=aliases)
+        if train is not None:
+            lines = {n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt")) for n in questions}
+            drawn = [load_questions(data, n, "train", limit=max(1, round(train * lines[n])), seed=seed) for n in lines]
+            reader.scorer = reader.train([(one.text, one.gold) for part in drawn for one in part], seed)
+            result["counts"]["trained_on"] = sum(map(len, drawn))
         result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
         plan = Fallback(PlanRetriever(reader, store), flat)
         for n, asked in questions.items():

@@ -10,6 +10,7 @@ from graphret.planning.path_planner import PathPlanner
 from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
+from graphret.planning.scorer import PathScorer
 
 __all__ = [
     "Anchor",
@@ -19,6 +20,7 @@ __all__ = [
     "Match",
     "Order",
     "PathPlanner",
+    "PathScorer",
     "PathSpace",
     "PlanHop",
     "Planned",

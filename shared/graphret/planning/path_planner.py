@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import random
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import product
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,10 +20,11 @@ from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import RiskLevel
-from graphret.planning.grounding import Grounded, ground, plan_of
+from graphret.planning.grounding import MOST_ENDS, Grounded, ground, plan_of
 from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned
 from graphret.planning.question import readings, spans
+from graphret.planning.scorer import UNTRAINED, Choice, PathScorer, masked
 from graphret.planning.words import Aliases, Lexicon
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -32,6 +35,8 @@ from graphret.text import tokenize, words
 QUESTION, NAMES, FOUND, BEARERS = 2_000, 4, 20, 4
 #: Paths that are tried around a name alone, and those that lead somewhere around each of several.
 ALONE, JOINED = 60, 5
+#: Questions that are learned from, and paths that are tried for each.
+TRAINED, TRIED = 3_000, 40
 #: What it costs to leave a name out, and that a name is spelled otherwise in the question.
 LEFT_OUT, MISSPELLED = 1.0, 0.2
 #: The least likeness of a name that is not spelled so in the question.
@@ -106,6 +111,9 @@ class PathPlanner:
     aliases
         What people call relations and labels, ``{"Movie": ["film", "picture"]}``, or a YAML file that says so.
 
+    scorer
+        What was learned of questions and answers (`train`), or the file that holds it.
+
     Examples
     --------
     >>> from graphret.graphs import read_metaqa
@@ -117,7 +125,14 @@ class PathPlanner:
 
     name = "paths"
 
-    def __init__(self, store: GraphStore, names: Linker | TextIndex | None = None, *, aliases: Aliases = None) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        names: Linker | TextIndex | None = None,
+        *,
+        aliases: Aliases = None,
+        scorer: PathScorer | str | Path | None = None,
+    ) -> None:
         if names is None:
             if not isinstance(store, MemoryStore):
                 raise InvalidInput("names: a Linker or a text index over the database's nodes is expected")
@@ -129,6 +144,8 @@ class PathPlanner:
             counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
             totals = dict(zip(edges.relations, counts, strict=True))
         self.space = PathSpace(store.schema().relations, totals, self.lexicon)
+        self.scorer = PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
+        self._parts = lru_cache(maxsize=256)(self._table_parts)
 
     def plan(self, question: str) -> Planned:
         """Return the plan of a question, its anchors linked; without one where no name, or no path around it, is found.
@@ -175,22 +192,69 @@ class PathPlanner:
                 return [Mention(start, start + len(part), part, linked)]
         return []
 
-    def around(self, question: str) -> list[Around]:
-        """Return the paths around each name in a question."""
+    def around(self, question: str, most: int | None = ALONE) -> list[Around]:
+        """Return the paths around each name in a question, at most so many."""
         found = self.mentions(question)
         places = frozenset((one.start, one.end) for one in found)
         named = [node_id for one in found for node_id in one.nodes]
-        return [self._around(question, one, places, named) for one in found]
+        return [self._around(question, one, places, named, most) for one in found]
 
-    def _around(self, question: str, one: Mention, places: frozenset[tuple[int, int]], named: list[str]) -> Around:
+    def _around(
+        self, question: str, one: Mention, places: frozenset[tuple[int, int]], named: list[str], most: int | None
+    ) -> Around:
         read = readings(question, one.start, one.end, places - {(one.start, one.end)}, self.lexicon)
         known = [node for node in self.store.get(list(one.nodes)) if node is not None]
         labels = tuple(sorted({label for node in known for label in node.labels or ("",)}))
         table = self.space.table(labels)
         costs = self.space.costs(read, labels, table)
-        order = np.argsort(costs, kind="stable")[:ALONE].tolist()
+        if self.scorer is not None:
+            facts = np.pad(costs[:, None], ((0, 0), (0, len(UNTRAINED) - 1)))
+            costs = self.scorer.costs(masked(question, places), self._parts(labels), facts)
+        order = np.argsort(costs, kind="stable")[:most].tolist()
         candidates = [Candidate(float(costs[i]), self.space.path(table.hops[i])) for i in order]
         return Around(one, candidates, ground(self.store, one.nodes, named))
+
+    def _table_parts(self, labels: tuple[str, ...]) -> Any:
+        assert self.scorer is not None
+        table = self.space.table(labels)
+        return self.scorer.parts_of([self.space.path(row) for row in table.hops])
+
+    def train(self, questions: Sequence[tuple[str, Collection[str]]], seed: int = 0) -> PathScorer:
+        """Return a scorer that is fitted to questions with the ids of their right answers; nothing else is needed.
+
+        Of the paths around a question's names that whose ends are the right answers most of all (by F1) is the right
+        one. At most 3,000 questions are read, drawn at random.
+
+        Raises
+        ------
+        InvalidInput
+            When no question has a right answer at the end of a path.
+        """
+        drawn = random.Random(seed).sample(list(questions), min(len(questions), TRAINED))
+        return PathScorer.fit([choice for one in drawn if (choice := self._choice(*one)) is not None])
+
+    def _choice(self, question: str, gold: Collection[str]) -> Choice | None:
+        """The paths around the name of a question from which a path leads to its answers, and which that is."""
+        right = [node for node in self.store.get(sorted(gold)) if node is not None]
+        kinds = {label for node in right for label in node.labels or ("",)}
+        around, best = self.around(question, None), (0.0, 0, 0)
+        empty: set[tuple[int, int]] = set()
+        for number, one in enumerate(around):
+            likely = [i for i, (_, path) in enumerate(one.candidates) if path[-1].label in kinds][:TRIED]
+            for i in likely:
+                nodes, _ = one.grounded.ends(one.candidates[i].path)
+                ids = one.grounded.ids(nodes) if len(nodes) <= MOST_ENDS else []
+                share = 2 * len(set(gold).intersection(ids)) / (len(ids) + len(gold)) if ids else 0.0
+                best = max(best, (share, -number, -i))
+                empty |= {(number, i)} if not len(nodes) else set()
+        share, number, i = best[0], -best[1], -best[2]
+        if not share:
+            return None
+        kept = [j for j in range(len(around[number].candidates)) if (number, j) not in empty]
+        chosen = [around[number].candidates[j] for j in kept]
+        facts = np.pad(np.asarray([[one.cost] for one in chosen]), ((0, 0), (0, len(UNTRAINED) - 1)))
+        words = masked(question, [(one.mention.start, one.mention.end) for one in around])
+        return Choice(words, [one.path for one in chosen], facts, kept.index(i))
 
     @staticmethod
     def _alone(around: Sequence[Around]) -> tuple[float, _Walks] | None:
