@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableLambda
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
@@ -35,8 +35,8 @@ class GraspRetriever(CoreRetriever):
         The graph.
     index
         The second opinion: a text index over its nodes, or a LangChain or graphret retriever.
-    options
-        As `graphret.grasp.Grasp` has them: `documents`, `linker`, `reranker`, `settings`, `on_failure`.
+    options, on_failure
+        As `graphret.grasp.Grasp` has them; the options are `documents`, `linker`, `reranker` and `settings`.
     k
         How many documents are returned.
     where
@@ -53,22 +53,13 @@ class GraspRetriever(CoreRetriever):
     index: Any = Field(repr=False)
     options: Any = Field(default_factory=dict, repr=False)
 
-    _core: Retriever = PrivateAttr()
-
     def __init__(self, planner: Any, store: Any, index: Any, **options: Any) -> None:
         super().__init__(**options | {"planner": planner, "store": store, "index": index})
 
-    @model_validator(mode="after")
-    def _build(self) -> Self:
+    def _made(self) -> Retriever:
         planner = as_core_model(self.planner) if isinstance(self.planner, BaseChatModel) else self.planner
         index = LangChainSeeds(self.index) if isinstance(self.index, Runnable) else self.index
-        self._core = Grasp(planner, self.store, index, **self.options)
-        return self
-
-    @property
-    def core(self) -> Any:
-        """The core's retriever."""
-        return self._core
+        return Grasp(planner, self.store, index, on_failure=self.on_failure, **self.options)
 
 
 class PlanOutput(TypedDict, total=False):

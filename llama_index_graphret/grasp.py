@@ -14,7 +14,7 @@ from graphret.retriever import Retriever
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import LlamaIndexChat
+from llama_index_graphret.chat import as_core_model
 from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever, top_k
 
@@ -54,7 +54,6 @@ class GraspRetriever(CoreRetriever):
         filters: FiltersLike = None,
         **options: Any,
     ) -> None:
-        writer = LlamaIndexChat(planner) if isinstance(planner, LLM) else planner
         second: Any = as_seeds(index) if isinstance(index, BaseRetriever) else index
-        core = Grasp(writer, store, second, **options)
+        core = Grasp(as_core_model(planner), store, second, **options)
         super().__init__(core, top_k(k, similarity_top_k), filters)
