@@ -42,16 +42,6 @@ def test_every_node_is_ranked_once_and_repeats_change_nothing(lists: list[list[s
 
 
 @settings(max_examples=25)
-@given(LISTS)
-def test_one_more_vote_never_lowers_a_node(lists: list[list[str]]) -> None:
-    for node in set(itertools.chain(*lists)):
-        place = ids(lists).index(node)
-        for number, one in enumerate(lists):
-            more = [*lists[:number], [*one, *([node] if node not in one else [])], *lists[number + 1 :]]
-            assert ids(more).index(node) <= place
-
-
-@settings(max_examples=25)
 @given(LISTS, st.sets(st.integers(0, 2)), HOW, st.integers(1, 2))
 def test_settled_is_exactly_that_no_continuation_changes_the_top(
     lists: list[list[str]], growing: set[int], how: str, top: int

@@ -17,20 +17,9 @@ def reciprocal_rank(
 ) -> list[Hit]:
     """Fuse by weighted reciprocal ranks: ``score(d) = Σ_l weight_l / (rrf_k + rank_l(d))`` (Cormack et al. 2009).
 
-    What a list was only filled up with says nothing of its own, and is ranked below what any of them found.
-
-    Parameters
-    ----------
-    lists
-        Hits, best first.
-    names, weights
-        What the evidence calls each list, and how much it counts.
-
-    Returns
-    -------
-    list of Hit
-        Every node of any list, best first, ties by id. The evidence has the node's rank in each list, then what the
-        lists themselves said of it.
+    The lists have hits, best first; `names` and `weights` are what the evidence calls each, and how much it counts.
+    What a list was only filled up with says nothing of its own, and is ranked below what any of them found. Returns
+    every node of any list, best first, ties by id; its evidence has its rank in each, then what they said of it.
     """
 
     def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:

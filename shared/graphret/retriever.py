@@ -116,10 +116,7 @@ def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
 
 
 def _finished(retrieval: Retrieval, given: str, query: str) -> Retrieval:
-    """Return a retrieval whose hits all have their relevance, which never rises from one to the next.
-
-    Its trace says how many words of the query as it was `given` are too long to be one.
-    """
+    """Give all hits their relevance, which never rises; note how many words of the query `given` are too long."""
     if given != query:
         retrieval.trace.note("query", words_left_out=len(_LONG_WORD.findall(given)))
     scores = [hit.score for hit in retrieval.hits]

@@ -224,16 +224,9 @@ def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
     """Open the index of a kind in `folder`; the arrays are mapped, not read into memory.
 
     It compares the sha256 of every file, which reads each once (about 1 GB/s); without `verify` all sizes, and the
-    sha256 of the smallest files up to `QUICK_BYTES` in all.
-
-    Raises
-    ------
-    NotAnIndex
-        If there is no such folder, no index in it, one of another kind or one that an older graphret wrote.
-    NewerVersion
-        If a newer graphret wrote it.
-    CorruptIndex
-        If a file is missing, truncated or altered; the message names it.
+    sha256 of the smallest files up to `QUICK_BYTES` in all. Raises `NotAnIndex` if there is no such folder, no index in
+    it, one of another kind or one of an older graphret, `NewerVersion` if a newer one wrote it, and `CorruptIndex` if a
+    file, which is named, is missing, truncated or altered.
     """
     current = read_current(Path(folder))
     if current["kind"] != kind:

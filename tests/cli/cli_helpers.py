@@ -69,3 +69,13 @@ def built(folder: Path, records: list[dict[str, Any]] | None = None) -> Path:
     ran = graphret("build", write_corpus(folder, records), "--out", out, "--encoder", "none")
     assert ran.code == 0, ran.err
     return out
+
+
+def refused(code: int, *arguments: object) -> str:
+    """Run a command that fails, and return its one line."""
+    ran = graphret(*arguments)
+    assert (ran.code, ran.out) == (code, ""), ran
+    lines = ran.err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("graphret: ")
+    return lines[0]

@@ -11,22 +11,12 @@ import threading
 from pathlib import Path
 
 import pytest
-from cli_helpers import built, graphret, write_corpus
+from cli_helpers import built, graphret, refused, write_corpus
 
 from graphret.cli import query
 from graphret.errors import IndexLocked
 from graphret.storage import writing
 from graphret.testing.openai_server import Behaviour, OpenAIServer, status
-
-
-def refused(code: int, *arguments: object) -> str:
-    """Run a command that fails, and return its one line."""
-    ran = graphret(*arguments)
-    assert (ran.code, ran.out) == (code, ""), ran
-    lines = ran.err.splitlines()
-    assert len(lines) == 1
-    assert lines[0].startswith("graphret: ")
-    return lines[0]
 
 
 @pytest.mark.parametrize(
@@ -95,14 +85,6 @@ def test_what_is_no_graph_is_3(tmp_path: Path, command: list[str]) -> None:
     assert "bolt://localhost:7687: a database, and not a folder" in refused(3, *sage)
     assert "no graphret index" in refused(3, *command, tmp_path / "other")
     assert re.search("not a folder|neither a folder", refused(3, *command, tmp_path / "other" / "file"))
-
-
-def test_a_folder_with_other_files_is_refused_before_the_work(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    line = refused(3, "build", write_corpus(tmp_path), "--out", tmp_path / "mine", "--encoder", "none")
-    assert "other files" in line
-    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
 def test_an_altered_file_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import networkx as nx
-from cli_helpers import built, graphret
+from cli_helpers import built, graphret, refused
 
 from graphret import storage
 from graphret.stores import MemoryStore
@@ -100,13 +100,6 @@ def test_schema_inspect_and_export_take_a_graph_of_documents(tmp_path: Path) -> 
     assert graphret("inspect", tmp_path / "plain", "--json").json["relations"] == copied["relations"]
 
 
-def refused(code: int, *arguments: object) -> str:
-    ran = graphret(*arguments)
-    assert (ran.code, ran.out) == (code, ""), ran
-    assert ran.err.count("\n") == 1
-    return ran.err
-
-
 def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     out = tmp_path / "graph"
     assert graphret("import", tables(tmp_path), "--to", out).code == 0
@@ -126,7 +119,8 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes.txt").write_text("mine")
-    assert "holds other files" in refused(3, "import", bad, "--to", mine)
+    for command in (["import", bad, "--to", mine], ["build", bad, "--out", mine, "--encoder", "none"]):
+        assert "holds other files" in refused(3, *command)
     assert os.listdir(mine) == ["notes.txt"]
 
 

@@ -66,15 +66,6 @@ def test_query_returns_only_what_the_condition_allows(tmp_path: Path) -> None:
     assert (nothing.code, nothing.out) == (0, "nothing qualifies\n")
 
 
-def test_unicode_survives(tmp_path: Path) -> None:
-    graph = built(tmp_path)
-    answer = graphret("query", "作家 🎬", "--graph", graph, "-k", 1, "--json").json
-    assert answer["query"] == "作家 🎬"
-    assert answer["hits"][0]["name"] == "Café Ünïcode"
-    assert answer["hits"][0]["text"] == "كاتب 作家 e\u0301 🎬 <b>bold</b>"
-    assert "Café Ünïcode" in graphret("query", "作家", "--graph", graph, "-k", 1).out
-
-
 TABLE = "| Film | Director |\n|---|---|\n| {} | Ann Ames |\n"
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, stdout
+from graphret.cli.console import print_json, progress, say, stdout
 from graphret.cli.errors import writing_to
 from graphret.cli.options import MODELS, option
 from graphret.cli.query import opened_for
@@ -51,7 +51,7 @@ def tune(
         print_json({"settings": tuned.settings.to_dict(), "metrics": metrics, "heat": tuned.heat.tolist()})
         return
     _print(tuned)
-    stdout().print(f"settings in {out}", markup=False, soft_wrap=True)
+    say(f"settings in {out}")
 
 
 def _print(tuned: Tuned) -> None:
