@@ -81,7 +81,8 @@ def explore(
         for i in best
     ]
     in_order = [sorted(ways, key=lambda way: (not way[1], way[0])) for ways in via]
-    return Neighborhood(nodes.at(others[best]), in_order, len(others), _counts(whole, node), capped, partial)
+    counts = _counts(whole, incident if whole is passing else _incident(whole, node))
+    return Neighborhood(nodes.at(others[best]), in_order, len(others), counts, capped, partial)
 
 
 def matching(index: TextIndex, query: str, k: int) -> list[str]:
@@ -160,8 +161,8 @@ def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int
     return chosen[np.lexsort((chosen, -weights[chosen], -scores[chosen]))]
 
 
-def _counts(graph: Graph, node: str) -> Counter[tuple[str, bool, str]]:
-    relations, sets, incident = graph.edges.relations, graph.nodes.label_sets, _incident(graph, node)
+def _counts(graph: Graph, incident: _Incident) -> Counter[tuple[str, bool, str]]:
+    relations, sets = graph.edges.relations, graph.nodes.label_sets
     ways = incident.relation.astype(np.int64) * 2 + incident.outgoing
     counts = Counter[tuple[str, bool, str]]()
     numbers = np.bincount(ways * len(sets) + graph.nodes.labels[incident.other])

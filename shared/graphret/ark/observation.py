@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from graphret.schema.text import estimate_tokens
@@ -137,9 +138,15 @@ def excerpt(text: str, query: str | None, longest: int) -> str:
     if len(line) <= longest:
         return line
     size = longest - 2 * len(_MARK)
-    begins = tuple(term[:-1] if len(term) > 3 else term for term in _ANALYZER(query or ""))  # stems may end otherwise
+    begins = _beginnings(query or "")
     first = next((at for word, at, _ in tokenize(line) if word.startswith(begins)), 0) if begins else 0
     begin = max(0, min(first - size // 3, len(line) - size))
     if begin:
         begin = line.find(" ", begin, begin + 20) + 1 or begin  # at a word, where one is near
     return (_MARK if begin else "") + line[begin : begin + size] + (_MARK if begin + size < len(line) else "")
+
+
+@lru_cache(maxsize=16)
+def _beginnings(query: str) -> tuple[str, ...]:
+    """How words like those of a query begin: stemming may change the last letter."""
+    return tuple(term[:-1] if len(term) > 3 else term for term in _ANALYZER(query))
