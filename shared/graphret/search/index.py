@@ -15,7 +15,6 @@ from graphret.types import Node
 from graphret.where import Where, WhereLike
 
 _RUN = 64
-
 T = TypeVar("T")
 
 
