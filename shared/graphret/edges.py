@@ -29,25 +29,11 @@ _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 @dataclass(eq=False)
 class EdgeTable:
-    """Edges by position, sorted by source, target, relation and parts.
+    """Edges by position, sorted by source, target, relation and parts, in columns of ``(m,)``.
 
-    Parameters
-    ----------
-    n_nodes
-        How many nodes there are; sources and targets are positions below it.
-    source, target
-        Positions of the nodes, ``(m,)``.
-    relation
-        Position of each edge's relation in `relations`, ``(m,)``.
-    relations
-        The names of the relations.
-    weight
-        ``(m,)``.
-    source_part, target_part
-        The part of the source and of the target that the edge is about, such as a row of a table segment, counted from
-        0 within the node; `NO_PART` where it is about the whole node. ``(m,)``.
-    properties
-        What else is known of each edge, ``m`` JSON objects.
+    Sources and targets are positions of nodes, of which there are `n_nodes`; `relation` has positions in `relations`.
+    A part is what of its node an edge is about, such as a row of a table segment, counted from 0 within the node, or
+    `NO_PART` for the whole node. The properties are JSON objects.
     """
 
     n_nodes: int
@@ -103,10 +89,7 @@ class EdgeTable:
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
         """Make a table of `Edge` objects; the properties ``source_row`` and ``target_row`` become parts.
 
-        Raises
-        ------
-        InvalidInput
-            When an edge names a node that is not in the table, or its weight is not a finite number.
+        An `InvalidInput` names an edge that is malformed, or whose source or target is not in the table.
         """
         chosen = list(checked_edges(edges))
         sources, targets = nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])

@@ -91,12 +91,8 @@ class NodeTable(Sequence[Node]):
         """Make a table of columns in any order, without an object for each node.
 
         Names and texts are empty, properties none and labels the first of `label_sets` where they are left out.
-        Returned too is where each of the given nodes is in the table, ``(n,)``.
-
-        Raises
-        ------
-        InvalidInput
-            When columns differ in length, or an id is empty, no string or comes twice; names the row.
+        Returned too is where each of the given nodes is in the table, ``(n,)``. An `InvalidInput` names the column that
+        differs in length, or the row whose id is empty, no string or there before.
         """
         given = Strings.of(ids, "ids")
         n = len(given)

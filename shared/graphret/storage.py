@@ -89,18 +89,9 @@ def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None
     in force, nothing is written. The folder is made if need be; other files in it are left alone. Returns the new
     generation.
 
-    Raises
-    ------
-    IndexChanged
-        If another generation than `replaces` is in force.
-    NotAnIndex
-        If the folder holds other files and no index, or an index of another kind or version.
-    NewerVersion
-        If a graphret with a newer layout wrote the folder.
-    IndexLocked
-        If another process is writing there.
-    StorageError
-        If a file cannot be written (disk full); the message names it and the cause is the OSError.
+    Raises `IndexChanged` if another generation than `replaces` is in force, `NotAnIndex` if the folder holds other files
+    and no index, or one of another kind, `NewerVersion` if a newer graphret wrote it, `IndexLocked` if another process
+    is writing there, and `StorageError` if a file, which is named, cannot be written (disk full).
     """
     folder = Path(folder)
     with writing(folder):

@@ -261,10 +261,7 @@ class Trace:
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
         """Return the trace that `to_dict` made these JSON values of, such as the ``trace`` of a LangGraph run.
 
-        Raises
-        ------
-        InvalidInput
-            When there are no stages, or one has no name or no seconds.
+        An `InvalidInput` says that there are no stages, or that one has no name or no seconds.
         """
         try:
             stages = [{**stage} for stage in data["stages"]]
