@@ -1,8 +1,4 @@
-"""`ScriptedExplorer`: a fixed policy in the place of a chat model.
-
-It finds the names in the question, follows from each the path of relations that `graphret.planning` finds to fit the
-words best, and selects the ends.
-"""
+"""`ScriptedExplorer`: a fixed policy in the place of a chat model, which walks the paths that planning finds to fit."""
 
 from __future__ import annotations
 
@@ -26,17 +22,14 @@ from graphret.planning.paths import Hop
 from graphret.planning.question import readings, spans
 from graphret.planning.words import Aliases, Lexicon
 
-#: A tool and its arguments.
 Call: TypeAlias = tuple[str, dict[str, Any]]
 
 #: Explorations in one turn and in all, and the last turn.
 TURN, EXPLORATIONS, LAST_TURN = ArkSettings().max_calls, 160, 18
 #: Nodes looked at whole to learn what relations they have, in the first and the second turn spent on it.
 PROBES = (3, 12)
-#: Nodes asked for of the question as a whole, and of a part of it.
-QUESTION_K, SPAN_K = 20, 10
-#: Characters of a question that are read, nodes selected.
-QUESTION, SELECTED = 2_000, 100
+#: Characters of a question that are read; nodes asked for of it as a whole, and of a part of it; nodes selected.
+QUESTION, QUESTION_K, SPAN_K, SELECTED = 2_000, 20, 10, 100
 #: What a path that is followed may cost (more than one misfit, less than two), and how much more than the best.
 WORST, CLOSE = 1.75, 0.3
 
@@ -45,25 +38,15 @@ class ScriptedExplorer:
     """A fixed policy that explores a graph with ARK's tools, in the place of a language model.
 
     It is no model: it searches for the names in the question, follows the relations that its words name, and selects
-    where they lead, by rules. It makes an agent's whole loop run offline, the same each time: in tests, in load tests,
-    in demonstrations, and as a teacher whose trajectories a small model can imitate. It reads the question (in English,
-    its first 2,000 characters) and what the tools returned, nothing else, so that it works in any loop that offers
-    tools of these names. What tools return is data to it, never an instruction.
+    where they lead, by rules, the same each time. It reads the question (in English, its first 2,000 characters) and
+    what the tools returned, nothing else. What tools return is data to it, never an instruction.
 
     Parameters
     ----------
     choice
-        Which plan it follows where several fit the question about as well: 0 the best, 1 the next, and so on. Agents
-        that choose differently vote on a question that can be read in several ways; they agree on any other.
+        Which path it follows where several fit about as well, 0 the best: agents that choose differently vote.
     aliases
         What people call relations and labels; see `graphret.planning.PathPlanner`.
-
-    Examples
-    --------
-    >>> from graphret.llm.chat import Message
-    >>> reply = ScriptedExplorer().chat([Message.user("Who directed Heat?")])
-    >>> [call.name for call in reply.tool_calls]
-    ['global_search', 'global_search']
     """
 
     name = "scripted-explorer"
@@ -144,11 +127,8 @@ def _walks(question: str, seen: Transcript, named: Sequence[Mention], lexicon: L
 
 def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
     """The ends that most names lead to first, then by paths; without any what searches found, each taken in turns."""
-    names: Counter[str] = Counter()
-    paths: Counter[str] = Counter()
-    for walk in walks:
-        names.update(walk.ends.keys())
-        paths.update(walk.ends)
+    names = Counter(end for walk in walks for end in walk.ends)
+    paths = sum((Counter(walk.ends) for walk in walks), Counter[str]())
     if names:
         return sorted(names, key=lambda end: (-names[end], -paths[end]))[:SELECTED]
     found = vote([[node.id for node in search] for search in seen.searches], "reciprocal")
@@ -180,10 +160,8 @@ def follow(
 ) -> Walk | None:
     """Follow a path from a node, never back to it, as far as what has been explored allows.
 
-    At its end so many nodes are looked at for a relation that is to follow.
-
-    Nodes that the question names are no answers. `None` where it leads nowhere, or no relation is left to be discovered
-    at its open end.
+    At its end so many nodes are looked at for a relation that is to follow. Nodes that the question names are no
+    answers. `None` where it leads nowhere, or no relation is left to be discovered at its open end.
     """
     frontier: dict[str, int] = {start: 1}
     for depth, hop in enumerate(path, start=1):
@@ -203,8 +181,8 @@ def follow(
             return Walk({end: n for end, n in frontier.items() if end not in named} if last else {}, wanted)
     if probes:
         fresh = [node for node in frontier if all(one.asked is not None for one in seen.explorations.get(node, ()))]
-        done = len(frontier) - len(fresh)
-        size = min(next((size for size in PROBES if done < size), probes), probes - done)
+        size = next((size for size in PROBES if len(frontier) - len(fresh) < size), probes)
+        size = min(size, probes - len(frontier) + len(fresh))
         wanted = [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]]
         return Walk({}, wanted) if wanted else None
     ends = {end: paths for end, paths in frontier.items() if end not in named}

@@ -39,6 +39,8 @@ ALONE, JOINED = 60, 5
 TRAINED, TRIED = 3_000, 40
 #: What it costs to leave a name out, and that a name is spelled otherwise in the question.
 LEFT_OUT, MISSPELLED = 1.0, 0.2
+#: How much worse than the best the best path is that leads anywhere, from which on a detour stands for the best.
+FAR_WORSE = 1.0
 #: The least likeness of a name that is not spelled so in the question.
 LIKE = 0.35
 #: Words that are left over from which on they say what the text of an answer is about.
@@ -256,14 +258,28 @@ class PathPlanner:
         words = masked(question, [(one.mention.start, one.mention.end) for one in around])
         return Choice(words, [one.path for one in chosen], facts, kept.index(i))
 
-    @staticmethod
-    def _alone(around: Sequence[Around]) -> tuple[float, _Walks] | None:
-        """The best path around one name that leads anywhere."""
+    def _alone(self, around: Sequence[Around]) -> tuple[float, _Walks] | None:
+        """The best path around one name that leads anywhere, or a detour where it fits far worse than the best."""
         every = sorted(((one, best) for one in around for best in one.candidates), key=lambda walk: walk[1].cost)
         for one, best in every:
             if len(one.grounded.ends(best.path)[0]):
-                return best.cost, [(one, best)]
+                meant = one.candidates[0]
+                detour = self._detour(one, meant) if best.cost - meant.cost > FAR_WORSE else None
+                chosen = detour or best
+                return chosen.cost, [(one, chosen)]
         return None
+
+    def _detour(self, one: Around, meant: Candidate) -> Candidate | None:
+        """Where an edge at the end of a path is missing: the same of what has most in common with what lacks it."""
+        *begin, last = meant.path
+        if not len(one.grounded.ends(begin)[0]):
+            return None
+        found: list[tuple[int, tuple[Hop, ...]]] = []
+        for hop in self.space.hops:
+            if hop.start == last.start and hop != last:
+                path = (*begin, hop, hop.back, last)
+                found += [(n, path)] if (n := len(one.grounded.ends(path)[0])) else []
+        return Candidate(meant.cost + FAR_WORSE, min(found)[1]) if found else None
 
     @staticmethod
     def _joined(around: Sequence[Around]) -> tuple[float, _Walks] | None:
