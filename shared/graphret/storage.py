@@ -89,9 +89,9 @@ def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None
     in force, nothing is written. The folder is made if need be; other files in it are left alone. Returns the new
     generation.
 
-    Raises `IndexChanged` if another generation than `replaces` is in force, `NotAnIndex` if the folder holds other files
-    and no index, or one of another kind, `NewerVersion` if a newer graphret wrote it, `IndexLocked` if another process
-    is writing there, and `StorageError` if a file, which is named, cannot be written (disk full).
+    Raises `IndexChanged` if another generation than `replaces` is in force, `NotAnIndex` if the folder holds other
+    files and no index, or one of another kind, `NewerVersion` if a newer graphret wrote it, `IndexLocked` if another
+    process is writing there, and `StorageError` if a file, which is named, cannot be written (disk full).
     """
     folder = Path(folder)
     with writing(folder):
