@@ -98,14 +98,14 @@ def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: s
     require_same_view(store.view({"team": "open"}).view({"year": 1995}), whole.view({"year": 1995, "team": "open"}))
 
 
-def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_path: Path) -> None:
-    neo4j = pytest.importorskip("neo4j")
+@pytest.mark.neo4j
+def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_path: Path, neo4j_module: Any) -> None:
     from graphret.search import Neo4jTextIndex
     from graphret.stores import Neo4jStore
 
     condition = Where.parse(PUBLIC)
-    with LadybugStore(tmp_path / "db.lbug") as embedded, neo4j.GraphDatabase.driver("bolt://127.0.0.1:1") as driver:
-        server = Neo4jStore.from_driver(driver)
+    with LadybugStore(tmp_path / "db.lbug") as embedded:
+        server = Neo4jStore.from_driver(neo4j_module)
         for one in (store, embedded, server, Neo4jTextIndex(server)):
             assert restriction_of(one) is None
             assert restriction_of(one.view(PUBLIC)) == condition
