@@ -58,7 +58,6 @@ def test_json_lines_of_every_shape(tmp_path: Path) -> None:
         ("{}", ["none of the keys", "text"]),
         ('{"text": "x", "author": "y"}', ["'author'"]),
         ('{"text": 1}', ["'text'", "int"]),
-        ('{"text": "x", "metadata": {"a": NaN}}', ["metadata", "'a'"]),
         ('{"header": ["a"]}', ["'rows'"]),
     ],
 )

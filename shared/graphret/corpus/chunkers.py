@@ -168,11 +168,10 @@ def chunker_name(chunker: Chunker | None) -> str:
 
 
 def split_sentences(text: str) -> list[Span]:
-    """Return the sentences of a text, in order, without the whitespace around them.
+    """Return the sentences of a text, in order, with everything but whitespace in one of them.
 
     Knows the stops of Latin, Greek, Cyrillic, Arabic, Devanagari, Chinese and Japanese script, common abbreviations,
-    initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``). Everything that is
-    not whitespace lies in exactly one sentence.
+    initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``).
     """
     ends = [match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match)]
     sentences: list[Span] = []

@@ -1,8 +1,7 @@
 """Chunks that somebody else cut: each gets back what its source knows, a name, its section, the rows of its tables.
 
-Loaders and splitters leave a text and some metadata. The title stands in the first chunk, the header of a table too,
-and a row may be cut in two. Here the chunks of one source are put side by side, and each is told what it has lost; its
-id, its text and its metadata stay as they are.
+The title stands in the first chunk, the header of a table too, and a row may be cut in two. Here the chunks of a source
+are put together, and each is told what it has lost; its id, its text and its metadata stay as they are.
 """
 
 from __future__ import annotations
@@ -47,9 +46,7 @@ def from_chunks(nodes: Iterable[Node]) -> list[Node]:
     for key, members in sources.items():
         source = " ".join(key[1:]).strip() if sum(shared[one] for one in ids[key]) > 1 else ""
         first = {_document(listed[i]): i for i in reversed(members)}
-        members.sort(
-            key=lambda i: (*_page(listed[i]), first[_document(listed[i])], number_of(listed[i], "chunk_start"))
-        )
+        members.sort(key=lambda i: (_page(listed[i]), first[_document(listed[i])], number_of(listed[i], "chunk_start")))
         for i, (name, found) in zip(members, _known([listed[i] for i in members], key), strict=True):
             node = listed[i]
             if source and "source_id" in node.properties:
@@ -69,10 +66,7 @@ def placed(node: Node, source: str | None, start: int | None) -> Node:
 
 
 def source_of(node: Node) -> tuple[str, ...]:
-    """Return what tells the source of a chunk from others: a file or address, else its ``source_id``, else itself.
-
-    A file with several titles, or several records (LangChain's ``seq_num``), is as many sources.
-    """
+    """Return what tells the source of a chunk: a file with its title or record, else its ``source_id``, else itself."""
     given = node.properties
     if file := file_of(given):
         return ("file", file, given_name(given), *([str(given["seq_num"])] if "seq_num" in given else []))
@@ -96,10 +90,10 @@ def number_of(node: Node, key: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _page(node: Node) -> tuple[int, int]:
-    """Return what orders the documents of a source: page, then row."""
+def _page(node: Node) -> int:
+    """Return what orders the documents of a source: their page, or row."""
     label = str(node.properties.get("page_label", ""))
-    return int(label) if label.isdecimal() else number_of(node, "page"), number_of(node, "row")
+    return int(label) if label.isdecimal() else number_of(node, "page") or number_of(node, "row")
 
 
 def _document(node: Node) -> tuple[str, ...]:

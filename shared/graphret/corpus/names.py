@@ -70,10 +70,7 @@ def given_section(metadata: Mapping[str, Any]) -> str:
 
 
 def file_of(metadata: Mapping[str, Any]) -> str:
-    """Return the path or address that the metadata name, empty where they name none.
-
-    LangChain's ``source`` may be anything; it counts where it looks like a path, an address or a file.
-    """
+    """Return the path or address that the metadata name, empty where they name none; ``source`` may be no path."""
     named = ((key, value) for key in _FILE_KEYS if isinstance(value := metadata.get(key), str) and value)
     return next((value for key, value in named if key != "source" or _PATH.search(value)), "")
 

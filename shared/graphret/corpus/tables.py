@@ -69,10 +69,7 @@ def delimited(text: str, *, exact: bool = False) -> list[TextTable]:
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Return the header and the rows of texts that are a row each, a cell a line: ``key: value``.
-
-    A key is what every text has in front of a colon; a line without one continues the cell above it.
-    """
+    """Return the header and the rows of texts that are a row each, a cell a line: ``key: value``; all have all keys."""
     keys = [dict.fromkeys(line.partition(":")[0] for line in text.split("\n") if ":" in line) for text in texts]
     header = [key for key in keys[0] if all(key in own for own in keys)]
     key_at = re.compile(rf"^({'|'.join(map(re.escape, header))}):", re.MULTILINE)
