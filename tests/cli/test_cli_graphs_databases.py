@@ -57,7 +57,7 @@ def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
 
 def test_a_server_that_says_nothing_is_6_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     patience = {"connection_timeout": 0.3, "connection_acquisition_timeout": 0.3, "max_transaction_retry_time": 0.0}
-    monkeypatch.setitem(locations._PATIENCE, "options", patience)
+    monkeypatch.setattr(locations, "_PATIENCE", patience)
     with SilentServer() as server:
         for scheme in ("bolt", "neo4j"):
             where = server.uri.replace("bolt", scheme)

@@ -76,9 +76,9 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
     ("changed", "said"),
     [
         ({"edge_index__pt": [[0, 1, 0], [1, 0, 4]]}, r"edge_index.pt, column 2: .*no node '4'"),
-        ({"edge_index__pt": [[0, 1], [1, 0]]}, r"edge_index.pt: its shape"),
+        ({"edge_index__pt": [[0, 1], [1, 0]]}, r"edge_index.pt has the shape"),
         ({"edge_types__pt": [0, 0, 7]}, r"edge_index.pt, column 2: type 7"),
-        ({"node_types__pt": [0, 0, 1]}, r"node_types.pt: 3 nodes, and 4"),
+        ({"node_types__pt": [0, 0, 1]}, r"node_types.pt has 3 nodes"),
         ({"node_info__pkl": {0: {}, 1: {}, 2: {}, 4: {}}}, r"node_info.pkl, node 3"),
     ],
 )

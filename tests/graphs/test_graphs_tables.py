@@ -142,7 +142,6 @@ def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
         ("n.csv", b"id,name\na,A\nb,\xe9\n", "Row #3", "UTF8"),
         ("n.csv", "id,id\na,b\n", "line 1", "two have the same: id, id"),
         ("n.csv", "id,properties\na,{\n", "row 2", "not JSON"),
-        ("n.csv", 'id,x,properties\na,1,"{""x"": 2}"\n', "row 2", "the property 'x' is also a column"),
         ("n.csv", None, "", "no such file"),
         ("n.xml", "<a/>", "", "unknown type of table '.xml'"),
         ("n.jsonl", '{"id": "a"}\n{"id": "b", "x": NaN}\n', "line 2", "not JSON"),
@@ -172,7 +171,7 @@ def test_what_is_malformed_is_named_by_its_line(
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        (Columns(id="key"), "--id-column: the source has no column 'key'; the columns are 'id', 'name'"),
+        (Columns(id="key"), "--id-column: the source has no column 'key'; it has: id, name"),
         (Columns(weight="nope"), "--weight-column: the source has no column 'nope'"),
     ],
 )

@@ -57,8 +57,7 @@ class Columns:
 
     def named(self) -> dict[str, str]:
         """Return the columns that were named, by role."""
-        given = {role: getattr(self, role) for role in USUAL}
-        return {role: column for role, column in given.items() if column is not None}
+        return {role: column for role in USUAL if (column := getattr(self, role)) is not None}
 
     def has_edges(self, header: Sequence[str]) -> bool:
         """Whether a table with these columns holds edges."""
@@ -73,10 +72,8 @@ class Columns:
                 roles[role] = found[role]
         needed = "relation" if edges else "id"
         if needed not in roles and not (edges and self.default_relation):
-            more = "one relation for all edges (--relation)" if edges else "for edges --source-column, --target-column"
-            shown = ", ".join(map(repr, header))
-            said = f"no column holds the {needed}; the columns are {shown}; name one (--{needed}-column), or {more}"
-            raise InvalidInput(f"{table}: {said}")
+            named = f"(--{needed}-column{', or --relation for all edges' if edges else ''})"
+            raise InvalidInput(f"{table}: no column holds the {needed}; name one {named} of: {', '.join(header)}")
         return roles
 
     def _found(self, header: Sequence[str]) -> dict[str, str]:
@@ -87,5 +84,4 @@ class Columns:
         """Raise an `InvalidInput` if a column was named that is not among those that a source has."""
         for role, column in self.named().items():
             if column not in header:
-                shown = f"; the columns are {', '.join(map(repr, header))}" if header else ""
-                raise InvalidInput(f"--{role}-column: {source} has no column {column!r}{shown}")
+                raise InvalidInput(f"--{role}-column: {source} has no column {column!r}; it has: {', '.join(header)}")

@@ -12,6 +12,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+from pyarrow import parquet
+
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.graphs.tables import required
@@ -54,7 +57,7 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     InvalidInput
         If there is no such format, or a file cannot be written.
     MissingDependency
-        If a package is missing that the format needs.
+        If networkx is not installed, which GraphML needs.
     """
     writers = {"parquet": _write_parquet, "graphml": _write_graphml}
     if format not in writers:
@@ -63,15 +66,13 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
 
 
 def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Exported:
-    pa, parquet = (required(name, "import", "Writing Parquet") for name in ("pyarrow", "pyarrow.parquet"))
-    text = pa.string()
-    of_nodes: dict[str, Any] = dict.fromkeys(("id", "name", "type", "properties"), text)
-    of_edges: dict[str, Any] = dict.fromkeys(("from", "to", "type", "properties"), text)
-    counts, done = store.count(), 0
+    text, counts, done = pa.string(), store.count(), 0
+    of_nodes = dict.fromkeys(("id", "name", "type", "properties"), text) | {"labels": pa.list_(text), "text": text}
+    of_edges = dict.fromkeys(("from", "to", "type", "properties"), text) | {"weight": pa.float64()}
     with _replacing(folder) as fresh:
         for name, schema, blocks in (
-            (NODES, pa.schema({**of_nodes, "labels": pa.list_(text), "text": text}), map(_node_rows, store.nodes())),
-            (EDGES, pa.schema({**of_edges, "weight": pa.float64()}), map(_edge_rows, store.edges())),
+            (NODES, pa.schema(of_nodes), map(_node_rows, store.nodes())),
+            (EDGES, pa.schema(of_edges), map(_edge_rows, store.edges())),
         ):
             with parquet.ParquetWriter(fresh / name, schema) as writer:
                 for rows in blocks:
@@ -82,8 +83,8 @@ def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Expor
 
 def _node_rows(nodes: Iterable[Node]) -> list[dict[str, Any]]:
     return [
-        {"id": node.id, "name": node.name, "type": node.label or None, "labels": list(node.labels)}
-        | {"text": node.text, "properties": to_json(dict(node.properties))}
+        {"id": node.id, "name": node.name, "type": node.label or None, "labels": list(node.labels), "text": node.text}
+        | {"properties": to_json(dict(node.properties))}
         for node in nodes
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -17,15 +17,8 @@ FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 
 #: What a file is called that is to be made as a Ladybug database.
 LADYBUG_SUFFIX = ".lbug"
-#: A server may take five seconds to answer at all, and one that refuses is asked again for a second: the driver would
-#: give one that is silent a minute.
-_PATIENCE: dict[str, Any] = {
-    "options": {
-        "connection_timeout": 5.0,
-        "connection_acquisition_timeout": 5.0,
-        "max_transaction_retry_time": 1.0,
-    }
-}
+#: A silent server is waited for five seconds, where the driver would wait a minute.
+_PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 5.0, "max_transaction_retry_time": 1.0}
 
 
 def kind_of(where: str) -> str:
@@ -66,10 +59,6 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
             Path(where).parent.mkdir(parents=True, exist_ok=True)
         store: GraphStore = LadybugStore(where, **options)
     else:
-        store = open_store(where, **{**(_PATIENCE if kind == NEO4J else {}), **options})
-    try:
+        store = open_store(where, **({"options": _PATIENCE} if kind == NEO4J else {}) | options)
+    with store if hasattr(store, "__exit__") else nullcontext():  # type: ignore[attr-defined]
         yield store
-    finally:
-        close = getattr(store, "close", None)
-        if close is not None:
-            close()

@@ -55,7 +55,7 @@ class _Sink:
     def triple(self, subject: Any, predicate: Any, object_: Any) -> None:
         """Take one triple; the parser calls this."""
         literals, relation = self.literals[str(subject)], str(predicate)
-        if hasattr(object_, "toPython") and hasattr(object_, "language"):
+        if hasattr(object_, "language"):
             self.ill_typed += bool(object_.ill_typed)
             value = object_.toPython()
             value = str(object_) if value is object_ or isinstance(value, bytes) else json_value(value)
@@ -152,14 +152,9 @@ def _taken(literals: dict[str, list[tuple[str, Any]]], predicates: Sequence[str]
 
 def _properties(key: str, values: list[tuple[str, Any]], language: str) -> dict[str, Any]:
     """Return the properties that the values of one predicate make: one for each language besides ours."""
-    found: dict[str, list[Any]] = {}
-    for own, value in values:
-        kept = found.setdefault(key if own in ("", language) else f"{key}@{own}", [])
-        if value not in kept:
-            kept.append(value)
-    for name, kept in found.items():
-        if len({type(value) for value in kept}) > 1:
-            found[name] = [str(value) for value in kept]  # a database has no lists of several types
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for own, value in dict.fromkeys(values):
+        found[key if own in ("", language) else f"{key}@{own}"].append(value)
     return {name: kept[0] if len(kept) == 1 else kept for name, kept in found.items()}
 
 
@@ -170,20 +165,16 @@ def local_name(iri: str) -> str:
 
 
 def short_names(iris: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Return a short name for each IRI, all different, whatever their order.
-
-    It is the local name where no other IRI has it and it is not `reserved`; otherwise the part of the IRI before it
-    comes in front, and where even that is not unique it is the IRI.
+    """Return a short name for each IRI, all different: the local name where it is one IRI's alone and not `reserved`,
+    else with the part before it, and where even that is not unique the IRI.
     """
     names: dict[str, str] = {}
     left, taken = set(iris), set(reserved)
     for shorten in (local_name, _longer_name, str):
-        wanted = {iri: shorten(iri) for iri in left}
-        counts = Counter(wanted.values())
-        found = {iri: name for iri, name in wanted.items() if counts[name] == 1 and name not in taken}
-        names.update(found)
+        counts = Counter(map(shorten, left))
+        names |= {iri: shorten(iri) for iri in left if counts[shorten(iri)] == 1 and shorten(iri) not in taken}
         taken.update(counts)  # one that two IRIs would have, neither gets
-        left -= found.keys()
+        left -= names.keys()
     return names
 
 

@@ -46,18 +46,13 @@ def read_stark(source: str | Path) -> GraphTables:
         If torch is not installed.
     """
     folder = Path(source)
-    for name in FILES:
-        if not (folder / name).is_file():
-            raise InvalidInput(f"{folder / name}: no such file; a STaRK knowledge base has {', '.join(FILES)}")
     info = _load_plain(folder / INFO)
     label_names, relation_names = (_load_plain(folder / file) for file in ("node_type_dict.pkl", "edge_type_dict.pkl"))
     labels, relations = _integers(folder / "node_types.pt"), _integers(folder / "edge_types.pt")
     ends = _integers(folder / "edge_index.pt", dimensions=2)
-    if len(labels) != len(info):
-        raise InvalidInput(f"{folder / 'node_types.pt'}: {len(labels)} nodes, and {len(info)} in {INFO}")
-    if ends.shape != (2, len(relations)):
-        expected = (2, len(relations))
-        raise InvalidInput(f"{folder / 'edge_index.pt'}: its shape is {ends.shape}, and {expected} by edge_types.pt")
+    if len(labels) != len(info) or ends.shape != (2, len(relations)):
+        nodes = f"node_types.pt has {len(labels)} nodes and {INFO} {len(info)}"
+        raise InvalidInput(f"{folder}: {nodes}; {len(relations)} edges, and edge_index.pt has the shape {ends.shape}")
     tables = GraphTables()
     for i, code in enumerate(labels.tolist()):
         try:

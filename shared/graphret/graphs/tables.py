@@ -66,18 +66,13 @@ class GraphTables:
 
     def edge(self, source: str, relation: str, target: str, weight: float = 1.0, properties: Fields = _NONE) -> None:
         """Take an edge; an `InvalidInput` says that it has no relation, no finite weight, or an end that is no node."""
-        if not relation:
-            raise InvalidInput(f"the edge from {source!r} to {target!r} has no relation")
-        if not math.isfinite(weight):
-            raise InvalidInput(f"the weight must be a finite number, not {weight!r}")
-        try:
-            ends = self._position[source], self._position[target]
-        except KeyError as error:
-            raise InvalidInput(
-                f"the edge from {source!r} to {target!r} dangles: there is no node {error.args[0]!r}"
-            ) from None
-        self._source.append(ends[0])
-        self._target.append(ends[1])
+        if not relation or not math.isfinite(weight):
+            raise InvalidInput(f"the edge from {source!r} to {target!r} has no relation, or no finite weight")
+        for end in (source, target):
+            if end not in self._position:
+                raise InvalidInput(f"the edge from {source!r} to {target!r} dangles: there is no node {end!r}")
+        self._source.append(self._position[source])
+        self._target.append(self._position[target])
         self._relation.append(self._relations.setdefault(relation, len(self._relations)))
         self._weight.append(weight)
         self._edge_properties.append(properties or _NONE)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
+from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
 
 from graphret.errors import InvalidInput
 from graphret.graphs.columns import Columns
@@ -59,7 +65,7 @@ def read_tables(
     InvalidInput
         If a file is malformed, an id comes twice, an edge dangles; the message names the file, and the line or row.
     MissingDependency
-        If pyarrow or networkx is not installed and a file needs it.
+        If networkx is not installed and a GraphML file is given.
     """
     columns = columns or Columns()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
@@ -71,7 +77,6 @@ def read_tables(
     tables = GraphTables()
     for path, header, rows in sorted(found, key=lambda table: columns.has_edges(table.header)):  # nodes come first
         has_edges, roles = columns.has_edges(header), columns.roles(header, path)
-        unit = "line" if path.suffix.lower() == ".jsonl" else "row"
         for number, row in rows:
             try:
                 if has_edges:
@@ -79,6 +84,7 @@ def read_tables(
                 else:
                     _add_node(tables, row, roles, columns)
             except InvalidInput as error:
+                unit = "line" if path.suffix.lower() == ".jsonl" else "row"
                 raise InvalidInput(f"{path}, {unit} {number}: {error}") from error
     return tables
 
@@ -146,44 +152,35 @@ def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
     more = parsed_json(value) if isinstance(value, str) else value
     if not isinstance(more, dict):
         raise InvalidInput(f"the properties must be a JSON object, not {value!r}")
-    if both := more.keys() & row.keys():
-        raise InvalidInput(f"the property {min(both)!r} is also a column")
     return {**row, **more}
 
 
 @contextmanager
-def _arrow(path: Path) -> Iterator[Any]:
-    """Yield pyarrow; what it raises names the file."""
-    pa = required("pyarrow", "import", f"Reading {path.suffix[1:]} files")
+def _named_errors(path: Path) -> Iterator[None]:
+    """Let errors of reading a file name it."""
     try:
-        yield pa
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
         raise InvalidInput(f"{path}: cannot be read: {error}") from error
 
 
 def _csv(path: Path, columns: Columns) -> list[_Table]:
     delimiter = columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
-
-    def read(pa: Any, header: Iterable[str], function: str) -> Any:
-        from pyarrow import csv
-
-        text = dict.fromkeys(header, pa.string())
-        return getattr(csv, function)(
-            path,
-            csv.ReadOptions(use_threads=False),  # with threads an error names no row
-            csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-            csv.ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
-        )
-
-    with _arrow(path) as pa:
-        header: list[str] = read(pa, (), "open_csv").schema.names
-    if len(set(header)) < len(header) or not all(name.strip() for name in header):
+    with _named_errors(path), path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        header = next(csv.reader(file, delimiter=delimiter), [])
+    if not header or len(set(header)) < len(header) or not all(name.strip() for name in header):
         raise InvalidInput(f"{path}, line 1: a column has no name, or two have the same: {', '.join(header)}")
 
     def rows() -> Iterator[dict[str, Any]]:
         texts = [name for role, name in columns.roles(header, path).items() if role != "weight"]
-        with _arrow(path) as pa:
-            table = read(pa, header, "read_csv")
+        with _named_errors(path):
+            text = dict.fromkeys(header, pa.string())
+            table = read_csv(
+                path,
+                ReadOptions(use_threads=False),  # with threads an error names no row
+                ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
+            )
         typed = [table[name] if name in texts else _typed(table[name]) for name in header]
         for batch in pa.table(typed, header).to_batches(_BLOCK_ROWS):
             yield from ({name: value for name, value in row.items() if value is not None} for row in batch.to_pylist())
@@ -193,8 +190,6 @@ def _csv(path: Path, columns: Columns) -> list[_Table]:
 
 def _typed(column: Any) -> Any:
     """Return a column of the first type whose pattern all its values have, else as it is."""
-    import pyarrow.compute as pc
-
     for kind, pattern in _TYPES.items():
         if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             return column.cast(kind)
@@ -203,13 +198,11 @@ def _typed(column: Any) -> Any:
 
 def _parquet(path: Path, columns: Columns) -> list[_Table]:
     def rows() -> Iterator[dict[str, Any]]:
-        with _arrow(path), parquet.ParquetFile(path) as file:
+        with _named_errors(path), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BLOCK_ROWS):
                 yield from map(json_value, batch.to_pylist())
 
-    with _arrow(path):
-        from pyarrow import parquet
-
+    with _named_errors(path):
         return [_Table(path, parquet.read_schema(path).names, enumerate(rows(), 1))]
 
 
@@ -223,8 +216,6 @@ def _json_lines(path: Path, columns: Columns) -> list[_Table]:
         if not isinstance(value, dict):
             raise InvalidInput(f"{path}, line {line}: a JSON object is expected, not {type(value).__name__}")
         rows.append((line, {name: own for name, own in value.items() if own is not None}))
-    if not rows:
-        raise InvalidInput(f"{path}: is empty, and no table")
     return [_Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)]
 
 
@@ -248,13 +239,7 @@ SUFFIXES = tuple(_OPENERS)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Go through the lines of a UTF-8 file that are not blank, with their numbers from 1.
-
-    Raises
-    ------
-    InvalidInput
-        If there is no such file, it cannot be read, or a line is not UTF-8; the last names the line.
-    """
+    """Go through the lines of a UTF-8 file that are not blank, numbered from 1; an `InvalidInput` names a bad one."""
     number = 0
     try:
         with path.open("rb") as file:

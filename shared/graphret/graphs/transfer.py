@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphret import storage
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
@@ -58,8 +57,7 @@ class Imported:
     Parameters
     ----------
     merged
-        Edges of the source that are not there: of parallel edges between the same nodes with the same relation and
-        rows, the last that was read is kept.
+        Edges that are not there: a later one has the same source, relation, target and rows.
     remarks
         What was not read as it was meant to be, in words.
     """
@@ -112,10 +110,6 @@ def import_graph(
     """
     given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
     chosen, where, options = _format_of(format, given), os.fspath(to), options or ReadOptions()
-    to_folder = kind_of(where) == FOLDER
-    if to_folder and Path(where).exists():
-        with storage.writing(where):  # before the work, not after it: whether the folder can be written
-            pass
     if chosen not in TABLES and chosen != "ntriples" and len(given) != 1:
         raise InvalidInput(f"--format {chosen} reads one source, and {len(given)} are given")
     if chosen == STORE:
@@ -125,7 +119,7 @@ def import_graph(
         tables = _read_files(given, chosen, options)
         named, remarks, store, read = ", ".join(given), tables.remarks, tables.store(), tables.count()[1]
     try:
-        if to_folder:
+        if kind_of(where) == FOLDER:
             store.save(where)
         else:
             with opened(where, create=True) as database:
@@ -199,18 +193,17 @@ def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_prog
     total = source.count()
     if isinstance(target, MemoryStore):  # it copies its columns at each write
         target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
-        return total
-    if isinstance(target, LadybugStore) and isinstance(source, MemoryStore) and target.count() == (0, 0):
+    elif isinstance(target, LadybugStore) and isinstance(source, MemoryStore) and target.count() == (0, 0):
         target.load(source)  # by columns
-        return total
-    n = m = 0
-    for nodes in source.nodes():
-        target.upsert(nodes=nodes)
-        progress("nodes", n := n + len(nodes), total[0])
-    for edges in source.edges():
-        target.upsert(edges=edges)
-        progress("edges", m := m + len(edges), total[1])
-    return n, m
+    else:
+        n = m = 0
+        for nodes in source.nodes():
+            target.upsert(nodes=nodes)
+            progress("nodes", n := n + len(nodes), total[0])
+        for edges in source.edges():
+            target.upsert(edges=edges)
+            progress("edges", m := m + len(edges), total[1])
+    return total
 
 
 def relation_counts(store: GraphStore) -> dict[str, int]:
