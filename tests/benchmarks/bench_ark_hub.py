@@ -35,7 +35,7 @@ def hub(n: int = N, seed: int = 0) -> MemoryStore:
     texts = [" ".join(row) for row in lexicon[np.minimum(rng.zipf(1.3, (n, 40)), len(lexicon)) - 1].tolist()]
     names = [f"{a} {b}".title() for a, b in lexicon[rng.integers(len(lexicon), size=(n, 2))].tolist()]
     ends, out = np.arange(1, n + 1), np.arange(n) % 2 == 0
-    return MemoryStore.from_arrays(
+    return synthetic.store_of(
         [_HUB, *(f"n{i:07d}" for i in range(n))],
         names=["The Hub", *names],
         texts=["", *texts],

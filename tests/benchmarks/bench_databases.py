@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bench_stores
+from benchmarks import bench_stores, synthetic
 from benchmarks.figures import Report, medians, timed
 from graphret.errors import GraphretError
 from graphret.graphs import import_graph
-from graphret.stores.memory import MemoryStore
 from graphret.testing.neo4j_server import Neo4jServer
 
 #: MetaQA's relations: the share of its 129,233 triples, and how many names stand at their far end.
@@ -112,7 +111,7 @@ def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int =
     from graphret.stores.ladybug import LadybugStore
 
     given = bench_stores.columns(n_nodes, degree)
-    store = MemoryStore.from_arrays(given.pop("ids"), **given)
+    store = synthetic.store_of(**given)
     with LadybugStore(folder / "large.lbug") as there:
         seconds = timed(lambda: there.load(store))
     n, m = store.count()

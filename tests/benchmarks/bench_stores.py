@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import synthetic
 from benchmarks.figures import Report, timed
 from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Node
@@ -20,7 +21,7 @@ _WRITES = 10
 
 
 def columns(n_nodes: int, degree: int, seed: int = 0) -> dict[str, Any]:
-    """Return the columns of a graph for `MemoryStore.from_arrays`: ids in no order, `degree` edges from each node."""
+    """Return the columns of a graph for `synthetic.store_of`: ids in no order, `degree` edges from each node."""
     rng = np.random.default_rng(seed)
     m = n_nodes * degree
     return {
@@ -40,10 +41,10 @@ def columns(n_nodes: int, degree: int, seed: int = 0) -> dict[str, Any]:
 def stores(report: Report, n_nodes: int = 1_000_000, degree: int = 10) -> None:
     """The part of the speed benchmark."""
     given = columns(n_nodes, degree)
-    ids = given.pop("ids")
+    ids = given["ids"]
     with tempfile.TemporaryDirectory() as folder:
         start = time.perf_counter()
-        store = MemoryStore.from_arrays(ids, **given)
+        store = synthetic.store_of(**given)
         built = time.perf_counter() - start
         store.save(folder)
         n, m = store.count()

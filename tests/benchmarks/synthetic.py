@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from graphret.corpus import Document, Item, Table
+from graphret.edges import EdgeTable
+from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.counts import FieldCounts
@@ -70,6 +73,14 @@ def questions(made: Sequence[Item], n: int, seed: int = 1) -> list[str]:
     return asked
 
 
+def store_of(
+    ids: Sequence[str], source: Any, target: Any, relation: Any, relations: Any, weight: Any, **nodes: Any
+) -> MemoryStore:
+    """Return a store of columns: an edge has the places of its ends in `ids`, and of its relation in `relations`."""
+    table, at = NodeTable.build(ids, **nodes)
+    return MemoryStore(Graph(table, EdgeTable.build(len(table), at[source], at[target], relation, relations, weight)))
+
+
 def arrays(n: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Graph, HybridIndex]:
     """Return a graph of `n` nodes, `degree` edges out of each to random others, and a lexical index.
 
@@ -77,11 +88,12 @@ def arrays(n: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Grap
     """
     rng = np.random.default_rng(seed)
     m = n * degree
-    graph = MemoryStore.from_arrays(
+    graph = store_of(
         [f"n{i:08d}" for i in range(n)],
         label_sets=[("Document",)],
         source=np.repeat(np.arange(n, dtype=np.int32), degree),
         target=rng.integers(n, size=m, dtype=np.int32),
+        relation=np.zeros(m, np.int64),
         relations=["MENTIONS"],
         weight=rng.uniform(0.5, 1.0, m).astype(np.float32),
     ).graph

@@ -62,14 +62,13 @@ def test_nodes_and_edges_are_those_of_the_files(tmp_path: Path) -> None:
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
-    for name in FILES:
+    for name in FILES[:2]:  # a pickle and a tensor
         path = write(tmp_path) / name
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-        with pytest.raises(InvalidInput, match=name):
-            read_stark(tmp_path)
-        path.unlink()
-        with pytest.raises(InvalidInput, match=name):
-            read_stark(tmp_path)
+        for _ in range(2):
+            with pytest.raises(InvalidInput, match=name):
+                read_stark(tmp_path)
+            path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(

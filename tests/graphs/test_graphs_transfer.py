@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphret.errors import InvalidInput, NotAnIndex, StoreUnavailable
-from graphret.graphs import Columns, ReadOptions, copy, import_graph, read_metaqa
+from graphret.errors import InvalidInput, NotAnIndex
+from graphret.graphs import Columns, ReadOptions, import_graph, read_metaqa
 from graphret.graphs.example import KB
 from graphret.graphs.locations import kind_of, opened, place_of
 from graphret.stores import MemoryStore, open_store
-from graphret.testing.graphs import random_graph
 from graphret.types import Edge, Node
 
 if TYPE_CHECKING:
@@ -50,21 +49,6 @@ def test_a_graph_goes_everywhere_and_comes_back_and_again(name: str, tmp_path: P
     assert contents(found) == contents(whole)
 
 
-def test_an_import_that_was_interrupted_is_run_again() -> None:
-    class Failing(MemoryStore):
-        def upsert(self, nodes: Any = (), edges: Any = ()) -> None:
-            super().upsert(nodes)
-            raise StoreUnavailable("the connection was lost")
-
-    source, failing = MemoryStore.of(*random_graph(5)), Failing.of([])
-    with pytest.raises(StoreUnavailable):
-        copy(source, failing)
-    store = MemoryStore(failing.graph)
-    assert store.count() == (source.count()[0], 0)
-    assert copy(source, store) == source.count()
-    assert contents(store) == contents(source)
-
-
 def test_places_are_told_apart(tmp_path: Path) -> None:
     import_graph(KB, tmp_path / "odd.lbug.d")
     assert [
@@ -93,20 +77,14 @@ def test_what_a_database_refuses_is_named_and_maps_come_back(server: str, tmp_pa
         assert contents(open_store(back))[0][1].properties == {"deep": {"c": [1]}}
 
 
-@pytest.mark.parametrize(
-    ("source", "columns", "said"),
-    [
-        (KB, Columns(id="key"), "--id-column: the format metaqa"),
-        ("movies", Columns(id="key"), "--id-column: .*is no table"),
-        ("movies.lbug", Columns(id="key"), "--id-column: .*is no table"),
-    ],
-    ids=str,
-)
-def test_columns_of_what_has_none_are_refused(tmp_path: Path, source: Any, columns: Columns, said: str) -> None:
-    import_graph(KB, tmp_path / "movies")
+def test_columns_of_what_has_none_are_refused(tmp_path: Path) -> None:
     import_graph(KB, tmp_path / "movies.lbug")
-    with pytest.raises(InvalidInput, match=said):
-        import_graph(tmp_path / source, tmp_path / "out", options=ReadOptions(columns))
+    for source, said in (
+        (KB, "--id-column: the format metaqa"),
+        (tmp_path / "movies.lbug", "--id-column: .*is no table"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            import_graph(source, tmp_path / "out", options=ReadOptions(Columns(id="key")))
 
 
 def test_a_graph_of_others_is_copied_by_its_own_properties(

@@ -12,7 +12,6 @@ from graphret.cypher import check, kinds, run_checked
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.stores.ladybug import LadybugStore
-from graphret.stores.memory import MemoryStore
 from graphret.testing.graphs import all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
 
@@ -35,16 +34,11 @@ EDGES = [
 ]
 
 
-@pytest.fixture(params=["load", "one by one"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LadybugStore]:
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[LadybugStore]:
     with LadybugStore(tmp_path / "g.lbug") as store:
-        if request.param == "load":
-            store.load(MemoryStore.of(NODES, EDGES))
-        else:
-            for node in NODES:
-                store.upsert([node])
-            for edge in EDGES:
-                store.upsert([], [edge])
+        for item in (*NODES, *EDGES):  # one by one
+            store.upsert(*([item], []) if isinstance(item, Node) else ([], [item]))
     with LadybugStore(tmp_path / "g.lbug") as store:  # what tables are of is read again
         yield store
 

@@ -1,53 +1,100 @@
+"""Writes into a `MemoryStore` step by step give what one build gives, and nobody sees a half of one."""
+
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.errors import NotAnIndex
+from graphret.errors import InvalidInput, StoreError
 from graphret.stores import MemoryStore
-from graphret.testing.graphs import EDGES, NODES
+from graphret.stores.memory import graph_parts
 from graphret.testing.stores import GraphStoreSuite
 from graphret.types import Edge, Node
 
-
-@pytest.fixture
-def store() -> MemoryStore:
-    return MemoryStore.of(NODES, EDGES)
-
-
-def test_saved_and_opened_it_is_the_same(store: MemoryStore, tmp_path: Path) -> None:
-    store.save(tmp_path / "graph")
-    opened = MemoryStore.load(tmp_path / "graph")
-    assert list(opened.graph.nodes) == list(store.graph.nodes)
-    assert opened.neighbors([n.id for n in NODES]) == store.neighbors([n.id for n in NODES])
-    with pytest.raises(NotAnIndex, match="nowhere"):
-        MemoryStore.load(tmp_path / "nowhere")
-
-
-IDS = [f"n{i}" for i in range(6)]
-GRAPHS = st.tuples(
-    st.lists(st.sampled_from("ab"), min_size=6, max_size=6),
-    st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from("RS"), st.sampled_from(IDS)), max_size=15),
+IDS = [f"n{i}" for i in range(7)]
+NODES = st.builds(
+    Node,
+    st.sampled_from(IDS),
+    st.sampled_from([("A",), ("B",), ("A", "B"), ("B", "A"), ()]),
+    st.sampled_from(["", "one", "zwölf"]),
+    st.sampled_from(["", "said"]),
+    st.sampled_from([{}, {"x": 1}, {"y": ["ü", None]}]),
+)
+EDGES = st.builds(
+    Edge,
+    st.sampled_from(IDS),
+    st.sampled_from("RST"),
+    st.sampled_from(IDS),
+    st.sampled_from([1.0, 0.5]),
+    st.sampled_from([{}, {"p": 1}, {"source_row": 1}, {"source_row": 2, "q": "x"}, {"target_row": 0}]),
+)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(
+            st.just("upsert"), st.lists(NODES, max_size=4, unique_by=lambda n: n.id), st.lists(EDGES, max_size=5)
+        ),
+        st.tuples(
+            st.just("delete"), st.lists(st.sampled_from([*IDS, "nobody"]), max_size=2), st.lists(EDGES, max_size=5)
+        ),
+    ),
+    max_size=8,
 )
 
 
+def columns(store: MemoryStore) -> dict[str, Any]:
+    """All that a store would save."""
+    parts = graph_parts(store.graph)
+    out: dict[str, Any] = {name: (array.dtype.str, array.tolist()) for name, array in parts.arrays.items()}
+    return out | {name: table.to_pydict() for name, table in parts.tables.items()} | {"meta": parts.meta}
+
+
 @settings(max_examples=25, deadline=None)
-@given(GRAPHS)
-def test_a_view_is_the_induced_graph(graph: tuple[list[str], list[tuple[str, str, str]]]) -> None:
-    tenants, edges = graph
-    nodes = [Node(i, (t.upper(),), properties={"tenant": t}) for i, t in zip(IDS, tenants, strict=True)]
-    view = MemoryStore.of(nodes, [Edge(*e) for e in edges]).view({"tenant": "a"})
-    mine = {n.id for n in nodes if n.properties["tenant"] == "a"}
-    alone = MemoryStore.of(
-        [n for n in nodes if n.id in mine], [Edge(*e) for e in edges if e[0] in mine and e[2] in mine]
-    )
-    assert view.count() == alone.count()
-    assert view.schema() == alone.schema()
-    assert view.get(IDS) == alone.get(IDS)
-    assert view.neighbors(IDS) == alone.neighbors(IDS)
+@given(STEPS)
+def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any], list[Edge]]]) -> None:
+    store = MemoryStore()
+    nodes: dict[str, Node] = {}
+    edges: dict[tuple[Any, ...], Edge] = {}
+    for what, items, given_edges in steps:
+        if what == "delete":
+            store.delete(items)
+            store.delete_edges(given_edges)
+            edges = {key: edge for key, edge in edges.items() if key not in {edge.identity for edge in given_edges}}
+            nodes = {i: node for i, node in nodes.items() if i not in items}
+            edges = {key: edge for key, edge in edges.items() if not {edge.source, edge.target} & set(items)}
+        else:
+            there = {*nodes, *(node.id for node in items)}
+            fitting = [edge for edge in given_edges if {edge.source, edge.target} <= there]
+            if len(fitting) < len(given_edges):
+                before = columns(store)
+                with pytest.raises(InvalidInput, match="there is no node"):
+                    store.upsert(items, given_edges)
+                assert columns(store) == before
+            store.upsert(items, fitting)
+            nodes |= {node.id: node for node in items}
+            edges |= {edge.identity: edge for edge in fitting}
+    assert columns(store) == columns(MemoryStore.of(nodes.values(), edges.values()))
+
+
+def test_who_reads_sees_one_state() -> None:
+    store = MemoryStore.of([Node("a", name="0"), Node("b", name="0")], [Edge("a", "R", "b", 0.0)])
+    nodes, edges, view = store.nodes(), store.edges(), store.view({"name": "0"})
+    store.upsert([Node("a", name="1"), Node("b", name="1")], [Edge("a", "R", "b", 1.0)])
+    assert [node.name for node in next(nodes)] == [node.name for node in view.get(["a", "b"]) if node] == ["0", "0"]
+    assert next(edges) == view.neighbors(["a"]) == [Edge("a", "R", "b", 0.0)]
+    assert store.neighbors(["a"]) == [Edge("a", "R", "b", 1.0)]
+
+
+def test_malformed_edges_and_views_take_no_edges_away() -> None:
+    store, edge = MemoryStore.of([Node("a")], [Edge("a", "R", "a")]), Edge("a", "R", "a")
+    with pytest.raises(InvalidInput, match="weight"):
+        store.delete_edges([edge, Edge("a", "R", "a", float("nan"))])
+    for view in (store.view({"id": "a"}), store.view(None).view(None)):
+        with pytest.raises(StoreError, match="view"):
+            view.delete_edges([edge])
+    assert store.count() == (1, 1)
 
 
 class TestMemoryStore(GraphStoreSuite):

@@ -97,12 +97,9 @@ def test_no_server_at_all(uri: str) -> None:
                 call()
 
 
-def test_a_database_that_is_there_and_one_that_is_not(neo4j_uri: str, neo4j_auth: Auth) -> None:
-    uri = neo4j_uri.replace("bolt", "neo4j", 1)
-    with Neo4jStore(uri, auth=neo4j_auth, database="neo4j", options={"max_connection_pool_size": 2}) as store:
-        assert store.query("RETURN 1 AS one").to_dicts() == [{"one": 1}]
+def test_a_database_that_is_not_there(neo4j_uri: str, neo4j_auth: Auth) -> None:
     with (
-        Neo4jStore(uri, auth=neo4j_auth, database="nowhere") as store,
+        Neo4jStore(neo4j_uri.replace("bolt", "neo4j", 1), auth=neo4j_auth, database="nowhere") as store,
         pytest.raises(StoreMismatch, match="nowhere"),
     ):
         store.count()
@@ -114,15 +111,12 @@ def proxy(neo4j_empty: neo4j.Driver, neo4j_uri: str) -> Iterator[CuttingProxy]:
         yield proxy
 
 
-@pytest.mark.parametrize("budget", [2_000, 380_000])
-def test_a_line_that_is_cut_in_a_batch_leaves_nothing_half_written(
-    proxy: CuttingProxy, neo4j_auth: Auth, budget: int
-) -> None:
+def test_a_line_that_is_cut_in_a_batch_leaves_nothing_half_written(proxy: CuttingProxy, neo4j_auth: Auth) -> None:
     nodes = [Node(f"n{i}", ("A",), f"name {i}", "t" * 20) for i in range(5_600)]
     edges = [Edge(f"n{i}", "R", f"n{i + 1}") for i in range(5_599)]
     with Neo4jStore(proxy.uri, auth=neo4j_auth, options={"max_transaction_retry_time": 0.5}) as store:
         store.upsert([Node("first", ("B",))])
-        proxy.budget = budget
+        proxy.budget = 380_000
         with pytest.raises(StoreUnavailable):
             store.upsert(nodes, edges)
         for call in (store.count, lambda: store.get(["first"]), lambda: list(store.nodes())):
@@ -179,13 +173,10 @@ def test_a_parameter_that_cannot_be_sent(neo4j_driver: neo4j.Driver, value: Any)
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"id_property": ""}, "id_property"),
         ({"name_property": []}, "name_property"),
         ({"text_property": ["a", 3]}, "text_property"),
-        ({"hidden": "embedding"}, "hidden"),
         ({"timeout": -1}, "timeout"),
         ({"uri": "127.0.0.1:7687"}, "uri"),
-        ({"uri": "http://127.0.0.1"}, "uri.*http"),
         ({"uri": "neo4j://host/films"}, "uri:.*database="),  # the driver would take the user's own
         ({"uri": "neo4j://me:secret@host"}, "uri:.*auth="),
         ({"options": {"no_such_option": 1}}, "uri.*no_such_option"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -60,5 +60,7 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
         store: GraphStore = LadybugStore(where, **options)
     else:
         store = open_store(where, **({"options": _PATIENCE} if kind == NEO4J else {}) | options)
-    with store if hasattr(store, "__exit__") else nullcontext():  # type: ignore[attr-defined]
+    try:
         yield store
+    finally:
+        getattr(store, "close", lambda: None)()

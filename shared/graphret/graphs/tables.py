@@ -11,8 +11,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from pydantic_core import from_json
 
+from graphret.edges import NO_PART, EdgeTable
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.stores.memory import MemoryStore
+from graphret.nodes import NodeTable
+from graphret.stores.memory import Graph, MemoryStore
+from graphret.types import PART_KEYS
+from graphret.validation import require_part
 
 Fields: TypeAlias = Mapping[str, Any]
 _NONE: Fields = {}
@@ -71,6 +75,9 @@ class GraphTables:
         for end in (source, target):
             if end not in self._position:
                 raise InvalidInput(f"the edge from {source!r} to {target!r} dangles: there is no node {end!r}")
+        for key in PART_KEYS:
+            if key in properties:
+                require_part(properties[key], key)
         self._source.append(self._position[source])
         self._target.append(self._position[target])
         self._relation.append(self._relations.setdefault(relation, len(self._relations)))
@@ -79,20 +86,31 @@ class GraphTables:
 
     def store(self) -> MemoryStore:
         """Return the graph; of edges with the same source, relation, target and rows, the last is kept."""
-        return MemoryStore.from_arrays(
+        nodes, at = NodeTable.build(
             list(self._position),
-            names=self._names,
-            texts=self._texts,
-            labels=np.asarray(self._labels, dtype=np.int32),
-            label_sets=list(self._label_sets) or (("Node",),),
-            properties=self._properties,
-            source=np.asarray(self._source, dtype=np.int64),
-            target=np.asarray(self._target, dtype=np.int64),
-            relation=np.asarray(self._relation, dtype=np.int64),
-            relations=list(self._relations),
-            weight=np.asarray(self._weight, dtype=np.float64),
-            edge_properties=self._edge_properties if any(self._edge_properties) else None,
+            self._names,
+            self._texts,
+            np.asarray(self._labels, dtype=np.int32),
+            list(self._label_sets) or (("Node",),),
+            self._properties,
         )
+        rows: list[Any] = [None, None]
+        rest = None
+        if any(own := self._edge_properties):
+            rows = [np.asarray([one.get(key, NO_PART) for one in own], dtype=np.int32) for key in PART_KEYS]
+            rest = [{k: v for k, v in one.items() if k not in PART_KEYS} if one else one for one in own]
+        edges = EdgeTable.build(
+            len(nodes),
+            at[np.asarray(self._source, dtype=np.int64)],
+            at[np.asarray(self._target, dtype=np.int64)],
+            np.asarray(self._relation, dtype=np.int64),
+            list(self._relations),
+            np.asarray(self._weight, dtype=np.float64),
+            rows[0],
+            rows[1],
+            rest,
+        )
+        return MemoryStore(Graph(nodes, edges))
 
 
 def required(module: str, extra: str, purpose: str) -> Any:

@@ -17,8 +17,7 @@ from graphret.stores.memory import KIND, MemoryStore, graph_from_bundle
 #: The kinds of folders that hold a graph.
 GRAPH_KINDS = (KIND, "sage")
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_NEO4J = {f"{scheme}{security}" for scheme in ("bolt", "neo4j") for security in ("", "+s", "+ssc")}
+_NEO4J = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://", re.IGNORECASE)
 
 
 def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
@@ -60,10 +59,10 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
 
 def is_address(where: str) -> bool:
     """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of something else."""
-    match = _SCHEME.match(where)
-    if match is not None and match[1].lower() not in _NEO4J:
-        raise InvalidInput(f"{match[0]}…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
-    return match is not None
+    if "://" in where and not _NEO4J.match(where):
+        scheme = where.partition("://")[0]
+        raise InvalidInput(f"{scheme}://…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
+    return "://" in where
 
 
 def is_ladybug(path: Path) -> bool:
@@ -79,10 +78,11 @@ def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict
     parts = urlsplit(address)
     database = unquote(parts.path.strip("/")) or environment.get("NEO4J_DATABASE", "")
     try:
-        if not parts.hostname or parts.port == 0 or "/" in database:
-            raise ValueError("a host is expected, and behind it no more than the name of a database")
-    except ValueError as error:  # of the port, besides
-        raise InvalidInput(f"{parts.scheme}://…: the address is malformed: {error}") from error
+        wrong = not parts.hostname or parts.port == 0 or "/" in database
+    except ValueError:  # of the port
+        wrong = True
+    if wrong:
+        raise InvalidInput(f"{parts.scheme}://…: the address is malformed: a host, a port and a database are expected")
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if not user:
         user, password = environment.get("NEO4J_USERNAME", ""), environment.get("NEO4J_PASSWORD", "")

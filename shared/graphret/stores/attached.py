@@ -20,23 +20,18 @@ class StagedIndex(Protocol):
     @property
     def reads_neighbors(self) -> bool:
         """Whether what it holds of a node depends on the node's neighbours."""
-        ...
 
     def bind(self, store: Any) -> None:
         """Look neighbours up in a store from now on."""
-        ...
 
     def staged(self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None) -> Callable[[], None]:
         """Make ready a change with the store as it will be, and return what puts it in force, which cannot fail."""
-        ...
 
 
 def require_whole(is_view: bool) -> None:
     """Raise an `InvalidInput` if an index would follow a view, or be one: writes of the whole store would show."""
     if is_view:
-        raise InvalidInput(
-            "index: a view has no writes to follow; attach the index to the store, and take a view of the index"
-        )
+        raise InvalidInput("index: a view has no writes to follow; attach the index to the store, and view the index")
 
 
 class AttachedIndexes:
@@ -57,12 +52,7 @@ class AttachedIndexes:
         ----------
         index
             An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`; what has no more than
-            these two is written to after the store.
-
-        Raises
-        ------
-        InvalidInput
-            When it has no such methods, one of both is a view, or it lives in the database of another store.
+            these two is written to after the store. An `InvalidInput` refuses a view.
         """
         require_whole(self._is_view or restriction_of(index) is not None)
         if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
@@ -85,8 +75,8 @@ class AttachedIndexes:
     ) -> Iterator[Callable[[GraphStore], None]]:
         """Make a write of this store one of its indexes too; the state before is read on entry.
 
-        Yields what is to be called with the store as it will be, before the write is put in force. On leaving, the
-        indexes change; where an error leaves, they do not.
+        Yields what is to be called with the store as it will be, before the write is put in force. The indexes change
+        on leaving, but not by an error.
         """
         followers = self._followers
         nodes, deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))

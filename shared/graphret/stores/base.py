@@ -23,11 +23,9 @@ class GraphStore(Protocol):
 
     def schema(self) -> GraphSchema:
         """Return the labels, relations and properties with their counts, sampled where the graph is large."""
-        ...
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here; a bare string is refused as no list of ids."""
-        ...
 
     def neighbors(
         self,
@@ -58,7 +56,6 @@ class GraphStore(Protocol):
         InvalidInput
             On another direction, a limit below 1, or a string where a list of ids or names is expected.
         """
-        ...
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity, all or none.
@@ -69,27 +66,21 @@ class GraphStore(Protocol):
             When a node or an edge is malformed, an id comes twice among `nodes`, or an end of an edge is neither here
             nor among `nodes`; nothing is then written. Properties are JSON.
         """
-        ...
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored, a bare string is refused."""
-        ...
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
         """Take edges away, known by source, relation, target and rows; those that are not here are ignored."""
-        ...
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        ...
 
     def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
         """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
-        ...
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
         """Go through all edges, or those of some relations, in blocks, each edge once."""
-        ...
 
     def view(self, where: WhereLike) -> GraphStore:
         """Return the store as far as nodes satisfy `where`; nothing of the others can be read through it.
@@ -98,7 +89,6 @@ class GraphStore(Protocol):
         index. It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes a store and an index
         only as views of the same condition. One without that attribute counts as no view.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +138,9 @@ class CypherStore(GraphStore, Protocol):
         QueryTimeout
             When it took longer than `timeout`.
         """
-        ...
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of the node that a variable stands for, such as ``elementId(n)``."""
-        ...
 
     def node_in_cypher(
         self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
@@ -170,14 +158,12 @@ class CypherStore(GraphStore, Protocol):
         InvalidInput
             When the database cannot decide the condition by itself.
         """
-        ...
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
         """Return the kind of query that the database takes it for (``r`` only reads), `None` where it names none.
 
         The query does not run, but is planned, which takes seconds where a pattern is long; raises what `query` does.
         """
-        ...
 
 
 def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
@@ -219,12 +205,9 @@ def require_seconds(what: str, seconds: float | None, *, zero: bool = False) -> 
 
 def require_ids(ids: Iterable[str], what: str = "ids") -> list[str]:
     """Return ids or names as a list, and raise an `InvalidInput` on a string, which is no list, or on what is none."""
-    if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise InvalidInput(f"{what}: a list is expected, not {ids!r}")
-    listed = list(ids)
-    for one in listed:
-        if not isinstance(one, str):
-            raise InvalidInput(f"{what}: {one!r} is no string")
+    listed = None if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
+    if listed is None or not all(isinstance(one, str) for one in listed):
+        raise InvalidInput(f"{what}: a list of strings is expected, not {ids!r}")
     return listed
 
 

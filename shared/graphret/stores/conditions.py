@@ -96,17 +96,14 @@ class Conditions(ABC):
 def require_decided(left: Where | None) -> None:
     """Raise an `InvalidInput` where something of a condition is left that the database does not decide by itself."""
     if left is not None:
-        raise InvalidInput(
-            f"where: only what the database itself decides can be asked here, which {left.to_dict()} is not: give "
-            "texts, truth values, numbers up to 2^53 or lists of one kind of these, and no path into a map"
-        )
+        decided = "texts, truth values, numbers up to 2^53, lists of one kind of these, and no path into a map"
+        raise InvalidInput(f"where: only what the database itself decides is asked here ({decided}): {left.to_dict()}")
 
 
 def _is_exact(value: Any) -> bool:
     """Whether equality with a value means in Cypher what it means here: JSON's scalars, and lists of one kind."""
     if isinstance(value, tuple):
-        kinds = {float if type(item) is int else type(item) for item in value}
-        return len(kinds) <= 1 and all(not isinstance(item, tuple) and _is_exact(item) for item in value)
+        return len({float if type(item) is int else type(item) for item in value}) <= 1 and all(map(_is_exact, value))
     if isinstance(value, int | float) and not isinstance(value, bool):
         return math.isfinite(value) and abs(value) <= _EXACT
     return isinstance(value, bool) or (isinstance(value, str) and is_text(value))

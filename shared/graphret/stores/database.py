@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from operator import methodcaller
 from typing import Any, NoReturn, Self
@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Self
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
-from graphret.stores.base import require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
 from graphret.stores.conditions import require_decided
 from graphret.types import Edge, Node
 from graphret.validation import checked_nodes, require_edge, require_properties
@@ -141,6 +141,25 @@ class DatabaseStore(AttachedIndexes, ABC):
         require_decided(left)
         return pattern, written, parameters
 
+    @abstractmethod
+    def _run(
+        self, cypher: str, parameters: Any, timeout: float | None, max_rows: int | None, max_bytes: int | None
+    ) -> Rows:
+        """Run a query that only reads, in a read transaction."""
+
+    def query(
+        self,
+        cypher: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        max_rows: int | None = None,
+        max_bytes: int | None = None,
+    ) -> Rows:
+        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
+        self._require_query(timeout, max_rows, max_bytes)
+        return self._run(cypher, parameters, timeout, max_rows, max_bytes)
+
     def _require_query(self, timeout: float | None, *caps: int | None) -> None:
         """Raise an `InvalidInput` or a `QueryRefused` if free Cypher cannot be run within such limits, or at all."""
         if self._is_view:
@@ -152,16 +171,10 @@ class DatabaseStore(AttachedIndexes, ABC):
     # writing
 
     @abstractmethod
-    def _write(
-        self,
-        work: Callable[[Any], None],
-        nodes: Sequence[Node] = (),
-        edges: Sequence[Edge] = (),
-        deletes: Sequence[str] = (),
-    ) -> None:
+    def _write(self, work: Callable[[Any], None], **written: Any) -> None:
         """Write in one transaction, in which the indexes that follow see the store as it will be.
 
-        `work` is given what has `upsert`, `delete` and `delete_edges`.
+        `work` is given what has `upsert`, `delete` and `delete_edges`; what is written is told to `followed`.
         """
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
@@ -172,7 +185,7 @@ class DatabaseStore(AttachedIndexes, ABC):
         self._require_writable()
         fresh, linked = distinct_nodes(nodes), distinct_edges(edges)
         if fresh or linked:
-            self._write(methodcaller("upsert", fresh, linked), [*fresh.values()], [*linked.values()])
+            self._write(methodcaller("upsert", fresh, linked), nodes=[*fresh.values()], edges=[*linked.values()])
 
     def delete(self, ids: Iterable[str]) -> None:
         """Take nodes away, and every edge that touches them; unknown ids are ignored."""

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from graphret import storage
-from graphret.columns import Strings
+from graphret.columns import to_numpy
 from graphret.contracts import Lock
-from graphret.edges import NO_PART, EdgeTable
-from graphret.errors import InvalidInput
+from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
-from graphret.schema import GraphSchema
+from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import require_direction, require_ids, require_limit, require_names
-from graphret.stores.summary import graph_schema
-from graphret.types import PART_KEYS, Edge, Node
+from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
 KIND = "graph"
 BLOCK = 10_000
+#: The properties are read of at most so many nodes of each set of labels, and edges of each relation, and of all.
+SAMPLE, READ = 2_000, 10_000
+#: What a query of a database that graphret makes of a graph may read beside the properties of a node, and of an edge.
+_NODE_FIELDS, _EDGE_FIELDS = ("id", "name", "text"), ("weight", "source_row", "target_row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,61 +63,6 @@ class MemoryStore(AttachedIndexes):
         """Make a store of nodes and edges."""
         table = NodeTable.of(nodes)
         return cls(Graph(table, EdgeTable.of(table, edges)))
-
-    @classmethod
-    def from_arrays(
-        cls,
-        ids: Strings | Sequence[str],
-        *,
-        source: ArrayLike = (),
-        target: ArrayLike = (),
-        relation: ArrayLike | None = None,
-        relations: Sequence[str] = ("RELATED",),
-        weight: ArrayLike | None = None,
-        edge_properties: Sequence[Mapping[str, Any]] | None = None,
-        **nodes: Any,
-    ) -> MemoryStore:
-        """Make a store of columns, with no object for each node or edge; they may come in any order.
-
-        Of edges that are equal but for weight and properties, the last is kept.
-
-        Parameters
-        ----------
-        ids, nodes
-            The ids of the ``n`` nodes, and the other columns that `NodeTable.build` takes.
-        source, target, relation
-            For each of the ``m`` edges the places of its ends in `ids`, and of its relation in `relations`, ``(m,)``.
-        weight, edge_properties
-            One for each edge, ``source_row`` and ``target_row`` among the latter; the weight is 1 where left out.
-
-        Raises
-        ------
-        InvalidInput
-            When a column of nodes is malformed, or an edge lacks an end.
-        """
-        table, positions = NodeTable.build(ids, **nodes)
-        first, second = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
-        m, bounds = len(first), (len(table), len(table), len(relations))
-        codes = np.zeros(m, np.int64) if relation is None else np.asarray(relation, dtype=np.int64)
-        weights = np.ones(m) if weight is None else np.asarray(weight, dtype=np.float64)
-        known = [{}] * m if edge_properties is None else edge_properties
-        places = zip((first, second, codes), bounds, strict=True)
-        inside = all(0 <= column.min() <= column.max() < n for column, n in places if len(column))
-        if {len(second), len(codes), len(weights), len(known)} != {m} or not inside or not np.isfinite(weights).all():
-            raise InvalidInput("edges: places of both ends and of relations, and finite weights, are expected of each")
-        first_row, second_row = (np.asarray([own.get(key, NO_PART) for own in known]) for key in PART_KEYS)
-        edges = EdgeTable.build(
-            len(table),
-            positions[first],
-            positions[second],
-            codes,
-            relations,
-            weights,
-            first_row,
-            second_row,
-            [{k: v for k, v in own.items() if k not in PART_KEYS} for own in known] if any(known) else None,
-        )
-        return cls(Graph(table, edges))
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
@@ -249,9 +199,8 @@ class MemoryStore(AttachedIndexes):
         Parameters
         ----------
         verify
-            Whether to compare the checksum of every file, which reads each once. Without it the sizes of all files are
-            compared, and the checksums of the smallest, up to `storage.QUICK_BYTES` in all: every one in a graph that
-            is not large, while a large one opens within a second. `storage.verify` and ``graphret inspect`` check all.
+            Whether to compare the checksum of every file. Without it all sizes are compared, and the checksums of the
+            smallest files, up to `storage.QUICK_BYTES` in all; `storage.verify` and ``graphret inspect`` check all.
         """
         return cls(graph_from_bundle(storage.load(folder, kind=KIND, verify=verify)))
 
@@ -271,3 +220,57 @@ def graph_from_bundle(bundle: storage.Bundle) -> Graph:
 
 def _without(n: int, gone: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.delete(np.arange(n), gone[gone >= 0])
+
+
+def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
+    """Return the schema of a graph.
+
+    Labels and triples are counted exactly; an edge counts under every pair of the labels of its ends. Properties are
+    read from a sample, the same each time, and the schema says which labels and relations were read in part.
+    """
+    builder = SchemaBuilder()
+    labels_in_part: set[str] = set()
+    relations_in_part: set[str] = set()
+    for code, at, n in _samples(nodes.labels, len(nodes.label_sets)):
+        labels, times = nodes.label_sets[code], round(n / len(at))
+        builder.observe_nodes([Node("-", labels, properties=own) for own in nodes.properties.take(at)], times)
+        labels_in_part.update((labels or ("",)) if n > len(at) else ())
+    for code, at, n in _samples(edges.relation, len(edges.relations)):
+        relation, times = edges.relations[code], round(n / len(at))
+        builder.observe_edges([Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at)], times=times)
+        relations_in_part.update([relation] if n > len(at) else [])
+    borne_by = dict(nodes.label_counts())
+    return builder.build(
+        borne_by,
+        _triples(nodes, edges),
+        sampled_properties=labels_in_part,
+        sampled_relation_properties=relations_in_part,
+        columns=dict.fromkeys(borne_by, _NODE_FIELDS),
+        relation_columns=dict.fromkeys(edges.relations, _EDGE_FIELDS),
+    )
+
+
+def _samples(codes: NDArray[np.int32], n_codes: int) -> Iterator[tuple[int, NDArray[np.int64], int]]:
+    """Go through the codes that there are, each with positions that have it, evenly spread, and how many have it."""
+    most = min(SAMPLE, max(1, READ // max(1, n_codes)))
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes, minlength=n_codes)
+    for code, those in enumerate(np.split(order, np.cumsum(counts)[:-1]) if n_codes else ()):
+        if n := len(those):
+            yield code, those[np.arange(min(n, most)) * n // min(n, most)], n
+
+
+def _triples(nodes: NodeTable, edges: EdgeTable) -> dict[tuple[str, str, str], int]:
+    """Count the edges by a label of their source, or an empty one, their relation and a label of their target."""
+    shape = len(nodes.label_sets), len(edges.relations), len(nodes.label_sets)
+    kinds = (nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation) * shape[2]
+    kinds += nodes.labels[edges.target]
+    found = pc.value_counts(pa.array(kinds))
+    triples: dict[tuple[str, str, str], int] = {}
+    for kind, n in zip(to_numpy(found.field("values")), found.field("counts").tolist(), strict=True):
+        source, relation, target = np.unravel_index(kind, shape)
+        ends = (dict.fromkeys(nodes.label_sets[end] or ("",)) for end in (source, target))
+        for one, other in product(*ends):
+            key = one, edges.relations[relation], other
+            triples[key] = triples.get(key, 0) + n
+    return dict(sorted(triples.items()))

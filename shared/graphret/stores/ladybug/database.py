@@ -105,9 +105,9 @@ class Database:
                 self._database: Any = ladybug.Database(str(self.path), read_only=read_only, buffer_pool_size=memory)
             except (RuntimeError, IndexError, MemoryError) as error:
                 text = first_line(error)
-                if "lock" in text.lower() or "IO exception" in text or not self.path.exists():
-                    raise StoreUnavailable(f"{self.path}: cannot be opened: {text}") from error
-                raise StoreMismatch(f"{self.path}: not a database that Ladybug can open: {text}") from error
+                lost = "lock" in text.lower() or "IO exception" in text or not self.path.exists()
+                kind = StoreUnavailable if lost else StoreMismatch
+                raise kind(f"{self.path}: Ladybug cannot open it as a database: {text}") from error
             _open_files.add(self._key)
 
     @contextlib.contextmanager

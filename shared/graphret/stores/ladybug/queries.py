@@ -76,18 +76,16 @@ def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
             return [shown(item) for item in value]
         if not isinstance(value, dict):
             return json_value(value)
-        if "_SRC" in value and "_LABEL" in value:
+        if "_SRC" in value:
             source, target = (ids[end["table"], end["offset"]] for end in (value["_SRC"], value["_DST"]))
             return edge(catalog.relations[value["_LABEL"]], source, target, value["weight"], value[PROPERTIES])
-        if "_ID" in value and "_LABEL" in value:
+        if "_ID" in value:
             return node([value[column] for column in NODE_COLUMNS])
         if value.keys() == {"_NODES", "_RELS"}:
             nodes, edges = shown(value["_NODES"]), shown(value["_RELS"])
             if len(nodes) != len(edges) + 1:  # the value of a variable-length relationship leaves its ends out
                 return edges
             return [*chain.from_iterable(zip(nodes, edges, strict=False)), nodes[-1]]
-        if value.keys() == {"offset", "table"}:
-            return f"{value['table']}:{value['offset']}"
         return {str(key): shown(item) for key, item in value.items()}
 
     return shown(rows)
@@ -125,10 +123,9 @@ class QueryProcess:
             try:
                 return self._ask(question, timeout + _GRACE)  # type: ignore[no-any-return]
             except EOFError:
-                if time.monotonic() - started >= timeout:
-                    message = f"the query took longer than {timeout:.3g} s, and its process was killed"
-                    raise QueryTimeout(message) from None
-                raise QueryRefused("Ladybug broke down on the query, and its process was ended") from None
+                if time.monotonic() - started < timeout:
+                    raise QueryRefused("Ladybug broke down on the query, and its process was ended") from None
+                raise QueryTimeout(f"the query took longer than {timeout:.3g} s, and its process was killed") from None
 
     def _start(self) -> None:
         with self._database.session():  # or it was closed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from graphret.schema import GraphSchema
 from graphret.stores.base import GraphStore, Rows, require_seconds
 from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
-from graphret.stores.ladybug.graph import Graph, by_table
+from graphret.stores.ladybug.graph import Graph, by_table, read_schema
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
-from graphret.stores.ladybug.schema import read_schema
 from graphret.stores.ladybug.tables import Catalog
 from graphret.stores.ladybug.writer import Writer
 from graphret.types import Edge, Node
@@ -139,19 +138,9 @@ class LadybugStore(DatabaseStore):
 
     # Cypher
 
-    def query(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        max_rows: int | None = None,
-        max_bytes: int | None = None,
-    ) -> Rows:
-        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
-        self._require_query(timeout, max_rows, max_bytes)
+    def _run(self, cypher: str, parameters: Any, timeout: float | None, *caps: int | None) -> Rows:
         with self._database.session() as session:
-            return run(session, self._database.catalog, cypher, parameters, timeout, max_rows, max_bytes)
+            return run(session, self._database.catalog, cypher, parameters, timeout, *caps)
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
@@ -205,14 +194,8 @@ class LadybugStore(DatabaseStore):
             Writer(session, self._database.catalog).load(source)
         self._read_catalog()
 
-    def _write(
-        self,
-        work: Callable[[Writer], None],
-        nodes: Sequence[Node] = (),
-        edges: Sequence[Edge] = (),
-        deletes: Sequence[str] = (),
-    ) -> None:
-        with self._database.file_lock, self.followed(nodes, edges, deletes) as stage:
+    def _write(self, work: Callable[[Writer], None], **written: Any) -> None:
+        with self._database.file_lock, self.followed(**written) as stage:
             with self._database.writing() as session:
                 session.do("BEGIN TRANSACTION")
                 work(Writer(session, self._database.catalog))

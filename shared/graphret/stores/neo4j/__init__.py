@@ -1,6 +1,6 @@
 """A graph in Neo4j: `Neo4jStore`, and how graphs of others are read.
 
-`layout` says where ids, names and texts are, `values` what becomes of a property, `filters` how conditions become
+`layout` says where ids, names and texts are and what becomes of a property, `filters` how conditions become
 Cypher, `graph` what is asked and written, `schema` how the schema is sampled, `connection` how statements are run.
 """
 

@@ -12,8 +12,19 @@ from graphret.stores.conditions import require_decided
 from graphret.stores.database import EdgeKey
 from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter
-from graphret.stores.neo4j.layout import ADDED, ADDED_EDGE, CONSTRAINT, MARKER, ROWS, Layout, quote
-from graphret.stores.neo4j.values import edge_from, edge_rows, node_from, node_rows
+from graphret.stores.neo4j.layout import (
+    ADDED,
+    ADDED_EDGE,
+    CONSTRAINT,
+    MARKER,
+    ROWS,
+    Layout,
+    edge_from,
+    edge_rows,
+    node_from,
+    node_rows,
+    quote,
+)
 from graphret.types import Edge, Node
 from graphret.validation import json_value
 from graphret.where import Where, both

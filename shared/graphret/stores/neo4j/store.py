@@ -14,9 +14,8 @@ from graphret.stores.base import Rows, require_names, require_seconds
 from graphret.stores.database import DatabaseStore
 from graphret.stores.neo4j.connection import Connection, driver_of
 from graphret.stores.neo4j.graph import Graph, read_rows
-from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected
+from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected, edge_from, node_from
 from graphret.stores.neo4j.schema import read_schema
-from graphret.stores.neo4j.values import edge_from, node_from
 from graphret.types import Edge, Node
 from graphret.where import Where
 
@@ -119,13 +118,13 @@ class Neo4jStore(DatabaseStore):
 
     # reading
 
-    def schema(self, *, refresh: bool = False) -> GraphSchema:
-        """Return labels, relations and properties; read once, and again with `refresh` or after a write.
+    def schema(self) -> GraphSchema:
+        """Return labels, relations and properties; read once, and again after a write of this store.
 
         All labels and relations are counted. Properties, by the names that Cypher knows, are read from 1,000 nodes of
         each label and edges of each relation, the labels at the ends of a relation from 10,000 edges.
         """
-        if self._schema is None or refresh:
+        if self._schema is None:
             self._schema = read_schema(self.graph())
         return self._schema
 
@@ -158,14 +157,8 @@ class Neo4jStore(DatabaseStore):
         self._require_writable()
         return self._connection.write(lambda connection: work(self._copy(_connection=connection).graph()))
 
-    def _write(
-        self,
-        work: Callable[[Graph], None],
-        nodes: Sequence[Node] = (),
-        edges: Sequence[Edge] = (),
-        deletes: Sequence[str] = (),
-    ) -> None:
-        with self._turn if self._followers else nullcontext(), self.followed(nodes, edges, deletes) as stage:
+    def _write(self, work: Callable[[Graph], None], **written: Any) -> None:
+        with self._turn if self._followers else nullcontext(), self.followed(**written) as stage:
 
             def all_of_it(connection: Connection) -> None:
                 within = self._copy(_connection=connection)
@@ -177,17 +170,9 @@ class Neo4jStore(DatabaseStore):
 
     # Cypher
 
-    def query(
-        self,
-        cypher: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | None = None,
-        max_rows: int | None = None,
-        max_bytes: int | None = None,
+    def _run(
+        self, cypher: str, parameters: Any, timeout: float | None, max_rows: int | None, max_bytes: int | None
     ) -> Rows:
-        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
-        self._require_query(timeout, max_rows, max_bytes)
         graph = self.graph()
         try:
             answer = graph.run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
