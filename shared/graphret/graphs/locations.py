@@ -12,6 +12,7 @@ from graphret.errors import InvalidInput
 from graphret.storage import CURRENT, storing
 from graphret.stores.addresses import is_address, is_ladybug, neo4j_login, open_store
 from graphret.stores.base import GraphStore
+from graphret.stores.ladybug import LadybugStore
 
 FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 
@@ -53,8 +54,6 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
     """
     kind = kind_of(where)
     if kind == LADYBUG and create:
-        from graphret.stores.ladybug import LadybugStore
-
         with storing(Path(where)):
             Path(where).parent.mkdir(parents=True, exist_ok=True)
         store: GraphStore = LadybugStore(where, **options)

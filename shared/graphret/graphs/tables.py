@@ -25,8 +25,6 @@ _NONE: Fields = {}
 class GraphTables:
     """Takes nodes, then the edges among them, and refuses what cannot stand in a graph.
 
-    An edge costs 36 bytes and its properties, if it has any.
-
     Attributes
     ----------
     remarks
@@ -86,30 +84,15 @@ class GraphTables:
 
     def store(self) -> MemoryStore:
         """Return the graph; of edges with the same source, relation, target and rows, the last is kept."""
-        nodes, at = NodeTable.build(
-            list(self._position),
-            self._names,
-            self._texts,
-            np.asarray(self._labels, dtype=np.int32),
-            list(self._label_sets) or (("Node",),),
-            self._properties,
-        )
-        rows: list[Any] = [None, None]
-        rest = None
+        labels, sets = np.asarray(self._labels, dtype=np.int32), list(self._label_sets) or [("Node",)]
+        nodes, at = NodeTable.build([*self._position], self._names, self._texts, labels, sets, self._properties)
+        about: list[Any] = [None, None, None]  # the rows at both ends, and what else is known
         if any(own := self._edge_properties):
-            rows = [np.asarray([one.get(key, NO_PART) for one in own], dtype=np.int32) for key in PART_KEYS]
-            rest = [{k: v for k, v in one.items() if k not in PART_KEYS} if one else one for one in own]
-        edges = EdgeTable.build(
-            len(nodes),
-            at[np.asarray(self._source, dtype=np.int64)],
-            at[np.asarray(self._target, dtype=np.int64)],
-            np.asarray(self._relation, dtype=np.int64),
-            list(self._relations),
-            np.asarray(self._weight, dtype=np.float64),
-            rows[0],
-            rows[1],
-            rest,
-        )
+            about = [np.asarray([one.get(key, NO_PART) for one in own], dtype=np.int32) for key in PART_KEYS]
+            about += [[{k: v for k, v in one.items() if k not in PART_KEYS} if one else one for one in own]]
+        source, target = (at[np.asarray(ends, dtype=np.int64)] for ends in (self._source, self._target))
+        relation, weight = np.asarray(self._relation), np.asarray(self._weight)
+        edges = EdgeTable.build(len(nodes), source, target, relation, [*self._relations], weight, *about)
         return MemoryStore(Graph(nodes, edges))
 
 

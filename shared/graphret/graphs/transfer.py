@@ -21,7 +21,9 @@ from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import SUFFIXES, read_tables
 from graphret.storage import CURRENT
 from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
+from graphret.stores.neo4j import quote
 
 #: Is told how far a stage has come: its name, how many are done and how many there are.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -188,8 +190,6 @@ def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_prog
 
     They are written in blocks; where the target refuses one, those before it stay.
     """
-    from graphret.stores.ladybug import LadybugStore
-
     total = source.count()
     if isinstance(target, MemoryStore):  # it copies its columns at each write
         target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
@@ -216,8 +216,6 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
         counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
         return {name: n for name, n in zip(edges.relations, counts, strict=True) if n}
     if isinstance(store, CypherStore) and store.dialect == "neo4j":
-        from graphret.stores.neo4j import quote
-
         names = store.schema().relation_names
         return {name: store.query(f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)").rows[0][0] for name in names}
     return dict(sorted(Counter(edge.relation for block in store.edges() for edge in block).items()))

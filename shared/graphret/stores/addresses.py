@@ -12,7 +12,9 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 from graphret import storage
 from graphret.errors import InvalidInput, NotAnIndex
 from graphret.stores.base import GraphStore
+from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import KIND, MemoryStore, graph_from_bundle
+from graphret.stores.neo4j import Neo4jStore
 
 #: The kinds of folders that hold a graph.
 GRAPH_KINDS = (KIND, "sage")
@@ -43,15 +45,11 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
     text = os.fspath(where)
     if is_address(text):
         address, login = neo4j_login(text, os.environ)
-        from graphret.stores.neo4j import Neo4jStore
-
         return Neo4jStore(address, **{**login, **options})
     path = Path(text)
     if path.is_dir():
         return _open_folder(path, **options)
     if is_ladybug(path):
-        from graphret.stores.ladybug import LadybugStore
-
         return LadybugStore(path, **options)
     what = "neither a folder that graphret wrote nor the file of a Ladybug database"
     raise NotAnIndex(f"{path}: {what if path.exists() else 'no such file or folder'}")

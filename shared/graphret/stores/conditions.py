@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -52,12 +52,8 @@ class Conditions(ABC):
         return f"${key}"
 
     @abstractmethod
-    def labelled(self) -> str:
-        """Write that the node bears a label, in brackets."""
-
-    @abstractmethod
-    def bears(self, labels: Iterable[str]) -> str:
-        """Write that the node bears one of the labels, in brackets."""
+    def bears(self, labels: Sequence[str] | None) -> str:
+        """Write that the node bears one of the labels, or any, in brackets."""
 
     @abstractmethod
     def value(self, where: Where) -> tuple[str, Any] | None:
@@ -79,7 +75,7 @@ class Conditions(ABC):
             if op in SIGNS:
                 raise InvalidInput(f"where: {op} does not apply to labels")
             labels = [one for one in operands if isinstance(one, str) and is_text(one)]
-            found = self.labelled() if op == "$exists" else self.bears(labels)
+            found = self.bears(None if op == "$exists" else labels)
             return f"NOT {found}" if negated or operand is False else found
         place = self.value(where)
         if place is None:

@@ -28,12 +28,10 @@ class Filter(Conditions):
         """The variable and its tables, as they are written between the brackets of a pattern."""
         return self.variable + "".join(f":{quoted(table.name)}" for table in self._tables)
 
-    def labelled(self) -> str:
-        """Write that the node bears a label."""
-        return f"(size({self.variable}.labels) > 0)"
-
-    def bears(self, labels: Iterable[str]) -> str:
-        """Write that the node bears one of the labels."""
+    def bears(self, labels: Sequence[str] | None) -> str:
+        """Write that the node bears one of the labels, or any."""
+        if labels is None:
+            return f"(size({self.variable}.labels) > 0)"
         has = [f"list_contains({self.variable}.labels, {self.parameter(one)})" for one in labels]
         return f"({' OR '.join(has) or 'false'})"
 

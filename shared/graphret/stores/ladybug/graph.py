@@ -91,20 +91,15 @@ class Graph:
         return sorted(found)
 
     def neighbors(
-        self, ids: Iterable[str], relations: Any = None, where: Any = None, direction: str = "both", limit: Any = None
-    ) -> list[Edge]:
-        """Return the edges that touch nodes; `where` is of the nodes at the other end, and decided by the database."""
-        return self.touching(self.locate(ids), relations, where, direction, limit)
-
-    def touching(
         self,
-        located: Mapping[str, str],
-        relations: Collection[str] | None,
-        where: Where | None,
-        direction: str,
+        ids: Iterable[str],
+        relations: Collection[str] | None = None,
+        where: Where | None = None,
+        direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch nodes of which the tables are given; see `neighbors`."""
+        """Return the edges that touch nodes, with their tables if these are known; the database decides `where`."""
+        located = ids if isinstance(ids, Mapping) else self.locate(ids)
         of_anchor: dict[str, dict[EdgeKey, Edge]] = {own: {} for own in located}
         related = [t for t in self.catalog.relations.values() if relations is None or t.label in relations]
         for name, ids in by_table(located.items()):

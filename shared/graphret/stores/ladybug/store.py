@@ -115,8 +115,8 @@ class LadybugStore(DatabaseStore):
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         for block in self._ids(_SOURCES):
             with self._reading() as graph:
-                sources = graph.locate([i for i, _ in block]) if self._scope else dict(block)
-                found = graph.touching(sources, relations, None, "out")
+                sources = [i for i, _ in block] if self._scope else dict(block)
+                found = graph.neighbors(sources, relations, None, "out")
             if found:
                 yield found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graphret.stores.conditions import SIGNS, Conditions
@@ -22,13 +22,11 @@ class Filter(Conditions):
         super().__init__(variable, prefix)
         self.layout = layout
 
-    def labelled(self) -> str:
-        """Write that the node bears a label that is not of the store's own use."""
-        unseen = self.parameter(sorted(self.layout.unseen_labels))
-        return f"any(l IN labels({self.variable}) WHERE NOT l IN {unseen})"
-
-    def bears(self, labels: Iterable[str]) -> str:
-        """Write that the node bears one of the labels."""
+    def bears(self, labels: Sequence[str] | None) -> str:
+        """Write that the node bears one of the labels, or any that is not of the store's own use."""
+        if labels is None:
+            unseen = self.parameter(sorted(self.layout.unseen_labels))
+            return f"any(l IN labels({self.variable}) WHERE NOT l IN {unseen})"
         shown = [label for label in labels if label and label not in self.layout.unseen_labels]
         return f"({' OR '.join(f'{self.variable}:{quote(label)}' for label in shown) or 'false'})"
 

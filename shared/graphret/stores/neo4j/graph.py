@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.conditions import require_decided
 from graphret.stores.database import EdgeKey
-from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter
 from graphret.stores.neo4j.layout import (
     ADDED,
     ADDED_EDGE,
     CONSTRAINT,
     MARKER,
-    ROWS,
     Layout,
     edge_from,
     edge_rows,
@@ -25,9 +23,12 @@ from graphret.stores.neo4j.layout import (
     node_rows,
     quote,
 )
-from graphret.types import Edge, Node
+from graphret.types import PART_KEYS, Edge, Node
 from graphret.validation import json_value
 from graphret.where import Where, both
+
+if TYPE_CHECKING:
+    from graphret.stores.neo4j.connection import Answer
 
 #: A statement and its parameters.
 Statement = tuple[str, dict[str, Any]]
@@ -125,7 +126,7 @@ class Graph:
         clause, more, _ = self.conditions("a", layout.among("a", list(dict.fromkeys(ids)), keys))
         left, right = {"out": ("-", "->"), "in": ("<-", "-"), "both": ("-", "-")}[direction]
         weight = "r.weight" if layout.own else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
-        rows = ", ".join(f"coalesce(r.{row}, -1)" for row in ROWS)
+        rows = ", ".join(f"coalesce(r.{row}, -1)" for row in PART_KEYS)
         order = f"coalesce({weight}, 1.0) DESC, source, target, type(r), {rows}, elementId(r)"
         text = (
             f"MATCH {layout.node('a')}{clause} CALL {{ WITH a "
@@ -241,7 +242,7 @@ def _types(relations: list[str] | None) -> str:
 
 def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
     """The place of an edge: by source, target, relation and rows, of several that others made by element id."""
-    rows = (edge.properties.get(row) for row in ROWS)
+    rows = (edge.properties.get(row) for row in PART_KEYS)
     return edge.source, edge.target, edge.relation, *(row if isinstance(row, int) else -1 for row in rows), element
 
 

@@ -31,7 +31,6 @@ MARKER = "__Graphret__"
 CONSTRAINT = "graphret_id"
 ADDED, ADDED_EDGE = "__GraphretAdded__", "graphret_added"
 LABELS, JSON = "graphret_labels", "graphret_json"
-ROWS = ("source_row", "target_row")
 #: What a text index keeps beside a node, and the label that it puts on nodes of a graph which has none of its own.
 INDEXED = ("graphret_title", "graphret_text", "graphret_names", "graphret_embedding")
 TEXT_LABEL = "__GraphretText__"
