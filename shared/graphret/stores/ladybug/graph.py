@@ -61,7 +61,12 @@ class Graph:
 
     def get(self, ids: Iterable[str]) -> dict[str, Node]:
         """Return the nodes of some ids that are here."""
-        return {one.id: one for name, some in by_table(self.locate(ids).items()) for one in self.of_table(name, some)}
+        left, found = {*ids}, dict[str, Node]()
+        for name in self.catalog.nodes:
+            if left:
+                found |= {one.id: one for one in self.of_table(name, left)}
+                left -= found.keys()
+        return found
 
     def of_table(self, name: str, ids: Iterable[str]) -> list[Node]:
         """Return the nodes of a table that have one of some ids."""
