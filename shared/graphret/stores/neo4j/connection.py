@@ -1,7 +1,4 @@
-"""How statements are run: sessions, transactions, limits, and the driver's errors as graphret's.
-
-A `Neo4jStore` imports it when it is made, since it needs the driver.
-"""
+"""How statements are run: sessions, transactions, limits, and the driver's errors as graphret's."""
 
 from __future__ import annotations
 
@@ -10,16 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
-
-import neo4j
-from neo4j import exceptions
-from neo4j.exceptions import DriverError, Neo4jError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphret.errors import (
     AccessDenied,
     GraphretError,
     InvalidInput,
+    MissingDependency,
     QueryRefused,
     QueryTimeout,
     StoreError,
@@ -27,6 +21,9 @@ from graphret.errors import (
     StoreUnavailable,
 )
 from graphret.stores.base import within
+
+if TYPE_CHECKING:
+    import neo4j
 
 T = TypeVar("T")
 
@@ -69,6 +66,8 @@ class Connection:
 
         At most `max_rows` rows are read, and none after the first `max_bytes`.
         """
+        import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
 
         def ask(runner: neo4j.Session | neo4j.ManagedTransaction, statement: Any) -> Answer:
             try:
@@ -96,6 +95,8 @@ class Connection:
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Do what writes in one transaction, a new one or that under way; again where it fails for a passing reason."""
+        import neo4j
+
         if self.transaction is not None:
             return work(self)
         in_time = neo4j.unit_of_work(timeout=self.timeout)
@@ -104,6 +105,8 @@ class Connection:
 
     def stream(self, text: str, parameters: Mapping[str, Any], size: int) -> Iterator[list[list[Any]]]:
         """Read the rows of a query in blocks."""
+        import neo4j
+
         with self._session(neo4j.READ_ACCESS) as session:
             result = session.run(neo4j.Query(text, timeout=self.timeout), dict(parameters))
             while records := result.fetch(size):
@@ -112,6 +115,9 @@ class Connection:
     @contextmanager
     def _session(self, access: str, fetch_size: int = _FETCHED) -> Iterator[neo4j.Session]:
         """Open a session that sees what the last one of the same driver wrote, on a cluster too."""
+        import neo4j
+        from neo4j.exceptions import DriverError, Neo4jError
+
         try:
             with self.driver.session(
                 database=self.database,
@@ -131,17 +137,24 @@ class Connection:
 
 def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
     """Make a driver, which connects at the first call."""
+    try:
+        import neo4j
+    except ImportError as error:
+        raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
+
     if not isinstance(uri, str) or not _ADDRESS.fullmatch(uri):  # not shown: a password may be in it
         example = "an address such as 'neo4j://localhost:7687' is expected"
         raise InvalidInput(f"uri: {example}; user and database go in auth=(user, password) and database=")
     try:
         return neo4j.GraphDatabase.driver(uri, user_agent="graphret", **options)
-    except (exceptions.ConfigurationError, OverflowError, TypeError, ValueError) as error:
+    except (neo4j.exceptions.ConfigurationError, OverflowError, TypeError, ValueError) as error:
         raise InvalidInput(f"uri: {uri} or an option of the driver is malformed: {error}") from error
 
 
 def _translated(error: Exception, uri: str) -> GraphretError:
     """Return an error of the driver as one of graphret's."""
+    from neo4j import exceptions
+
     code = getattr(error, "code", None) or ""
     said = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(str(error).split())
     refused = isinstance(error, exceptions.AuthError | exceptions.Forbidden) or ".Security." in code

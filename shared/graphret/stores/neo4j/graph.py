@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.conditions import require_decided
 from graphret.stores.database import EdgeKey
+from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.filters import Filter
 from graphret.stores.neo4j.layout import (
     ADDED,
@@ -26,9 +27,6 @@ from graphret.stores.neo4j.layout import (
 from graphret.types import PART_KEYS, Edge, Node
 from graphret.validation import json_value
 from graphret.where import Where, both
-
-if TYPE_CHECKING:
-    from graphret.stores.neo4j.connection import Answer
 
 #: A statement and its parameters.
 Statement = tuple[str, dict[str, Any]]

@@ -6,20 +6,18 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from graphret.errors import InvalidInput, MissingDependency, StoreError
+from graphret.errors import InvalidInput, StoreError
 from graphret.schema import GraphSchema
 from graphret.stores.base import Rows, require_names, require_seconds
 from graphret.stores.database import DatabaseStore
+from graphret.stores.neo4j.connection import Connection, driver_of
 from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected, edge_from, node_from
 from graphret.stores.neo4j.schema import read_schema
 from graphret.types import Edge, Node
 from graphret.where import Where
-
-if TYPE_CHECKING:
-    from graphret.stores.neo4j.connection import Connection
 
 T = TypeVar("T")
 
@@ -87,11 +85,6 @@ class Neo4jStore(DatabaseStore):
         options: Mapping[str, Any] | None = None,
         driver: Any = None,
     ) -> None:
-        try:
-            from graphret.stores.neo4j.connection import Connection, driver_of
-        except ImportError as error:
-            raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
-
         require_seconds("timeout", timeout)
         self._hidden = require_names("hidden", hidden) or []
         self._described = described(id=id_property, name=name_property, text=text_property, label=label)
