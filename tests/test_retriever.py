@@ -142,7 +142,7 @@ def test_several_retrievers_are_asked_at_once() -> None:
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_a_reranker_orders_and_the_earlier_rank_stays_as_evidence(ask) -> None:
-    answer = ask(Rerank(Fixed("abc"), Backwards()), "q", 2)
+    answer = ask(Rerank(Fixed("abc"), Backwards(), weight=0.5), "q", 2)
     assert answer.ids == ["c", "a"]  # its order and the one before count the same
     assert answer.hits[0].evidence[-1] == Evidence("rank", rank=3, retriever="before reranking")
 

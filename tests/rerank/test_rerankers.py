@@ -57,9 +57,9 @@ class Fixed:
 def test_scores_before_and_those_of_the_reranker_are_fused() -> None:
     found = [Hit(Node(i), score) for i, score in zip("abcd", (9.0, 8.0, 5.0, 1.0), strict=True)]
     answer = Rerank(Found(found), Fixed(0.1, 0.5, 0.3, 0.9, tokens=7)).retrieve("q", 4)
-    assert answer.ids == ["b", "d", "a", "c"]
-    assert answer.hits[0].score == pytest.approx(0.5 * 7 / 8 + 0.5 * 0.4 / 0.8)
-    assert [(one.retriever, one.rank, one.properties) for one in answer.hits[1].evidence] == [
+    assert answer.ids == ["b", "a", "c", "d"]
+    assert answer.hits[0].score == pytest.approx(0.6 * 7 / 8 + 0.4 * 0.4 / 0.8)
+    assert [(one.retriever, one.rank, one.properties) for one in answer.hits[3].evidence] == [
         ("fixed", 1, {"score": 0.9}),
         ("before reranking", 4, {}),
     ]
@@ -68,7 +68,7 @@ def test_scores_before_and_those_of_the_reranker_are_fused() -> None:
 
 
 def test_or_ranks_are_fused() -> None:
-    answer = Rerank(Found("abcd"), Fixed(0.1, 0.2, 0.3, 0.9), rrf_k=10).retrieve("q", 4)
+    answer = Rerank(Found("abcd"), Fixed(0.1, 0.2, 0.3, 0.9), weight=0.5, rrf_k=10).retrieve("q", 4)
     assert answer.ids == ["d", "a", "c", "b"]
     assert answer.hits[0].score == pytest.approx(0.5 / 11 + 0.5 / 14)
 
@@ -132,7 +132,7 @@ def test_a_hit_is_read_with_the_row_or_the_words_that_connect_it() -> None:
     reading = HitText(words=3, evidence_words=4)
     assert reading.texts(connected()) == [
         "Seasons. Year: 1911; Team: …\nButler played played …",
-        "Butler played played played …\nSeasons\nYear | …",
+        "Seasons. Year: 1911; Team: …\nButler played played played …\nSeasons\nYear | …",
     ]
     assert HitText(words=3, evidence_words=0).texts(connected()) == ["Butler played played …", "Seasons\nYear | …"]
     assert "Seasons. Year: 1911; Team: Butler\n" in HitText().texts(connected())[0]
@@ -144,7 +144,7 @@ def test_a_hit_is_read_with_the_row_or_the_words_that_connect_it() -> None:
 def test_evidence_that_came_as_json_finds_its_node_among_the_hits() -> None:
     hits = [Hit(hit.node, 1.0, tuple(Evidence(**one.to_dict()) for one in hit.evidence)) for hit in connected()]
     assert HitText().texts(hits) == HitText().texts(connected())
-    assert HitText().texts(hits[:1])[0].startswith("Seasons\nButler")  # all that is known of it is its name
+    assert HitText().texts(hits[:1])[0].startswith("Seasons. \nButler")  # all that is known of it is its name
 
 
 def test_neighbours_are_read_by_relation_ten_each() -> None:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 
 from graphret.search.fields import NodeText
-from graphret.types import Evidence, Hit, Node
+from graphret.types import Hit, Node
 
 
 @dataclass(frozen=True)
 class HitText:
     """Turn hits into the texts that a reranker scores: the node by which each was found, then the node itself.
 
-    What answers a question of several steps does not look relevant alone: it is read together with the row or the first
-    words of the node that an edge or a path leads from. That node is the evidence's own, or one of the hits.
+    What answers a question of several steps does not look relevant alone: it is read behind the row or the first words
+    of the node that an edge leads from, which is the evidence's own or one of the hits, and behind its own row, if any.
 
     Parameters
     ----------
@@ -46,9 +46,12 @@ class HitText:
         walked = [one for one in hit.evidence if one.relation and one.source and one.source != hit.id]
         if not walked or not self.evidence_words:
             return [label, text]
-        other = (edge := walked[-1]).node or known.get(edge.source or "")
-        lead = _lead(edge, other, self.evidence_words) if other else edge.source_name or ""
-        return [f"found by: {edge}", lead, "", label, text] if self.labelled else [lead, text]
+        other = (edge := walked[-1]).node or known.get(edge.source or "") or Node("", name=edge.source_name or "")
+        ours, theirs = ("target_row", "source_row") if edge.direction == "out" else ("source_row", "target_row")
+        said = other.text if other.text.startswith(other.name) else f"{other.name}. {other.text}"
+        lead = _row(other, edge.properties.get(theirs)) or said
+        parts = [_first_words(part, self.evidence_words) for part in (_row(hit.node, edge.properties.get(ours)), lead)]
+        return [f"found by: {edge}", *parts, label, text] if self.labelled else [*parts, text]
 
     def _cut(self, node: Node) -> Node:
         """The node with its text and its properties cut to so many words each."""
@@ -56,17 +59,14 @@ class HitText:
         return replace(node, text=_first_words(node.text, self.words), properties=said)
 
 
-def _lead(edge: Evidence, node: Node, words: int) -> str:
-    """The row of a table that an edge is about, else the first words of a node."""
+def _row(node: Node, number: object) -> str:
+    """A row of a table, by its number in the whole of it, with the names of its columns; nothing where it has none."""
     rows, header = node.properties.get("table_rows"), node.properties.get("table_header") or []
-    row = edge.properties.get("source_row" if edge.direction == "out" else "target_row")
-    if isinstance(rows, Sequence) and isinstance(row, int):
-        at = row - 1 - int(node.properties.get("table_row_start") or 0)
-        if 0 <= at < len(rows):
-            cells = [f"{name}: {cell}" if name else f"{cell}" for name, cell in zip_longest(header, rows[at]) if cell]
-            return _first_words(f"{node.name}. {'; '.join(cells)}", words)
-    said = node.text if node.text.startswith(node.name) else f"{node.name}. {node.text}"
-    return _first_words(said, words)
+    at = number - 1 - int(node.properties.get("table_row_start") or 0) if isinstance(number, int) else -1
+    if not isinstance(rows, Sequence) or not 0 <= at < len(rows):
+        return ""
+    cells = [f"{name}: {cell}" if name else f"{cell}" for name, cell in zip_longest(header, rows[at]) if cell]
+    return f"{node.name}. {'; '.join(cells)}"
 
 
 def _first_words(text: str, words: int) -> str:

@@ -68,7 +68,7 @@ class Rerank(Retriever):
         reranker: Reranker,
         *,
         depth: int = 20,
-        weight: float = 0.5,
+        weight: float = 0.4,
         rrf_k: float | None = None,
         on_failure: str = "fallback",
     ) -> None:
