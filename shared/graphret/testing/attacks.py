@@ -49,7 +49,7 @@ _STATEMENTS = (
     "RETURN reduce(s = [1], i IN range(1, 60) | s + s)",
     "MATCH p = (:Person)-[*]->() RETURN count(p)",
 )
-#: How they are hidden, and what stands between their words.
+#: How they are hidden.
 _DISGUISES = (
     "%s",
     "/* RETURN 1 */ %s",
@@ -59,7 +59,6 @@ _DISGUISES = (
     "CALL { %s } RETURN 1",
     "MATCH (n:Person) WHERE n.name = '' %s //' RETURN n LIMIT 1",
 )
-_SPACES = " ", "/**/"
 
 
 class Canary(TCPServer):
@@ -113,7 +112,7 @@ def hostile_queries(folder: Path) -> list[bool]:
     held = []
     with LadybugStore(folder / "graph.lbug") as store, Canary(folder) as canary:
         attacked = Attacked(store)
-        for statement, disguise, space in product(_STATEMENTS, _DISGUISES, _SPACES):
+        for statement, disguise, space in product(_STATEMENTS, _DISGUISES, (" ", "/**/")):
             started, query = time.monotonic(), disguise % canary.put_in(statement.replace(" ", space))
             try:
                 answer = repr(run_checked(store, query, timeout=2).rows)

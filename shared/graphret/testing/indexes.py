@@ -6,8 +6,6 @@
         @pytest.fixture
         def make(self) -> MakeIndex:
             return MyIndex.of
-
-Where the documentation of an index says that its statistics are not exact, ``exact_statistics = False`` says so here.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import numpy as np
 import pytest
 
 from graphret.errors import InvalidInput
-from graphret.search.index import Matches, TextIndex
+from graphret.search.index import TextIndex
 from graphret.testing.graphs import HOSTILE
 from graphret.types import Node
 
@@ -77,14 +75,14 @@ class TextIndexSuite:
 
     def assert_alike(self, one: TextIndex, other: TextIndex, query: str, **filters: Any) -> None:
         """Two indexes of the same nodes find the same, with the same scores if their statistics are exact."""
-        found, expected = one.search(query, 999, **filters), other.search(query, 999, **filters)
-        assert set(found.ids) == set(expected.ids)
+        both = (index.search(query, 999, **filters) for index in (one, other))
+        found, expected = (dict(zip(match.ids, match.scores.tolist(), strict=True)) for match in both)
         if self.exact_statistics:
-            scores = _scores_of(expected)
-            assert _scores_of(found) == {i: pytest.approx(score, rel=1e-4, abs=1e-5) for i, score in scores.items()}
-            np.testing.assert_allclose(one.search(query, 5, **filters).scores, found.scores[:5], rtol=1e-4, atol=1e-5)
+            assert found == {id_: pytest.approx(score, rel=1e-4, abs=1e-5) for id_, score in expected.items()}
+            best = one.search(query, 5, **filters).scores
+            np.testing.assert_allclose(best, list(found.values())[:5], rtol=1e-4, atol=1e-5)
         else:
-            assert _positive(found) == _positive(expected)
+            assert {id_: score > 0 for id_, score in found.items()} == {i: score > 0 for i, score in expected.items()}
 
     def test_a_node_is_found_by_its_words_and_ties_go_by_id(self, make: MakeIndex, index: TextIndex) -> None:
         assert isinstance(index, TextIndex)
@@ -205,11 +203,3 @@ class TextIndexSuite:
             with pytest.raises(InvalidInput, match=named):
                 act()
         assert [found.ids for found in index.search(QUERIES, 6)] == before
-
-
-def _scores_of(found: Matches) -> dict[str, float]:
-    return dict(zip(found.ids, found.scores.tolist(), strict=True))
-
-
-def _positive(found: Matches) -> set[str]:
-    return {node_id for node_id, score in _scores_of(found).items() if score > 0}

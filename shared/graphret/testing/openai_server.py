@@ -51,8 +51,7 @@ class Request:
     @property
     def messages(self) -> Sequence[Mapping[str, Any]]:
         """The conversation."""
-        messages: Sequence[Mapping[str, Any]] = self.body.get("messages", ())
-        return messages
+        return self.body.get("messages", ())  # type: ignore[no-any-return]
 
     @property
     def prompt(self) -> str:
@@ -190,23 +189,21 @@ class _Handler(BaseHTTPRequestHandler):
             server.most_in_flight = max(server.most_in_flight, server.in_flight)
         try:
             behaviour = server.answer(request)
-            if not (behaviour.delay and server.closing.wait(behaviour.delay)):
-                self._send(behaviour, request)
+            if behaviour.delay and server.closing.wait(behaviour.delay):
+                return
+            streamed = behaviour.body is None and sent.get("stream")
+            kind = "text/event-stream" if streamed else "application/json"
+            data = _completion(behaviour, request) if behaviour.body is None else behaviour.body
+            self.send_response(behaviour.code)
+            for name, value in {"Content-Type": kind, "Content-Length": len(data), **behaviour.headers}.items():
+                self.send_header(name, str(value))
+            self.end_headers()
+            self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
+            self.close_connection |= behaviour.cut
         finally:
             with server.lock:
                 server.in_flight -= 1
             self.close_connection |= server.closing.is_set()
-
-    def _send(self, behaviour: Behaviour, request: Request) -> None:
-        streamed = behaviour.body is None and request.body.get("stream")
-        kind = "text/event-stream" if streamed else "application/json"
-        data = _completion(behaviour, request) if behaviour.body is None else behaviour.body
-        self.send_response(behaviour.code)
-        for name, value in {"Content-Type": kind, "Content-Length": len(data), **behaviour.headers}.items():
-            self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
-        self.close_connection |= behaviour.cut
 
 
 def _completion(behaviour: Behaviour, request: Request) -> bytes:

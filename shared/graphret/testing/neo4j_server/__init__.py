@@ -1,9 +1,4 @@
-"""A real Neo4j for tests: a server, the pytest fixtures that share one, and ``python -m`` to start and stop one.
-
-::
-
-    with Neo4jServer(folder) as server:
-        store = Neo4jStore(server.uri)
+"""A real Neo4j for tests: ``with Neo4jServer(folder) as server``, and ``python -m`` to start and stop one.
 
 A suite of tests loads the fixtures with ``pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]``.
 """

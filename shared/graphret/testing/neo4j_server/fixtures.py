@@ -86,10 +86,7 @@ def neo4j_auth(_neo4j_address: tuple[str, Any]) -> Any:
 
 
 def _emptied(neo4j_driver: neo4j.Driver) -> neo4j.Driver:
-    """Take all nodes, constraints and indexes out of the database, but for the constraint that every store makes.
-
-    When a constraint or an index comes or goes, the server plans all queries anew, which takes longer than most tests.
-    """
+    """Empty the database but for the constraint that every store makes: without it, all queries are planned anew."""
     run = neo4j_driver.execute_query
     for name, kind, owner in run("SHOW INDEXES YIELD name, type, owningConstraint").records:
         if kind != "LOOKUP" and CONSTRAINT not in (name, owner):
