@@ -58,8 +58,6 @@ def read_metaqa(source: str | Path) -> GraphTables:
         roles.setdefault(subject, set()).add(SUBJECT)
         roles.setdefault(object_, set()).add(OBJECTS[relation])
         triples.append((subject, relation, object_))
-    if not triples:
-        raise InvalidInput(f"{path}: holds no triples")
     tables = GraphTables()
     for name, played in roles.items():
         tables.node(name, tuple(label for label in _LABELS if label in played), name)

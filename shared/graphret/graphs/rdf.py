@@ -38,8 +38,6 @@ UNTYPED = "Resource"
 #: The fields of a node, which a property does not share a name with.
 _FIELDS = ("id", "labels", "label", "name", "text")
 _SEPARATORS = re.compile(r"[#/:]")
-
-
 _Literals: TypeAlias = "defaultdict[str, list[tuple[str, Any]]]"
 
 

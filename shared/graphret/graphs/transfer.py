@@ -43,9 +43,7 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How sources are read: for tables which columns hold what, and whether an id that only an edge has becomes a node;
-    for RDF the language of names and texts.
-    """
+    """How sources are read: the columns of tables, whether ids of edges alone become nodes, the language of RDF."""
 
     columns: Columns = field(default_factory=Columns)
     make_nodes: bool = False
