@@ -8,7 +8,7 @@ from typing import Any
 
 from graphret.ark import Ark, ScriptedExplorer
 from graphret.graphs import import_graph
-from graphret.graphs.example import KB
+from graphret.graphs.example import ALIASES, KB
 from graphret.search import BM25Index
 from graphret.stores import open_store
 from graphret.stores.base import GraphStore
@@ -40,7 +40,7 @@ def explore(folder: Path) -> Explored:
     """Write the graph of films to a folder and let three agents explore it."""
     import_graph(KB, folder)
     store = open_store(str(folder))
-    agents = Ark([ScriptedExplorer(i) for i in range(3)], store, BM25Index.of_store(store))
+    agents = Ark([ScriptedExplorer(i, ALIASES) for i in range(3)], store, BM25Index.of_store(store))
     return Explored(store, agents.retrieve(QUESTION, FOUND))
 
 
