@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from graphret.evaluation.dataset import Dataset, Question
+from graphret.evaluation.dataset import Dataset
 from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.rerank import CrossEncoderReranker, HitText, Rerank
 from graphret.retriever import Retriever
 from graphret.sage import SageGraph
+from graphret.training import Question
 from graphret.types import Hit, Retrieval
 from graphret.where import Where
 

@@ -12,6 +12,7 @@ from graphret.errors import InvalidInput
 from graphret.evaluation import bench_paths
 from graphret.planning import PathPlanner, find_matches
 from graphret.stores import MemoryStore
+from graphret.training import Question, train_paths
 from graphret.types import Edge, Node
 
 PEOPLE = [f"{first} {last}" for first in ("Ada", "Bo", "Cy") for last in ("Ott", "Berg", "Cole")]
@@ -28,7 +29,9 @@ STORE = MemoryStore.of(
 )
 #: No word says which relation is meant; answers do.
 ASKED = [
-    (f"{word} {name}", {f"{kind}{i}"}) for i, name in enumerate(PEOPLE) for word, kind in (("foo", "X"), ("bar", "Y"))
+    Question(f"{word} {name}", frozenset({f"{kind}{i}"}))
+    for i, name in enumerate(PEOPLE)
+    for word, kind in (("foo", "X"), ("bar", "Y"))
 ]
 
 
@@ -39,17 +42,17 @@ def found(planner: PathPlanner, question: str) -> set[str]:
 
 
 def test_words_are_learned_from_answers_alone(tmp_path: Path) -> None:
-    scorer = PathPlanner(STORE).train(ASKED[:12])
+    scorer = train_paths(PathPlanner(STORE), ASKED[:12])
     scorer.save(tmp_path / "paths.npz")
     planner = PathPlanner(STORE, scorer=tmp_path / "paths.npz")
-    assert [found(planner, question) for question, _ in ASKED[12:]] == [gold for _, gold in ASKED[12:]]
+    assert [found(planner, one.text) for one in ASKED[12:]] == [one.gold for one in ASKED[12:]]
     with pytest.raises(InvalidInput, match="none of them has a right answer"):
-        PathPlanner(STORE).train([("foo Ada Ott", {"absent"})])
+        train_paths(PathPlanner(STORE), [Question("foo Ada Ott", frozenset({"absent"}))])
 
 
 def test_the_command_writes_what_a_planner_reads(tmp_path: Path) -> None:
     STORE.save(tmp_path / "graph")
-    lines = [json.dumps({"question": question, "answers": sorted(gold)}) for question, gold in ASKED]
+    lines = [json.dumps({"question": one.text, "answers": sorted(one.gold)}) for one in ASKED]
     (tmp_path / "qa.jsonl").write_text("\n".join(lines))
     out = tmp_path / "paths.npz"
     told = graphret(

@@ -9,9 +9,9 @@ import pytest
 from tests_support import HashingEncoder
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import Question
 from graphret.grasp.field_weights import FieldWeights
 from graphret.search import FieldIndex, NodeText
+from graphret.training import Question
 from graphret.training.fields import fit_fields
 from graphret.types import Node
 

@@ -32,7 +32,7 @@ _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 _BELONG = {
     "ranking": ("sage",),
     **dict.fromkeys(("model", "base_url", "hints", "on_failure"), ("ark", "spark", "grasp")),
-    **dict.fromkeys(("settings", "aliases"), ("grasp",)),
+    **dict.fromkeys(("settings", "aliases", "scorer"), ("grasp",)),
     "show_values": ("spark", "grasp"),
     **dict.fromkeys(("agents", "steps", "record", "verbose"), ("ark",)),
     **dict.fromkeys(("expand", "repair_calls"), ("spark",)),
@@ -80,6 +80,7 @@ def query(
     aliases: Annotated[
         Path | None, option("What else the graph calls things; without a model.", metavar="FILE.yaml", panel=GRASP)
     ] = None,
+    scorer: Annotated[Path | None, option("What train paths wrote.", metavar="FILE.npz", panel=GRASP)] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -210,7 +211,7 @@ def _grasp(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
 
     settings = None if told.settings is None else GraspSettings.load(told.settings)
     names = None if isinstance(store, MemoryStore) else index
-    planner: Planner = PathPlanner(store, names, aliases=told.aliases)
+    planner: Planner = PathPlanner(store, names, aliases=told.aliases, scorer=told.scorer)
     if told.model is not None:
         model = options.chat_model(told.model, told.base_url)
         planner = LLMPlanner(model, store, hints=told.hints, show_values=told.show_values)

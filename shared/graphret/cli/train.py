@@ -32,16 +32,14 @@ def paths(
     json: options.JsonFlag = False,
 ) -> None:
     """Learn which relation paths questions mean, from nothing but questions and answers: minutes on a CPU."""
-    from graphret.evaluation.dataset import read_questions
     from graphret.graphs.locations import opened
     from graphret.linking import Linker
     from graphret.planning import PathPlanner
+    from graphret.training import read_questions, train_paths
 
     questions = read_questions(qa, limit)
     with opened(graph) as store, stderr().status(f"reading {len(questions):,} questions"):
-        scorer = PathPlanner(store, Linker.of_store(store), aliases=aliases).train(
-            [(question.text, question.gold) for question in questions]
-        )
+        scorer = train_paths(PathPlanner(store, Linker.of_store(store), aliases=aliases), questions)
     with writing_to(out):
         scorer.save(out)
     if json:

@@ -28,14 +28,14 @@ def tune(
     limit: Annotated[int | None, option("Only the first so many questions.", min=1)] = None,
     encoder: options.EncoderName = "none",
     aliases: Annotated[Path | None, option("What else the graph calls things.", metavar="FILE.yaml")] = None,
+    scorer: Annotated[Path | None, option("What train paths wrote.", metavar="FILE.npz")] = None,
     model: Annotated[str | None, option("A chat model that plans.", metavar="NAME", panel=MODELS)] = None,
     base_url: Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", panel=MODELS)] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Choose the weights of GRASP's fusion over the paper's grids, by cross-validation, and write them to a file."""
-    from graphret.evaluation.dataset import read_questions
     from graphret.grasp import Grasp
-    from graphret.training import cases_of, tune_fusion
+    from graphret.training import cases_of, read_questions, tune_fusion
 
     questions = read_questions(qa, limit)
     usual = {"method": "grasp", "settings": None, "hints": "", "show_values": False, "on_failure": "fallback"}

@@ -26,6 +26,8 @@ from graphret.planning import PathPlanner
 from graphret.retriever import Fallback, IndexRetriever, Retriever
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
+from graphret.training import train_paths
+from graphret.training.questions import Question
 
 HOPS = (1, 2, 3)
 METHODS = ("ark", "grasp")
@@ -209,7 +211,8 @@ def bench_metaqa(
         if train is not None:
             lines = {n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt")) for n in questions}
             drawn = [load_questions(data, n, "train", limit=max(1, round(train * lines[n])), seed=seed) for n in lines]
-            reader.scorer = reader.train([(one.text, one.gold) for part in drawn for one in part], seed)
+            learned = [Question(one.text, one.gold) for part in drawn for one in part]
+            reader.scorer = train_paths(reader, learned, seed)
             result["counts"]["trained_on"] = sum(map(len, drawn))
         result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
         plan = Fallback(PlanRetriever(reader, store), flat)

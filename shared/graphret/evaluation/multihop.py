@@ -8,7 +8,8 @@ from typing import Any
 
 from graphret.corpus import Document, HeuristicMetadata, describe, to_nodes
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import Dataset, Question, read_json
+from graphret.evaluation.dataset import Dataset, read_json
+from graphret.training.questions import Question
 
 _CORPUS = "_corpus"
 

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 
 from graphret.corpus import Document, HeuristicMetadata, Table, describe, to_nodes
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import HELD, TUNED, Dataset, Question, read_json
+from graphret.evaluation.dataset import HELD, TUNED, Dataset, read_json
+from graphret.training.questions import Question
 from graphret.types import Node
 
 ROWS = 10

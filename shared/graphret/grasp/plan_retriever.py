@@ -34,8 +34,8 @@ class PlanRetriever(Retriever):
     """Plan, link the plan's anchors, and run it: the first stage of GRASP.
 
     A hit's anchor score is the sum of the cosines of the nodes that the anchors stand for, that of the best path to it;
-    where the plan has a relevance text, the likeness of the hit's own text to it is added, and beyond the paper that to
-    the question decides between equals. Where there is no valid plan
+    where the plan has a relevance text, the likeness of the hit's own text to it is added. Beyond the paper, of equals
+    that with more paths comes first, then that whose text is more like the question. Where there is no valid plan
     nothing is found, and `Signals.plan_valid` says so: `Fuse` then goes by the others, `Fallback` asks another.
 
     Parameters
@@ -197,8 +197,9 @@ class PlanRetriever(Retriever):
             except GraphretError as error:
                 stage.details["error"] = f"{type(error).__name__}: {error}"
                 return matches
-        added = [Match(one.id, one.score + more * bool(text)) for one, more in zip(matches, likeness, strict=True)]
-        ranked = sorted(zip(added, likeness, strict=True), key=lambda one: (-one[0].score, -one[1], one[0].id))
+        both = zip(matches, likeness, strict=True)
+        added = [(replace(one, score=one.score + more * bool(text)), more) for one, more in both]
+        ranked = sorted(added, key=lambda one: (-one[0].score, -one[0].paths, -one[1], one[0].id))
         return [match for match, _ in ranked]
 
     def _likeness(self, text: str, ids: Sequence[str]) -> list[float]:

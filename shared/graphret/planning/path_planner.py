@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from itertools import product
@@ -20,11 +19,11 @@ from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import RiskLevel
-from graphret.planning.grounding import MOST_ENDS, Grounded, ground, plan_of
+from graphret.planning.grounding import Grounded, ground, plan_of
 from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned
 from graphret.planning.question import readings, spans
-from graphret.planning.scorer import UNTRAINED, Choice, PathScorer, masked
+from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.planning.words import Aliases, Lexicon
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -35,8 +34,6 @@ from graphret.text import tokenize, words
 QUESTION, NAMES, FOUND, BEARERS = 2_000, 4, 20, 4
 #: Paths that are tried around a name alone, and those that lead somewhere around each of several.
 ALONE, JOINED = 60, 5
-#: Questions that are learned from, and paths that are tried for each.
-TRAINED, TRIED = 3_000, 40
 #: What it costs to leave a name out, and that a name is spelled otherwise in the question.
 LEFT_OUT, MISSPELLED = 1.0, 0.2
 #: How much worse than the best the best path is that leads anywhere, from which on a detour stands for the best.
@@ -112,9 +109,8 @@ class PathPlanner:
         step with the store as any other index.
     aliases
         What people call relations and labels, ``{"Movie": ["film", "picture"]}``, or a YAML file that says so.
-
     scorer
-        What was learned of questions and answers (`train`), or the file that holds it.
+        What `graphret.training.train_paths` learned of questions and answers, or the file that holds it.
 
     Examples
     --------
@@ -220,43 +216,6 @@ class PathPlanner:
         assert self.scorer is not None
         table = self.space.table(labels)
         return self.scorer.parts_of([self.space.path(row) for row in table.hops])
-
-    def train(self, questions: Sequence[tuple[str, Collection[str]]], seed: int = 0) -> PathScorer:
-        """Return a scorer that is fitted to questions with the ids of their right answers; nothing else is needed.
-
-        Of the paths around a question's names that whose ends are the right answers most of all (by F1) is the right
-        one. At most 3,000 questions are read, drawn at random.
-
-        Raises
-        ------
-        InvalidInput
-            When no question has a right answer at the end of a path.
-        """
-        drawn = random.Random(seed).sample(list(questions), min(len(questions), TRAINED))
-        return PathScorer.fit([choice for one in drawn if (choice := self._choice(*one)) is not None])
-
-    def _choice(self, question: str, gold: Collection[str]) -> Choice | None:
-        """The paths around the name of a question from which a path leads to its answers, and which that is."""
-        right = [node for node in self.store.get(sorted(gold)) if node is not None]
-        kinds = {label for node in right for label in node.labels or ("",)}
-        around, best = self.around(question, None), (0.0, 0, 0)
-        empty: set[tuple[int, int]] = set()
-        for number, one in enumerate(around):
-            likely = [i for i, (_, path) in enumerate(one.candidates) if path[-1].label in kinds][:TRIED]
-            for i in likely:
-                nodes, _ = one.grounded.ends(one.candidates[i].path)
-                ids = one.grounded.ids(nodes) if len(nodes) <= MOST_ENDS else []
-                share = 2 * len(set(gold).intersection(ids)) / (len(ids) + len(gold)) if ids else 0.0
-                best = max(best, (share, -number, -i))
-                empty |= {(number, i)} if not len(nodes) else set()
-        share, number, i = best[0], -best[1], -best[2]
-        if not share:
-            return None
-        kept = [j for j in range(len(around[number].candidates)) if (number, j) not in empty]
-        chosen = [around[number].candidates[j] for j in kept]
-        facts = np.pad(np.asarray([[one.cost] for one in chosen]), ((0, 0), (0, len(UNTRAINED) - 1)))
-        words = masked(question, [(one.mention.start, one.mention.end) for one in around])
-        return Choice(words, [one.path for one in chosen], facts, kept.index(i))
 
     def _alone(self, around: Sequence[Around]) -> tuple[float, _Walks] | None:
         """The best path around one name that leads anywhere, or a detour where it fits far worse than the best."""

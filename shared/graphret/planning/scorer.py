@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,32 +20,8 @@ NAME = "<>"
 #: Before any training: what a path costs for how ill it fits, for each power of ten of its ends, and for each share of
 #: its name's words that the question lacks.
 UNTRAINED = (1.0, 0.6, 3.0)
-#: Questions that a word, or two in a row, must be in; how far weights are held back; and rounds of fitting at most.
-_TIMES, _HELD, _ROUNDS = 2, 0.3, 120
 
 _Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A question and the paths around its names, as they are scored.
-
-    Parameters
-    ----------
-    words
-        The question's words, `NAME` in place of names.
-    paths
-        The candidates.
-    facts
-        For each what `UNTRAINED` weighs, ``(paths, 3)``.
-    best
-        The right one.
-    """
-
-    words: Sequence[str]
-    paths: Sequence[tuple[Hop, ...]]
-    facts: _Floats
-    best: int = 0
 
 
 def masked(question: str, places: Iterable[tuple[int, int]]) -> list[str]:
@@ -64,7 +38,7 @@ class PathScorer:
     """What paths cost: how ill they fit, how much they find, and what the words of a question say, linear in all three.
 
     A weight for each word, and two words in a row, with each part of a path: the whole, a hop at its place from either
-    end, its labels and its length.
+    end, its labels and its length. `graphret.training.train_paths` learns them.
     """
 
     def __init__(
@@ -83,63 +57,25 @@ class PathScorer:
     def parts_of(self, paths: Sequence[tuple[Hop, ...]]) -> sp.csr_array:
         """Return what each path consists of, ``(paths, parts)``, which `costs` takes."""
         return _counts(
-            [[self._parts[part] for part in _parts(path) if part in self._parts] for path in paths], self._parts
+            [[self._parts[part] for part in parts_of_path(path) if part in self._parts] for path in paths], self._parts
         )
 
     def costs(self, words: Sequence[str], parts: sp.csr_array, facts: _Floats) -> _Floats:
         """Return what each path costs, the least for the best, in units of how ill one fits; ``(paths,)``."""
         costs = facts @ self.facts
         if len(self._parts):
-            costs = costs - parts @ (self._rows([words]) @ self.weights)[0]
+            costs = costs - parts @ (self.rows([words]) @ self.weights)[0]
         return np.asarray(costs / max(self.facts[0], 1e-3), dtype=np.float64)
 
-    def _rows(self, texts: Sequence[Sequence[str]]) -> sp.csr_array:
+    def rows(self, texts: Sequence[Sequence[str]]) -> sp.csr_array:
         """The words of each text, of weight 1 together, and 1 for any text; ``(texts, words + 1)``."""
-        listed = [[self._words[one] for one in sorted(_counted(text)) if one in self._words] for text in texts]
+        listed = [[self._words[one] for one in sorted(counted(text)) if one in self._words] for text in texts]
         rows = _counts(listed, [*self._words, ""])
         weighed = sp.diags_array([1 / max(1, len(one)) ** 0.5 for one in listed]) @ rows
         return sp.csr_array(
             weighed
             + sp.csr_array(([1.0] * len(texts), (range(len(texts)), [len(self._words)] * len(texts))), shape=rows.shape)
         )
-
-    @classmethod
-    def fit(cls, choices: Sequence[Choice]) -> PathScorer:
-        """Return the scorer that gives the right paths of some questions the most weight among the others (softmax)."""
-        from scipy.optimize import minimize
-
-        if not choices:
-            raise InvalidInput("questions: none of them has a right answer at the end of a path")
-        times = Counter(one for choice in choices for one in _counted(choice.words))
-        words = sorted(one for one, n in times.items() if n >= min(_TIMES, len(choices)))
-        distinct = list(dict.fromkeys(path for choice in choices for path in choice.paths))
-        model = cls(words, sorted({part for path in distinct for part in _parts(path)}))
-        place = {path: i for i, path in enumerate(distinct)}
-        has, rows = model.parts_of(distinct), model._rows([choice.words for choice in choices])
-        sizes = np.asarray([len(choice.paths) for choice in choices])
-        starts, asked = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(choices)), sizes)
-        which = np.asarray([place[path] for choice in choices for path in choice.paths])
-        facts, right = np.concatenate([c.facts for c in choices]), starts + [c.best for c in choices]
-        cells, n = model.weights.size, len(choices)
-
-        def loss(flat: _Floats) -> tuple[float, _Floats]:
-            weights, held = flat[:cells].reshape(model.weights.shape), flat[cells:] - UNTRAINED
-            scores = (has @ (rows @ weights).T).T[asked, which] - facts @ flat[cells:]
-            scores = np.exp(scores - np.maximum.reduceat(scores, starts)[asked])
-            shares = scores / np.add.reduceat(scores, starts)[asked]
-            wrong = shares.copy()
-            wrong[right] -= 1
-            by_path = np.bincount(asked * len(distinct) + which, weights=wrong, minlength=n * len(distinct))
-            slope = rows.T @ (has.T @ by_path.reshape(n, -1).T).T + _HELD * weights
-            total = -np.log(np.maximum(shares[right], 1e-300)).sum() + _HELD / 2 * (
-                (weights**2).sum() + (held**2).sum()
-            )
-            return float(total), np.concatenate([slope.ravel(), _HELD * held - wrong @ facts])
-
-        begin = np.concatenate([np.zeros(cells), UNTRAINED])
-        bounds = [(None, None)] * cells + [(0.05, None)] * len(UNTRAINED)
-        found = minimize(loss, begin, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _ROUNDS}).x
-        return cls(words, list(model._parts), found[:cells], found[cells:].tolist())
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
@@ -166,12 +102,12 @@ def _counts(listed: Sequence[Sequence[int]], columns: Collection[str]) -> sp.csr
     return sp.csr_array((np.ones(len(found)), found, starts), shape=(len(listed), len(columns)))
 
 
-def _counted(words: Sequence[str]) -> set[str]:
+def counted(words: Sequence[str]) -> set[str]:
     """The words of a text, and each two in a row."""
     return {*words, *(f"{one} {other}" for one, other in pairwise(words))}
 
 
-def _parts(path: Sequence[Hop]) -> list[str]:
+def parts_of_path(path: Sequence[Hop]) -> list[str]:
     """What a path consists of: the whole, each hop at its place from either end, its ends and its length."""
     told = [f"{hop}{hop.label}" for hop in path]
     places = [part for i, hop in enumerate(told) for part in (f"{i} {hop}", f"{i - len(told)} {hop}")]

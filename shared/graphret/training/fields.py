@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import Question
 from graphret.grasp.field_weights import FieldWeights, softmax
 from graphret.search.hybrid import FieldIndex
 from graphret.search.index import min_max
+from graphret.training.questions import Question
 
 _CANDIDATES = 50
 _SHARPNESS = 20.0  # of the choice among candidates: scores are 0 … 1

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import Question
-from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
 from graphret.grasp.retriever import Grasp
 from graphret.grasp.settings import BUCKETS, RISKS, DynamicWeights, GraspSettings, StaticWeights, bucket_of
+from graphret.training.questions import Question
 from graphret.types import Retrieval, Signals
 
 #: The weights and constants that are tried (appendix A).
@@ -121,8 +120,9 @@ def _values(cases: Sequence[Case], settings: GraspSettings) -> NDArray[np.float6
 
     def of(case: Case) -> tuple[float, ...]:
         ranked = case.ranked(settings.weights([case.signals, Signals()]), settings.rrf_k)
-        gold = case.gold
-        return hit_at_k(ranked, gold, 1), hit_at_k(ranked, gold, 5), recall_at_k(ranked, gold, 20), mrr(ranked, gold)
+        first = next((rank for rank, node in enumerate(ranked, 1) if node in case.gold), np.inf)
+        found = len(case.gold.intersection(ranked[:20]))
+        return first == 1, first <= 5, found / len(case.gold), 1 / first
 
     return np.asarray([of(case) for case in cases])
 

@@ -1,0 +1,92 @@
+"""Candidate queries of questions, with their hits and sizes, in the layout that GraphRAFT published (section 4.2)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphret.errors import InvalidInput
+from graphret.linking.everyday import FUNCTION_WORDS
+from graphret.planning.paths import Hop, PathSpace, PathTable
+from graphret.planning.question import readings
+from graphret.planning.scorer import masked
+from graphret.planning.words import stem
+from graphret.text import tokenize, words
+from graphret.training.paths import Choice
+
+_BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*)"\}\)(.*?) RETURN', re.DOTALL)
+_STEP = re.compile(r"<?-\[\w*:`?(\w+)`?\]->?\(\w*:`?(\w+)`?\)")
+_FIELDS = ("question", "answer_ids", "cypher_queries", "hits", "num_results")
+
+
+def read_records(path: str | Path) -> list[dict[str, Any]]:
+    """Read questions with their candidate queries; an `InvalidInput` names the line that is malformed."""
+    try:
+        with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+            records = [json.loads(line) for line in file if line.strip()]
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{path}: {error}") from error
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, dict) or not record.keys() >= {*_FIELDS}:
+            raise InvalidInput(f"{path}, line {number}: an object with {', '.join(_FIELDS)} is expected")
+        if not len(record["cypher_queries"]) == len(record["hits"]) == len(record["num_results"]) > 0:
+            raise InvalidInput(f"{path}, line {number}: hits and num_results of each query are expected")
+    return [record | {"paths": [_path(query) for query in record["cypher_queries"]]} for record in records]
+
+
+def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
+    """The name that a query begins with, and its path."""
+    begin = _BEGIN.match(query)
+    if begin is None or not (steps := _STEP.findall(begin[3])):
+        raise InvalidInput(f"a query of a path from a name is expected, not {query!r}")
+    label, path = begin[1], []
+    for relation, other in steps:
+        path.append(Hop(relation, True, label, other))
+        label = other
+    return begin[2], tuple(path)
+
+
+def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
+    """Return the kinds of paths of some records: queries have no direction, labels in their order stand for both."""
+    hops = [hop for record in records for _, path in record["paths"] for hop in path]
+    return PathSpace({(min(hop.start, hop.label), hop.relation, max(hop.start, hop.label)): 1 for hop in hops})
+
+
+def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
+    """Return the candidates of a record as a scorer sees them: the best has most hits, then the fewest results."""
+    question, paths = record["question"], [path for _, path in record["paths"]]
+    places = {name: _place(question, name) for name, _ in record["paths"]}
+    facts = np.zeros((len(paths), 3))
+    facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
+    number = {(hop.start, hop.relation, hop.label): i for i, hop in enumerate(space.hops)}
+    for name, (start, end, share) in places.items():
+        mine = [i for i, (other, _) in enumerate(record["paths"]) if other == name]
+        others = frozenset(place[:2] for other, place in places.items() if other != name and place[2])
+        hops = np.full((len(mine), 3), -1)
+        for row, i in enumerate(mine):
+            hops[row, : len(paths[i])] = [number[hop.start, hop.relation, hop.label] for hop in paths[i]]
+        table = PathTable(hops, np.zeros(len(mine)), np.zeros(len(mine), dtype=bool))
+        read = readings(question, start, end, others, space.lexicon)
+        facts[mine, 0] = space.costs(read, [paths[mine[0]][0].start], table)
+        facts[mine, 2] = 1 - share
+    best = min(range(len(paths)), key=lambda i: (-record["hits"][i], record["num_results"][i]))
+    found = [place[:2] for place in places.values() if place[2] == 1]
+    return Choice(masked(question, found), paths, facts, best)
+
+
+def _place(question: str, name: str) -> tuple[int, int, float]:
+    """Where a question says a name, or most words of it, and which share of them."""
+    tokens, wanted = tokenize(question), {stem(word) for word in words(name) if word not in FUNCTION_WORDS}
+    stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
+    windows = [(len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))]
+    most, first = max(windows, default=(0, 0))
+    if not most:
+        return len(question), len(question), 0.0
+    found = [tokens[i] for i in range(-first, min(len(stems), size - first)) if stems[i] in wanted]
+    return found[0][1], found[-1][2], most / len(wanted)
