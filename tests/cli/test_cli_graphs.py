@@ -119,7 +119,7 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes.txt").write_text("mine")
-    for command in (["import", bad, "--to", mine], ["build", bad, "--out", mine, "--encoder", "none"]):
+    for command in (["import", out, "--to", mine], ["build", bad, "--out", mine, "--encoder", "none"]):
         assert "holds other files" in refused(3, *command)
     assert os.listdir(mine) == ["notes.txt"]
 

@@ -20,10 +20,10 @@ from graphret.evaluation.runner import Progress
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
 from graphret.graphs.metaqa import OBJECTS
-from graphret.grasp import PlanRetriever
+from graphret.grasp import Grasp
 from graphret.llm.chat import ChatModel
 from graphret.planning import PathPlanner
-from graphret.retriever import Fallback, IndexRetriever, Retriever
+from graphret.retriever import IndexRetriever, Retriever
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 from graphret.training import train_paths
@@ -156,7 +156,7 @@ def bench_metaqa(
     limit
         Questions of each number of hops, drawn at random; all by default.
     method
-        ``ark``, or ``grasp``: what the planner's plan finds, filled up by a search.
+        ``ark``, or ``grasp``: plans of the planner, fused with a search.
     hops
         Which numbers of hops.
     policy
@@ -215,7 +215,7 @@ def bench_metaqa(
             reader.scorer = train_paths(reader, learned, seed)
             result["counts"]["trained_on"] = sum(map(len, drawn))
         result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
-        plan = Fallback(PlanRetriever(reader, store), flat)
+        plan = Grasp(reader, store, index)
         for n, asked in questions.items():
             for row, found in (("bm25", flat), ("grasp", plan)):
                 values, seconds = _measure(f"{n}-hop/{row}", found, asked, progress)
