@@ -32,7 +32,8 @@ _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 _BELONG = {
     "ranking": ("sage",),
     **dict.fromkeys(("model", "base_url", "hints", "on_failure"), ("ark", "spark", "grasp")),
-    **dict.fromkeys(("settings", "aliases", "scorer"), ("grasp",)),
+    **dict.fromkeys(("settings", "scorer"), ("grasp",)),
+    "aliases": ("ark", "grasp"),
     "show_values": ("spark", "grasp"),
     **dict.fromkeys(("agents", "steps", "record", "verbose"), ("ark",)),
     **dict.fromkeys(("expand", "repair_calls"), ("spark",)),
@@ -78,7 +79,7 @@ def query(
     repair_calls: Annotated[int, option("How often the model is asked again, with the error.", panel=SPARK, min=0)] = 0,
     settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
     aliases: Annotated[
-        Path | None, option("What else the graph calls things; without a model.", metavar="FILE.yaml", panel=GRASP)
+        Path | None, option("What people call what is in the graph; without a model.", metavar="FILE.yaml")
     ] = None,
     scorer: Annotated[Path | None, option("What train paths wrote.", metavar="FILE.npz", panel=GRASP)] = None,
     json: options.JsonFlag = False,
@@ -184,7 +185,7 @@ def _ark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
         with writing_to(told.record):  # before the models are asked, not after
             told.record.open("ab").close()
     return Ark(
-        ScriptedExplorer() if told.model is None else options.chat_model(told.model, told.base_url),
+        ScriptedExplorer(aliases=told.aliases) if told.model is None else options.chat_model(told.model, told.base_url),
         store,
         index,
         settings=ArkSettings(n_agents=told.agents, max_steps=told.steps),

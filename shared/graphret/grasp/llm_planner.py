@@ -165,7 +165,9 @@ class LLMPlanner:
 
     def _failed(self, error: Exception) -> Planned:
         told = as_chat_error(error, self.model.name)
-        return Planned(None, problem=str(told), details={"tokens": usage_of(error).total_tokens})
+        no_reply = getattr(told, "reason", "") != "invalid_reply"
+        details = {"tokens": usage_of(error).total_tokens, **({"error": str(told)} if no_reply else {})}
+        return Planned(None, problem=str(told), details=details)
 
 
 def _written(plan: GraphPlan) -> str:
