@@ -41,14 +41,14 @@ class StaticWeights:
 class DynamicWeights:
     """Weights by what the plan found: ``buckets[b] · risks[r]`` for the plan's list, 1 for the other (section 3.2).
 
+    The defaults are those that the paper chose for Prime, its most relational graph (figure 2).
+
     Parameters
     ----------
     buckets
         By the number of candidates: at most 10, 50, 100, 500, or more.
     risks
         By the plan's risk level: ``no_trade``, ``weak``, ``normal``, ``aggressive``.
-
-    The defaults are those that the paper chose for Prime, its most relational graph (figure 2).
     """
 
     buckets: tuple[float, ...] = (2.0, 0.8, 0.2, 0.05, 0.05)
