@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema, PropertySchema
-from graphret.schema.builder import SchemaBuilder, merged_type, type_of
+from graphret.schema.builder import SchemaBuilder
 from graphret.schema.text import estimate_tokens, quote_name, quote_value
 from graphret.types import Edge, Node
 
@@ -129,24 +129,6 @@ def test_builder_gathers_types_coverage_and_examples() -> None:
     assert not schema.sampled
 
 
-def test_types() -> None:
-    values: dict[str, Any] = {
-        "STRING": "s",
-        "BOOLEAN": True,
-        "LIST OF FLOAT": [1, 2.5],
-        "LIST OF ANY": [1, "x"],
-        "LIST OF LIST OF INTEGER": [[1], [2]],
-        "MAP": {},
-        "DATE_TIME": datetime.datetime(2020, 1, 1),
-        "DATE": datetime.date(2020, 1, 1),
-        "TIME": datetime.time(10),
-        "DURATION": datetime.timedelta(1),
-    }
-    assert {name: type_of(value) for name, value in values.items()} == {name: name for name in values}
-    assert merged_type(["LIST OF ANY", "LIST OF STRING"]) == "LIST OF STRING"
-    assert merged_type([]) == "ANY"
-
-
 # As JSON
 
 
@@ -157,28 +139,6 @@ def test_schema_round_trips_as_json(more: dict[str, Any]) -> None:
     assert again.to_dict() == made.to_dict()
     assert again.relation_properties["KNOWS"]["since"].examples == ("1833-06-05",)
     assert again.text() == made.text()
-
-
-def test_what_queries_call_otherwise() -> None:
-    called = replace(
-        SCHEMA,
-        sampled_relations={"KNOWS"},
-        sampled_properties={"Person"},
-        sampled_relation_properties={"KNOWS"},
-        cypher_labels={"Person": "person_", "Unused": None},
-        cypher_relations={"KNOWS": "knows_"},
-    )
-    schema = called.in_cypher()
-    assert schema.labels == {"person_": 1200, "Film Star": 7}
-    assert schema.relations == {("person_", "knows_", "person_"): 30, ("person_", "ACTED IN", "Film Star"): 4}
-    assert schema.properties == {"person_": SCHEMA.properties["Person"]}
-    assert schema.relation_properties == {"knows_": SCHEMA.relation_properties["KNOWS"]}
-    assert schema.sampled_relations == schema.sampled_relation_properties == {"knows_"}
-    assert schema.sampled_properties == {"person_"}
-    assert schema.in_cypher() is schema
-    assert called.text() == schema.text()
-    assert called.text(cypher=False) == replace(called, cypher_labels={}, cypher_relations={}).text()
-    assert GraphSchema.from_dict(json.loads(json.dumps(called.to_dict()))).in_cypher().to_dict() == schema.to_dict()
 
 
 def test_sampled_alone_means_everything() -> None:

@@ -12,7 +12,7 @@ import pytest
 from ark_support import Follows, call, films, index_of, selecting, turns
 
 from graphret.ark import Ark, ArkSettings, Recorder, Run, read_runs
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message, Reply
 from graphret.types import Trace
 
@@ -101,19 +101,6 @@ async def test_agents_stop_once_the_vote_is_settled() -> None:
     assert found.ids == ["f1"]
     assert stops(found.trace) == ["finished", "finished", "settled"]
     assert slow.running == 0
-
-
-def test_agents_may_have_models_and_temperatures_of_their_own() -> None:
-    models = [Follows(selecting("f1"), name) for name in "abc"]
-    ark(*models, temperature=[0.0, None, 1.0]).retrieve("films by Bob Bell", 1)
-    assert [model.temperatures[0] for model in models] == [0.0, None, 1.0]
-    assert models[0].tools == ["global_search", "explore_neighborhood", "select", "finish"]
-    with pytest.raises(InvalidInput, match="model: 3 agents need one, or 3, not 2"):
-        ark(*models[:2])
-    with pytest.raises(InvalidInput, match="a chat model is expected, not str"):
-        Ark("gpt-4o", STORE, INDEX)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="settings: ArkSettings are expected, not dict"):
-        Ark(models[0], STORE, INDEX, settings={})  # type: ignore[arg-type]
 
 
 def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> None:

@@ -63,18 +63,6 @@ def test_both_paths_agree_and_show_what_passes(graph: Graph, asked: dict[str, An
     assert len(found.nodes) == min(asked["k"], len(passing))
 
 
-def test_ranked_by_query_then_by_the_heaviest_of_parallel_edges_then_by_id() -> None:
-    nodes = [Node(one, text="a roof" if one in "cd" else "") for one in "abcdef"]
-    edges = [Edge("a", "r", "f", 3.0), Edge("e", "r", "a", 3.0), Edge("a", "r", "b"), Edge("a", "r", "d"),
-             Edge("c", "r", "a", 2.0), Edge("b", "s", "a", 5.0)]  # fmt: skip
-    store = MemoryStore.of(nodes, edges)
-    index = BM25Index.of_store(store)
-    assert [one.id for one in explore(store, index, "a", "roofs").nodes] == ["c", "d", "b", "e", "f"]
-    found = explore(store, index, "a", relations={"r": "both"})
-    assert [one.id for one in found.nodes] == ["e", "f", "c", "b", "d"]
-    assert explore(store, index, "a").via[0] == [("r", True), ("s", False)]
-
-
 def hub(n: int) -> MemoryStore:
     """A hub with `n` neighbours, of which the lightest alone says "temple"."""
     kinds = ("even",), ("odd",)
@@ -99,9 +87,3 @@ def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_a
         head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]
         assert head["of"] == of
         assert all(n.endswith("+") for _, _, n in head["relations"])
-
-
-def test_an_index_that_lacks_neighbours_ranks_those_that_it_has() -> None:
-    store = hub(10)
-    index = BM25Index.build([node for block in store.nodes(labels=["odd"]) for node in block])
-    assert [node.id for node in explore(store, index, "hub", "temple", k=2).nodes] == ["n0009", "n0001"]

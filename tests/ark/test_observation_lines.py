@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.ark.observation import Entry, excerpt, failure, fitting, json_line, quoted
-from graphret.schema.text import estimate_tokens
+from graphret.ark.observation import excerpt, json_line
 
 scalars = st.one_of(st.none(), st.booleans(), st.integers(), st.text(st.characters(), max_size=40))
 values = st.dictionaries(st.text(st.characters(), max_size=10), st.one_of(scalars, st.lists(scalars, max_size=3)))
@@ -36,16 +35,6 @@ def test_letters_of_every_script_stay_readable_and_control_tokens_do_not_stand_i
     assert json_line("x < 5 [a] <3") == '"x < 5 [a] <3"'
 
 
-@given(st.text(st.characters(), max_size=300), st.text(max_size=30), st.integers(0, 80))
-@settings(max_examples=25)
-def test_an_excerpt_is_short_and_on_one_line(text: str, query: str, longest: int) -> None:
-    found = excerpt(text, query, longest)
-    assert len(found) <= longest
-    assert all(c.isprintable() or c in "\u200c\u200d" for c in found)
-    if longest >= 10 and len(text) < longest:
-        assert found == "".join(c for c in " ".join(text.split()) if c.isprintable() or c in "\u200c\u200d")
-
-
 @pytest.mark.parametrize(
     ("query", "holds"),
     [
@@ -62,31 +51,3 @@ def test_an_excerpt_turns_around_the_words_of_the_query(query: str, holds: str) 
     text += f"He lived in Goteborg. {filler}On Sundays he ran and runs. {filler}"
     for said in (text, text + "Ørsted."):  # plain letters, and others
         assert holds in excerpt(said, query, 100)
-
-
-HEAD = {"shown": 0, "of": 10, "about": "x" * 150}
-
-
-def test_texts_are_cut_before_lines_are() -> None:
-    entries = [Entry({"id": f"n{i}"}, "word " * 100) for i in range(10)]
-    seen = []
-    for budget in (2000, 900, 500, 120, 40):
-        text, shown = fitting(HEAD, entries, None, snippet_chars=200, max_tokens=budget)
-        assert estimate_tokens(text) <= budget
-        first, *lines = map(json.loads, text.splitlines())
-        assert [line["id"] for line in lines] == [f"n{i}" for i in shown]
-        assert first.get("cut", False) == (budget < 2000)
-        assert first["shown"] == len(shown)
-        assert ("about" in first) == (budget > 120)
-        seen.append((len(shown), len(lines[0].get("text", ""))))
-    assert seen[0][1] > 190
-    assert seen == sorted(seen, reverse=True)
-    assert [shown for shown, _ in seen] == [10, 10, 10, 10, 5]
-
-
-def test_what_a_model_is_told_and_what_it_wrote_is_shortened() -> None:
-    answer = failure("Do this. " * 1000, ["a"])
-    assert (answer.failed, answer.nodes, len(answer.text) < 1100) == (True, ("a",), True)
-    assert json.loads(answer.text)["error"].startswith("Do this.")
-    assert quoted('a "b"\n') == '"a \\"b\\"\\n"'
-    assert quoted("x" * 1000, 10) == f'"{"x" * 9}…"'

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from scripted_parts import companies, explored, films, graph, papers
 
 from graphret.ark import Toolbox
 from graphret.ark.scripted import ScriptedExplorer
-from graphret.llm.chat import ChatModel, Message, Reply, Tool
+from graphret.llm.chat import Message
 
 FILMS, COMPANIES, PAPERS = films(), companies(), papers()
 
@@ -81,28 +79,6 @@ def test_questions_are_answered(box: Toolbox, questions: dict[str, set[str]]) ->
     assert {session.stop for session in sessions.values()} == {"finished"}
 
 
-OF_NOUNS = {
-    "What is the capital of Germany?": {"Berlin"},
-    "What is the currency of Germany?": {"Euro"},
-    "Which mayor does Berlin have?": {"Kai Wegner"},
-    "Who is the mayor of the capital of Germany?": {"Kai Wegner"},
-    "What is the owner of Bolt?": {"Acme"},
-    "What does Acme own?": {"Bolt"},
-    "What is the supplier of Acme?": {"Coil"},
-    "What is the seat of Acme?": {"Berlin"},
-}
-
-
-@pytest.mark.parametrize("typed", [True, False])
-def test_a_noun_is_read_at_the_end_of_a_relation_that_it_is_of(typed: bool) -> None:
-    triples = [("Berlin", "capitalOf", "Germany"), ("Potsdam", "locatedIn", "Germany"), ("Germany", "currency", "Euro")]
-    triples += [("Kai Wegner", "mayor_of", "Berlin"), ("Acme", "owns", "Bolt"), ("Coil", "SUPPLIES", "Acme")]
-    triples += [("Acme", "supplies", "Bolt"), ("Acme", "has_seat", "Berlin"), ("Bolt", "has_seat", "Potsdam")]
-    labels = dict.fromkeys(["Berlin", "Potsdam"], "City") | dict.fromkeys(["Acme", "Bolt", "Coil"], "Company")
-    labels |= {"Germany": "Country", "Euro": "Money", "Kai Wegner": "Person"}
-    test_questions_are_answered(graph(triples, labels if typed else dict.fromkeys(labels, "")), OF_NOUNS)
-
-
 def test_what_more_paths_lead_to_comes_first() -> None:
     triples = [("A One", "starred_actors", "Xi Xu"), ("A Two", "starred_actors", "Xi Xu")]
     triples += [("A One", "directed_by", "Bo By"), ("A One", "directed_by", "Al By"), ("A Two", "directed_by", "Bo By")]
@@ -141,30 +117,3 @@ def test_odd_questions_end(question: str) -> None:
     if question.strip() and "\ud800" not in question:  # which a session refuses
         assert explored(FILMS, question).stop == "finished"
         assert (explored(graph([], {}), question).selection) == []
-
-
-def test_where_nothing_selects_it_answers_in_words() -> None:
-    model, tools = ScriptedExplorer(), FILMS.tools[:2]
-    messages = [Message.user("who directed Dawn")]
-    reply = answered(model, messages, tools)
-    assert reply.text == "Found, best first: Ann Ames"
-    assert reply.finish_reason == "stop"
-    messages += [reply.message, Message.user("and when was Dusk released")]
-    assert answered(model, messages, tools).text == "Found, best first: 2001"
-
-
-def answered(model: ChatModel, messages: list[Message], tools: tuple[Tool, ...]) -> Reply:
-    while (reply := model.chat(messages, tools=tools)).tool_calls:
-        messages.append(reply.message)
-        messages += [Message.tool(call, FILMS.run(call.name, call.parsed or {}).text) for call in reply.tool_calls]
-    return reply
-
-
-def test_it_is_a_stateless_chat_model_and_the_same_sync_and_async() -> None:
-    messages = explored(FILMS, "who directed the films starred by Di Dunn").messages[:-2]
-    one, other = ScriptedExplorer(), ScriptedExplorer()
-    assert isinstance(one, ChatModel)
-    reply = one.chat(messages, tools=FILMS.tools)
-    assert (reply.model, reply.finish_reason) == (one.name, "tool_calls")
-    assert other.chat(messages, tools=FILMS.tools) == reply
-    assert asyncio.run(one.achat(messages, tools=FILMS.tools)) == reply

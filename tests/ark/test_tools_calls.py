@@ -97,14 +97,6 @@ def test_ids_and_names_that_words_do_not_find() -> None:
     assert explore(17, numbers).nodes == ("18",)
 
 
-def test_an_empty_graph_and_a_node_alone() -> None:
-    empty, alone = toolbox([], []), toolbox([Node("a", ())], [])
-    assert lines_of(search("x", empty))[0]["found"] == 0
-    assert lines_of(explore("x", empty))[0]["error"].startswith('There is no node "x". Find it with')
-    assert lines_of(explore("a", alone)) == [{"explored": "a", "shown": 0, "of": 0}]
-    assert explore("a", alone, relation_types=["r"]).failed
-
-
 def test_what_is_no_graph_or_no_index_is_refused_and_a_failing_one_raises() -> None:
     index = BM25Index.build(NODES)
     for store, given_index, said in (

@@ -7,7 +7,6 @@ import pytest
 
 from graphret.cypher import check, kinds
 from graphret.cypher.report import Finding
-from graphret.cypher.suggestions import nearest
 from graphret.schema import GraphSchema, PropertySchema
 
 TYPES = {
@@ -144,19 +143,7 @@ def test_the_triple_that_fits_is_proposed() -> None:
     assert set(ends.suggestions) == {"ACTED_IN", "DIRECTED"}
 
 
-def test_a_label_that_ends_no_triple_may_be_a_second_label() -> None:
-    schema = replace(SCHEMA, labels={**SCHEMA.labels, "Entity": 70})
-    (finding,) = findings("MATCH (e:Entity)-[:IN_GENRE]->(g:Genre) RETURN e", schema)
-    assert (finding.kind, finding.severity) == (kinds.WRONG_ENDS, "warning")
-
-
 def test_ladybug_does_not_tell_letters_apart() -> None:
     assert findings("MATCH (P:person)-[:acted_in]->(m:MOVIE) RETURN p.NAME", dialect="ladybug") == []
     (finding,) = findings("MATCH (m:movie)-[:acted_in]->(p:person) RETURN p", dialect="ladybug")
     assert finding.suggestions == ("(Person)-[:ACTED_IN]->(Movie)",)
-
-
-def test_nearest_puts_the_same_name_in_other_letters_first() -> None:
-    assert nearest("release_date", ["releases", "ReleaseDate", "release"])[0] == "ReleaseDate"
-    assert nearest("ACTED", ["ACTED_IN", "ADDED", "DIRECTED"])[0] == "ACTED_IN"
-    assert nearest("xyz", ["name", "title"]) == ()

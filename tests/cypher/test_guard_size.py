@@ -8,7 +8,6 @@ import pytest
 
 from graphret.cypher import check, kinds
 from graphret.cypher.check import MOST_CHARACTERS
-from graphret.cypher.edits import returns
 from graphret.schema import GraphSchema, PropertySchema
 
 LABELS = [f"L{i}" for i in range(300)]
@@ -54,14 +53,3 @@ def test_what_is_nested_tens_of_levels_deep_is_read_and_thousands_an_error(
     assert check(f"{opening}{left * 40}{value}{right * 40}{end}", SCHEMA).errors == []
     (finding,) = check(f"{opening}{left * 900}{value}{right * 900}{end}", SCHEMA).errors
     assert (finding.kind, finding.message) == (kinds.SYNTAX, "Nested too deeply to be read")
-
-
-def test_what_goes_on_for_long_is_read() -> None:
-    for query in (
-        " UNION ".join(["RETURN 1 AS a"] * 1000),
-        " UNION ALL ".join(["MATCH (n:L1) RETURN n.name AS a LIMIT 1"] * 300),
-        f"RETURN {' + '.join(['1'] * 2_000)} AS x",
-        f"MATCH (n:L1) {'WITH n ' * 1_000} RETURN n LIMIT 1",
-    ):
-        report = check(query, SCHEMA)
-        assert (report.findings, len(returns(report.tree))) == ([], query.count("UNION") + 1)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import pytest
-from benchmarks import bench_ark_hub, bench_search, bench_stores, speed, speed_parts
-from benchmarks.figures import Figure, Report
+from benchmarks import bench_ark_hub, bench_search, bench_stores, speed_parts
+from benchmarks.figures import Report
 
 
 @pytest.mark.parametrize(
@@ -32,26 +31,3 @@ def test_a_part_adds_its_figures_and_counts(
     assert figures <= set(report.figures)
     assert counts.items() <= report.counts.items()
     assert all(figure.value > 0 for figure in report.figures.values())
-
-
-def test_parts_are_run_by_name_and_make_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def part(report: Report) -> None:
-        report.notes.append("encoder was left out: no torch")
-        report.figures |= {"a": Figure("this", 2.5, target=3.0), "b": Figure("that", 7, unit="ms", target=5.0)}
-        report.add("c", "least", 1.1, target=1.0, at_least=True)
-        report.counts["nodes"] = 20_000
-
-    monkeypatch.setitem(speed.PARTS, "import", part)
-    speed.main(["--only", "import", "--markdown", str(tmp_path / "speed.md")])
-    page = (tmp_path / "speed.md").read_text()
-    assert page.startswith("# Speed")
-    for said in (
-        "| this | 2.5 times | at most 3 times |",
-        "| that | 7 ms | at most 5 ms (missed) |",
-        "| least | 1.1 times | at least 1 times |",
-        "20,000",
-        "no torch",
-    ):
-        assert said in page
-    with pytest.raises(SystemExit):
-        speed.main(["--only", "nothing"])

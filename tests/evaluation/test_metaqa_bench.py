@@ -9,7 +9,7 @@ from scripted_parts import FILMS
 
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_metaqa
-from graphret.evaluation.metaqa import load_questions, path_of
+from graphret.evaluation.metaqa import load_questions
 
 ASKED = {
     1: [
@@ -48,28 +48,6 @@ def test_a_question_comes_without_brackets_with_its_entity_answers_and_path(data
     assert load_questions(data, 2)[1].path == ()
 
 
-def test_questions_are_drawn_at_random_the_same_for_a_seed(data: Path) -> None:
-    drawn = [tuple(load_questions(data, 1, limit=2, seed=seed)) for seed in range(8)]
-    assert {len(questions) for questions in drawn} == {2}
-    assert drawn[3] == tuple(load_questions(data, 1, limit=2, seed=3))
-    assert len({tuple(one.text for one in questions) for questions in drawn}) > 1
-
-
-def test_what_is_wrong_with_the_files_is_named(data: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"qa_test\.txt: there is no such file"):
-        load_questions(data, 1, "test")
-    with pytest.raises(InvalidInput, match="limit"):
-        load_questions(data, 1, limit=0)
-    with pytest.raises(InvalidInput, match="'actor_to_director' is no type of question"):
-        path_of("actor_to_director")
-    (data / "1-hop" / "vanilla" / "qa_dev.txt").write_text("who directed Dawn\tAnn Ames\n", encoding="utf-8")
-    with pytest.raises(InvalidInput, match="4 types of questions for 1 questions"):
-        load_questions(data, 1)
-    (data / "1-hop" / "qa_dev_qtype.txt").unlink()
-    with pytest.raises(InvalidInput, match=r"qa_dev\.txt, line 1: a question with an \[entity\]"):
-        load_questions(data, 1)
-
-
 def test_agents_are_measured_beside_flat_search(data: Path) -> None:
     result = bench_metaqa(data)
     rows = result["rows"]
@@ -104,11 +82,3 @@ def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> 
     (data / "2-hop" / "qa_dev_qtype.txt").unlink()
     with pytest.raises(InvalidInput, match="oracle"):
         bench_metaqa(data, policy="oracle", hops=[2])
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"method": "spark"}, {"policy": "llm"}, {"planner": "llm"}, {"hops": [4]}, {"hops": []}]
-)
-def test_what_is_not_known_is_refused(data: Path, wrong: dict[str, object]) -> None:
-    with pytest.raises(InvalidInput, match=next(iter(wrong))):
-        bench_metaqa(data, **wrong)  # type: ignore[arg-type]

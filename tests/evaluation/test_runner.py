@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 from tests_support import HashingEncoder
 
-from graphret.errors import InvalidInput
 from graphret.evaluation import bench_multihop, bench_ottqa, render
 
 
@@ -79,11 +78,3 @@ def test_without_an_encoder_the_dense_rows_are_left_out_with_a_note(multihop: Pa
     assert result["rows"]["people/default"]["all@8"] > result["rows"]["people/bm25"]["all@8"]
     assert result["counts"]["people/questions"] == result["counts"]["questions"] == 6
     assert {"recall@2", "recall@5", "recall@8", "recall@20", "all@8"} < set(result["rows"]["people/bm25"])
-
-
-def test_limits_and_splits(multihop: Path) -> None:
-    assert bench_multihop(multihop, encoder=None, limit=2)["counts"]["questions"] == 2
-    with pytest.raises(InvalidInput, match="train"):
-        bench_multihop(multihop, "train", encoder=None)
-    with pytest.raises(InvalidInput, match="k: a whole number"):
-        bench_multihop(multihop, k=(0,), encoder=None)

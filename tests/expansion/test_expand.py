@@ -105,22 +105,6 @@ def test_edges_that_agree_with_the_question_come_first_in_the_papers_ranking() -
     assert first == ["seed", "far", "near"]
 
 
-def test_a_row_that_agrees_with_the_question_brings_its_neighbour_first() -> None:
-    rows = {"table_header": ["year", "city"], "table_rows": [["1986", "Stuttgart"], ["1990", "Split"]]}
-    nodes = [
-        Node("table", ("Table",), "Championships", properties=rows),
-        Node("a", text="question words"),
-        Node("z", text="other things"),
-        *filler(),
-    ]
-    edges = [
-        Edge("table", "MENTIONS", "a", 1.0, {"source_row": 0}),
-        Edge("table", "MENTIONS", "z", 1.0, {"source_row": 1}),
-    ]
-    asked = Expand(None, *parts(nodes, edges), ranking=Paper(seed_share=0.3))
-    assert asked.retrieve("championships question 1990", 3).ids == ["table", "z", "a"]
-
-
 @each_ranking
 def test_where_limits_what_is_returned_and_not_the_walk(ranking: Ranking) -> None:
     expand = Expand(None, *parts(), ranking=ranking)

@@ -11,7 +11,6 @@ from rich.console import Console
 
 from graphret import Edge, Evidence, Hit, Node, Retrieval
 from graphret.explain import render
-from graphret.explain.pictures import retrieval_picture
 from graphret.explain.words import Marker, edge_text, name_of, reasons
 
 ROWS = {"table_header": ["Film", "Year"], "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]]}
@@ -119,15 +118,3 @@ def hit(id_: str, *evidence: Evidence) -> Hit:
 
 def edge(source: str) -> Evidence:
     return Evidence("neighbor", source, "KNOWS", 0.5, properties={"name": "n"})
-
-
-def test_what_an_edge_brings_stands_on_the_right() -> None:
-    hits = [hit("a", Evidence("seed", rank=1)), hit("b", edge("a")), hit("c", Evidence("seed", rank=9), edge("gone"))]
-    drawn = retrieval_picture(hits, {"gone": Node("gone")}, {"a"})
-    places = {card.node.id: (card.column, card.top, card.rank) for card in drawn.cards}
-    assert places == {"a": (0, 28, 1), "gone": (0, 96, None), "b": (1, 28, 2), "c": (1, 96, 3)}
-    ends = {(drawn.cards[line.source].node.id, drawn.cards[line.target].node.id) for line in drawn.lines}
-    assert ends == {("a", "b"), ("gone", "c")}
-    assert [line.leads for line in drawn.lines] == [True, True]
-    again = [*hits[:2], hit("c", edge("c")), hit("a", edge("b"))]  # an edge between two hits is drawn once
-    assert [line.text for line in retrieval_picture(again, {}, {"a"}).lines] == ["KNOWS “n”"]

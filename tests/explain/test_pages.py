@@ -10,7 +10,7 @@ import pytest
 from explain_helpers import EVIL, asked
 from explain_helpers import QUESTION as ASKED
 from page_parsing import Parsed
-from timeline_helpers import QUESTION, RELATION, explored
+from timeline_helpers import QUESTION, explored
 
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import Figures, Panel, html_page, store_lookup, timeline_page, write_html, write_timeline
@@ -82,19 +82,6 @@ def test_the_picture_of_a_retrieval_shows_edges_with_what_they_know() -> None:
     assert {"Dawn", "born"} <= set(marked)
 
 
-def test_figures_are_bars_as_long_as_they_are_high() -> None:
-    page = html_page([], figures=FIGURES)
-    assert "<td>flat &lt;</td>" in page
-    assert re.findall(r"62.4<span|width:[\d.]+%", page) == [
-        "62.4<span",
-        "width:62.4%",
-        "width:70.0%",
-        "width:100.0%",
-        "width:80.0%",
-    ]
-    assert page.count('<tr class="best">') == 1
-
-
 def test_files_are_written_with_their_folders_and_are_the_same_each_time(tmp_path: Path) -> None:
     _, sage, _ = asked()
     assert write_html(tmp_path / "a" / "b.html", Panel(sage)).read_text("utf-8") == html_page(Panel(sage))
@@ -120,15 +107,6 @@ def test_steps_lead_to_what_they_did_and_to_the_nodes_that_they_showed() -> None
     for bar in bars:
         left, width = map(float, re.findall(r"([\d.]+)%", bar["style"] or ""))
         assert 0 <= left <= left + width <= 100.01
-
-
-def test_cards_name_the_edges_that_led_to_them_and_the_vote_is_a_table() -> None:
-    run = explored()[2]
-    run.sessions[0].steps[1].calls[0].edges += [["ann", "wrote", "dawn"]]
-    parsed = Parsed(timeline_page(run))
-    assert f"→ {RELATION}, ← wrote" in parsed.text
-    assert [a.get("scope") for a in parsed.of("th")] == ["col"] * 7 + ["row"] * 2
-    assert "2 of 3" in parsed.text
 
 
 def test_a_trace_alone_has_a_page_and_without_agents_one_of_its_stages(tmp_path: Path) -> None:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from explain_helpers import EVIL, asked
 from rich.console import Console
-from timeline_helpers import QUESTION, RELATION, explored
+from timeline_helpers import QUESTION, explored
 
 from graphret.ark import CallRecord, StepRecord
 from graphret.ark.trajectory import Recorder, read_runs
 from graphret.errors import InvalidInput
 from graphret.explain import render_timeline, store_lookup, timeline
 from graphret.explain.pictures import MOST_NODES, run_picture
-from graphret.explain.runs import Lane, Timeline, call_text, outcome_text
+from graphret.explain.runs import Lane, Timeline
 from graphret.fusion import Vote
 from graphret.types import Trace
 
@@ -65,26 +65,6 @@ def test_what_a_combinator_ran_is_found_behind_its_prefix() -> None:
     ]
 
 
-def test_depths_are_counted_from_what_a_search_found() -> None:
-    lane = Lane(1, steps=[searched("a"), walked("a", "b"), walked("b", "a", "c", number=3)], selection=["c"])
-    other = Lane(2, steps=[searched("c", started=9.0)])
-    alone, both = Timeline(lanes=[lane]).reached(), Timeline(lanes=[lane, other]).reached()
-    assert {id_: node.depth for id_, node in alone.items()} == {"a": 0, "b": 1, "c": 2}
-    assert {id_: node.depth for id_, node in both.items()} == {"a": 0, "b": 1, "c": 0}
-    assert (both["c"].agents, both["c"].selected, both["b"].explored) == ({1, 2}, {1}, {1})
-    assert Timeline(lanes=[lane]).edges == [("a", "r", "b"), ("b", "r", "a"), ("b", "r", "c")]
-
-
-def test_the_picture_has_what_was_explored_or_selected_and_what_led_there() -> None:
-    _, retrieval, _ = explored()
-    drawn = run_picture(timeline(retrieval), {})
-    ids = [card.node.id for card in drawn.cards]
-    assert ids == ["dawn", "ann", EVIL]
-    assert [(card.column, card.top, card.rank) for card in drawn.cards] == [(0, 28, None), (1, 28, 1), (1, 96, 2)]
-    assert {(line.source, line.target, line.text) for line in drawn.lines} == {(0, 1, RELATION), (0, 2, RELATION)}
-    assert drawn.others == 1  # dusk, which the walk from ann showed
-
-
 def test_a_large_picture_is_cut_and_says_how_much() -> None:
     leaves = [f"n{i:03}" for i in range(200)]
     lane = Lane(1, steps=[searched("a"), walked("a", *leaves)], selection=leaves)
@@ -93,32 +73,6 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
     assert len(drawn.cards) == MOST_NODES
     assert drawn.others == 201 - MOST_NODES
     assert [card.node.id for card in drawn.cards][:3] == ["a", "n000", "n001"]
-
-
-@pytest.mark.parametrize(
-    ("given", "came", "line"),
-    [
-        (
-            ("global_search", {"query": "x", "k": 3}),
-            {"shown": 2, "total": 2},
-            'global_search(query="x", k=3) → 2 shown',
-        ),
-        (("global_search", {"query": None}), {}, "global_search() → 0 shown"),
-        (
-            ("explore_neighborhood", {"node": 3}),
-            {"shown": 3, "total": 9},
-            "explore_neighborhood(node=3) → 3 of 9 shown",
-        ),
-        (("select", {"nodes": ["a"]}), {"shown": 1}, 'select(nodes=["a"]) → 1 selected'),
-        (("explore_neighborhood", {}), {"remembered": True}, "explore_neighborhood() → from memory"),
-        (("finish", {}), {}, "finish() → "),
-        (("odd", "{no\nJSON"), {"failed": True}, "odd {no JSON → refused, and the model told why"),
-        (("odd", "x" * 99), {"failed": True, "error": "e"}, f"odd {'x' * 59}… → not answered, the agent was stopped"),
-    ],
-)
-def test_a_call_is_a_line(given: tuple[str, object], came: dict[str, Any], line: str) -> None:
-    call = CallRecord(*given, **came)
-    assert f"{call_text(call)} → {outcome_text(call)}" == line
 
 
 def test_the_terminal_shows_lanes_steps_and_votes() -> None:

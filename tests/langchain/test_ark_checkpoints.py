@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ark_support import Follows, call, turns
+from ark_support import Follows
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command
-from langgraph_parts import ASK, INDEX, QUESTION, STORE, Gate, Meeting, asked, graph, ids, models, thread
+from langgraph_parts import ASK, QUESTION, asked, graph, ids, models, thread
 
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message
-from langchain_graphret.ark import create_ark_agent
 
 EXPECTED = graph().invoke(ASK)
 OTHER = "films by Ann Archer"
@@ -71,26 +69,6 @@ def test_a_run_that_broke_off_goes_on_where_it_was(tmp_path: Path, at: int) -> N
     assert [model.paid for model in asks] == [3, 3, 3]
 
 
-async def test_a_run_that_was_cancelled_goes_on_where_it_was(saver: InMemorySaver) -> None:
-    gate = Gate(2)
-    first = [Meeting(model.policy, {1: gate} if i == 2 else {}, model.name) for i, model in enumerate(models())]
-    stopped = graph(first, checkpointer=saver)
-    task = asyncio.create_task(stopped.ainvoke(ASK, thread()))
-    while first[0].asked + first[1].asked < 6 or not gate.waiting:  # noqa: ASYNC110 -- they are about to
-        await asyncio.sleep(0.001)
-    while len((await stopped.aget_state(thread())).tasks[0].result or ()) == 0:  # noqa: ASYNC110 -- the first is saved
-        await asyncio.sleep(0.001)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    again = models()
-    found = await graph(again, checkpointer=saver).ainvoke(None, thread())
-    assert same(found)
-    assert (again[0].asked, again[2].asked) == (0, 2)
-    started = [step["started"] for step in found["agents"][2]["steps"]]
-    assert started == sorted(started)  # the clock goes on too
-
-
 def test_a_thread_takes_one_question_after_another(saver: InMemorySaver) -> None:
     compiled = graph(checkpointer=saver)
     assert same(compiled.invoke(ASK, thread()))
@@ -142,17 +120,6 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
     assert "msgpack" not in caplog.text
 
 
-def test_agents_can_be_answered_one_by_one(saver: InMemorySaver) -> None:
-    """Each time in a graph made anew."""
-    asks = models()
-    found = graph(asks, approve=["global_search"], checkpointer=saver).invoke(ASK, thread())
-    for agent in (2, 3, 1):
-        compiled = graph(asks, approve=["global_search"], checkpointer=saver)
-        found = compiled.invoke(Command(resume={waiting(found)[agent].id: True}), thread())
-    assert same(found)
-    assert asked(asks) == [3, 3, 3]
-
-
 def test_refused_calls_are_answered_to_the_model(saver: InMemorySaver) -> None:
     compiled = graph(approve=["explore_neighborhood"], checkpointer=saver)
     found = compiled.invoke(ASK, thread())
@@ -171,14 +138,3 @@ def test_refused_calls_are_answered_to_the_model(saver: InMemorySaver) -> None:
     assert "too many films" in told[2][1]
     assert [one["failed"] for one in found["agents"][0]["steps"][1]["calls"]] == [True, True]
     assert ids(found)[0] == "f4"  # the second agent and the third were shown it
-
-
-def test_an_agent_that_waits_for_a_person_can_be_asked_something_else(saver: InMemorySaver) -> None:
-    model = Follows(turns([call("global_search", query="Bob Bell")], [call("select", nodes=["p1"]), call("finish")]))
-    agent = create_ark_agent(model, STORE, INDEX, approve=True, checkpointer=saver)
-    agent.invoke({"question": QUESTION}, thread())
-    [one] = agent.invoke({"question": OTHER}, thread())["__interrupt__"]
-    assert (one.value["question"], one.value["step"]) == (OTHER, 1)
-    for _ in range(2):
-        found = agent.invoke(Command(resume=True), thread())
-    assert found["selection"] == ["p1"]

@@ -11,7 +11,6 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from ark_support import Follows, call, selecting
 from chat_clients import langchain_openai
-from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Send
 from langgraph_parts import (
@@ -29,7 +28,6 @@ from langgraph_parts import (
     ids,
     models,
     stops,
-    thread,
 )
 
 from graphret.ark import Ark, ArkSettings, Run
@@ -190,15 +188,6 @@ def test_over_http_through_a_langchain_model(streamed: bool) -> None:
 class Several(TypedDict, total=False):
     question: str
     agents: Annotated[list[dict[str, Any]], by_agent]
-
-
-async def test_an_agent_does_not_take_up_what_an_earlier_question_left() -> None:
-    agent = create_ark_agent(models()[0], STORE, INDEX, checkpointer=InMemorySaver())
-    for found in (
-        agent.invoke({"question": QUESTION}, thread()),
-        await agent.ainvoke({"question": QUESTION}, thread()),
-    ):
-        assert (found["selection"], len(found["agents"][0]["steps"])) == (["f1", "f4"], 3)
 
 
 async def test_several_agents_in_ones_own_graph() -> None:

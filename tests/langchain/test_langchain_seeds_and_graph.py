@@ -84,13 +84,6 @@ def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
         EncoderEmbeddings(None)
 
 
-def test_documents_can_be_added_and_cut() -> None:
-    graph = SageGraph.from_documents(DOCUMENTS[:2], None, chunker="sentence")
-    assert "sicks#0" in {node.id for node in graph.nodes}
-    assert graph.add([Document("Emma is a novel.", id="emma")]) == ["emma#0"]
-    assert graph.remove(["emma"]) == ["emma#0"]
-
-
 def test_a_view_of_a_graph_is_one_too_and_cannot_be_changed(graph: SageGraph) -> None:
     view = graph.view({"$not": [{"tenant": "b"}]})
     assert isinstance(view, SageGraph)

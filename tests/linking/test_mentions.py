@@ -76,36 +76,6 @@ def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
     assert ids(spot("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
 
 
-@pytest.fixture(scope="module")
-def symbols() -> NameBook:
-    names = ["$", "!!!", "???", "...", "?", "-", "+", "÷", "👍", "&", "Tom & Jerry", "The '$' Factor", "Dawn"]
-    return NameBook((name, name, None) for name in names)
-
-
-@pytest.mark.parametrize(
-    ("question", "expected"),
-    [
-        ("who acted in [$]", ["$"]),
-        ("who acted in $?", ["$"]),
-        ("who recorded '!!!' and ($)?", ["!!!", "$"]),
-        ("who recorded !!!", []),
-        ('who is "?"', ["?"]),
-        ("Tom & Jerry & Dawn", ["Tom & Jerry", "&", "Dawn"]),
-        ("the director of The '$' Factor", ["The '$' Factor"]),
-        ("what... is he?", []),
-        ('the song "he"... was whose', []),
-        ("a+b, $5, C$ and 5$", []),
-        ("$", ["$"]),
-    ],
-)
-def test_names_of_symbols_alone_are_spotted_as_tokens_of_their_own(
-    symbols: NameBook, question: str, expected: list[str]
-) -> None:
-    found = spot(question, symbols)
-    assert [one.text for one in found] == ids(found) == expected
-    assert all(one.score == 1 for one in found)
-
-
 @settings(deadline=None, max_examples=25)
 @given(st.data())
 def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: st.DataObject) -> None:

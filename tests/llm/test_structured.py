@@ -9,7 +9,6 @@ from pydantic import BaseModel, TypeAdapter
 
 from graphret.errors import InvalidInput
 from graphret.llm import ChatError, Message, OpenAIChat, aask_json, ask_json
-from graphret.llm.schema import plain_schema, strict_schema
 from graphret.llm.structured import parse_json
 from graphret.testing.openai_server import Behaviour, OpenAIServer, json_text, status, text
 
@@ -109,12 +108,3 @@ def test_any_type_will_do_and_native_can_be_off() -> None:
     assert formats == [None, "json_schema", None]
     with pytest.raises(InvalidInput, match="empty"):
         ask_json(model, [], City)
-
-
-def test_schemas_are_short_and_strict_where_they_can_be() -> None:
-    plain = plain_schema(TypeAdapter(list[City]).json_schema())
-    assert plain["$defs"]["City"]["properties"]["title"] == {"type": "string"}
-    city = plain_schema(CITY.json_schema())
-    assert strict_schema(city) == {**city, "additionalProperties": False, "required": ["title", "people", "rivers"]}
-    for not_closed in (plain, {"type": "object", "properties": {"x": TypeAdapter(dict[str, int]).json_schema()}}):
-        assert strict_schema(not_closed) is None

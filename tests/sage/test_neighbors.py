@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -85,14 +84,3 @@ def test_hnsw_finds_most_of_the_neighbours(monkeypatch: pytest.MonkeyPatch) -> N
     pairs = [set(zip(one.own.tolist(), one.other.tolist(), strict=True)) for one in (exact, rough)]
     assert len(pairs[0] & pairs[1]) / (5 * 600) > 0.95
     np.testing.assert_array_equal(rough.other, again.other)
-
-
-def test_memory_is_far_below_all_pairs() -> None:
-    vectors, every = rows_of(6_000, 16), side(np.arange(6_000))
-    tracemalloc.start()
-    try:
-        nearest(vectors, every, every, 20)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 100 << 20  # all pairs would be 144 MB

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from graphret.search.encoder import (
     as_encoder,
     default_encoder,
 )
-from graphret.search.vectors import check_vectors, normalize
+from graphret.search.vectors import check_vectors
 
 pytestmark = pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
 
@@ -56,12 +55,6 @@ def cached(folder: Path, fn: Counting | None = None, name: str = "counting") -> 
 def test_vectors_that_cannot_be_used_are_named(vectors: Any, rows: int, dimension: int | None, message: str) -> None:
     with pytest.raises(InvalidInput, match=f"given: .*{message}"):
         check_vectors(vectors, rows, dimension, "given")
-
-
-def test_vectors_become_rows_of_length_one() -> None:
-    assert check_vectors([], 0, 7).shape == (0, 7)
-    rows = np.array([[0, 0], [3, 4], [1e-30, 0], [1e30, 1e30]], np.float32)
-    assert np.allclose(normalize(rows), np.array([[0, 0], [0.6, 0.8], [1, 0], [0.5**0.5, 0.5**0.5]]))
 
 
 # Functions and other people's embeddings
@@ -127,14 +120,6 @@ def test_a_cache_that_cannot_be_used_costs_a_warning(tmp_path: Path) -> None:
     file.write_bytes(b"not a database " * 100)
     with pytest.warns(UserWarning, match="delete it if it is damaged"):
         assert np.array_equal(cached(tmp_path).encode_documents(["a"]), before)
-
-
-def test_many_write_to_one_cache(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda at: cached(tmp_path).encode_documents([str(at), str(at + 1)]), range(12)))
-    rest = Counting()
-    cached(tmp_path, rest).encode_documents([str(number) for number in range(13)])
-    assert rest.seen == []
 
 
 # Models

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -158,35 +158,6 @@ def test_an_index_that_fails_leaves_everything_as_it_was(filled: Any, encoder: A
     model.down = False
     store.upsert([Node("new", name="apple")], [Edge("new", "LIKES", "n00")])
     assert indexes[2].table.ids.tolist() == indexes[0].table.ids.tolist()
-
-
-class Foreign:
-    """Somebody else's index: it has only what the contract asks for."""
-
-    def __init__(self) -> None:
-        self.names: dict[str, str] = {}
-
-    def upsert(self, nodes: Iterable[Node]) -> None:
-        self.names |= {node.id: node.name for node in nodes}
-
-    def delete(self, ids: Iterable[str]) -> None:
-        for node_id in ids:
-            self.names.pop(node_id, None)
-
-
-def test_somebody_elses_index_follows_what_was_written(encoder: Any) -> None:
-    store, model = MemoryStore(), Breaking(encoder)
-    one = Foreign()
-    for index in (one, DenseIndex.of_store(store, model)):
-        store.attach(index)
-    store.upsert([Node("a", name="Ann"), Node("b", name="Bo")])
-    assert one.names == {"a": "Ann", "b": "Bo"}
-    model.down = True
-    with pytest.raises(ModelError):
-        store.upsert([Node("a", name="Amy"), Node("c", name="bad")])
-    assert one.names == {"a": "Ann", "b": "Bo"}
-    store.delete(["a"])
-    assert one.names == {"b": "Bo"}
 
 
 def test_a_detached_index_stays_as_it_is_and_a_refused_write_changes_none() -> None:

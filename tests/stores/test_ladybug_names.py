@@ -60,14 +60,6 @@ def test_a_graph_is_kept_whatever_its_names(store: LadybugStore) -> None:
     assert schema.cypher_relations.keys() == {"director", "Film", "film.film.directed_by", "film_film_directed_by"}
 
 
-def test_what_is_there_is_replaced_moved_and_taken_away(store: LadybugStore) -> None:
-    changed = [Edge("f", "director", "p", 2.0), Edge("f", "Director", "p")]
-    store.upsert([Node("f", ("FILM",), "moved")], changed)
-    store.delete_edges([EDGES[1], EDGES[4]])
-    assert store.get(["f"]) == [Node("f", ("FILM",), "moved")]
-    assert all_edges(store) == sorted([*changed, EDGES[2], EDGES[3], EDGES[5]], key=edge_key)
-
-
 def test_the_schema_says_what_queries_call_otherwise(store: LadybugStore) -> None:
     own = store.schema()
     assert GraphSchema.from_dict(json.loads(json.dumps(own.to_dict()))) == own
@@ -82,16 +74,6 @@ def test_the_schema_says_what_queries_call_otherwise(store: LadybugStore) -> Non
     assert (error.kind, relation in error.suggestions) == (kinds.UNKNOWN_RELATION, True)
     with pytest.raises(QueryRefused):
         store.query(unknown)
-
-
-def test_a_label_that_no_table_has_is_unknown_to_queries() -> None:
-    """A second label that is named like the table of another one is neither's."""
-    with LadybugStore(":memory:") as store:
-        store.upsert([Node("a", ("a.b", "Second")), Node("b", ("B", "a_b"))])
-        schema = store.schema()
-        assert schema.cypher_labels == {"a.b": "a_b", "Second": None, "a_b": None}
-        assert schema.in_cypher().labels == {"a_b": 1, "B": 1}
-        assert [node.id for node in all_nodes(store, labels=["a_b"])] == ["b"]
 
 
 @pytest.mark.parametrize("name", ["nul\0l", "\ud800"], ids=ascii)

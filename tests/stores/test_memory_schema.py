@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphret.cypher import check, kinds
 from graphret.schema import PropertySchema
 from graphret.stores import MemoryStore, memory
 from graphret.types import Edge, Node
@@ -71,20 +70,3 @@ def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
     assert (schema.sampled_names, schema.sampled_relations) == (False, frozenset())  # all triples are counted
     assert schema.sampled_properties == {"A", "Z"}  # the four of B are all read
     assert schema.sampled_relation_properties == {"R", "S"}
-
-
-def test_what_was_counted_is_an_error_though_properties_are_sampled() -> None:
-    nodes = [
-        Node(f"n{i:04}", *((("A",), "", "", {"x": 1}) if i < 2500 else (("B",), "", "", {"y": 1}))) for i in range(2510)
-    ]
-    store = MemoryStore.of(nodes, [Edge(f"n{i:04}", "R", f"n{2500 + i:04}") for i in range(10)])
-    schema = store.schema()
-    assert schema.sampled
-    assert not check("MATCH (a:A)-[:R]->(b:B) RETURN a.x, b.y LIMIT 1", schema).findings
-    for query, kind, severity in (
-        ("MATCH (b:B)-[:R]->(a:A) RETURN a LIMIT 1", kinds.WRONG_DIRECTION, "error"),
-        ("MATCH (a:A)-[:R]->(c:A) RETURN a LIMIT 1", kinds.WRONG_ENDS, "error"),
-        ("MATCH (a:A) RETURN a.y LIMIT 1", kinds.MISPLACED_PROPERTY, "warning"),
-        ("MATCH (b:B) RETURN b.x LIMIT 1", kinds.MISPLACED_PROPERTY, "error"),
-    ):
-        assert [(one.kind, one.severity) for one in check(query, schema).findings] == [(kind, severity)], query
