@@ -141,14 +141,6 @@ def test_schema_round_trips_as_json(more: dict[str, Any]) -> None:
     assert again.text() == made.text()
 
 
-def test_sampled_alone_means_everything() -> None:
-    made = replace(SCHEMA, sampled=True)
-    assert made.sampled_names
-    assert made.sampled_relations == made.sampled_relation_properties == {"KNOWS", "ACTED IN"}
-    assert made.sampled_properties == {"Person", "Film Star", "Unused"}
-    assert replace(SCHEMA, sampled_properties={"Person"}).sampled
-
-
 @pytest.mark.parametrize(
     ("change", "named"),
     [

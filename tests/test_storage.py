@@ -106,18 +106,6 @@ def test_arrays_and_tables_come_back_mapped_and_others_can_open_them(folder: Pat
             np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def test_nested_parts(folder: Path) -> None:
-    middle, outer = Parts(meta={"k": 2}), Parts({"a": np.zeros(2)})
-    middle.add("inner", numbered(1))
-    outer.add("middle", middle)
-    save(folder, outer, kind="test")
-    bundle = get(folder)
-    assert bundle.sub("middle").meta == {"k": 2, "inner": {"n": 1}}
-    found = bundle.sub("middle").sub("inner")
-    assert (sorted(found.arrays), sorted(found.tables), found.meta) == (["a", "b"], ["t"], {"n": 1})
-    assert found.arrays["a"][0] == 1
-
-
 def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
     put(folder, 1)
     bundle, first = get(folder), [path.read_bytes() for path in files(folder)[1:]]

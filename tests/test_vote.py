@@ -34,14 +34,6 @@ def test_the_named_alternatives() -> None:
 
 
 @settings(max_examples=25)
-@given(LISTS, HOW)
-def test_every_node_is_ranked_once_and_repeats_change_nothing(lists: list[list[str]], how: str) -> None:
-    ranking = ids(lists, how)
-    assert sorted(ranking) == sorted(set(itertools.chain(*lists)))
-    assert ids([[*one, *one] for one in lists], how) == ranking
-
-
-@settings(max_examples=25)
 @given(LISTS, st.sets(st.integers(0, 2)), HOW, st.integers(1, 2))
 def test_settled_is_exactly_that_no_continuation_changes_the_top(
     lists: list[list[str]], growing: set[int], how: str, top: int

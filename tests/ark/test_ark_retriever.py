@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import pytest
 from ark_support import Follows, call, films, index_of, selecting, turns
 
-from graphret.ark import Ark, ArkSettings, Recorder, Run, read_runs
+from graphret.ark import Ark, ArkSettings, Run
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message, Reply
 from graphret.types import Trace
@@ -121,26 +119,3 @@ def test_an_answer_is_not_lost_because_it_could_not_be_recorded(caplog: pytest.L
     strict = ark(Follows(selecting("f1")), on_run=full, on_failure="raise")
     assert strict.retrieve("films by Bob Bell", 1).ids == ["f1"]
     assert "could not be handed on" in caplog.text
-
-
-async def test_a_cancelled_run_is_told_with_what_was_done(tmp_path: Path) -> None:
-    reached = asyncio.Event()
-
-    class Stalls(Follows):
-        async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:  # type: ignore[override]
-            if len(messages) > 2:
-                reached.set()
-                await asyncio.Event().wait()
-            return await super().achat(messages, **options)
-
-    model = Stalls(lambda _: [call("global_search", query="Bob Bell"), call("select", nodes=["p1"])])
-    recorded = Ark(model, STORE, INDEX, settings=ArkSettings(n_agents=1), on_run=Recorder(tmp_path / "r.jsonl"))
-    task = asyncio.create_task(recorded.aretrieve("films by Bob Bell", 3))
-    await reached.wait()
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    [run] = read_runs(tmp_path / "r.jsonl")
-    assert run.cut_short
-    assert (run.sessions[0].stop, run.sessions[0].selection) == ("cancelled", ["p1"])
-    assert [step.error for step in run.sessions[0].steps] == [""]

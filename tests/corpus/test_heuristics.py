@@ -89,9 +89,3 @@ def test_entities_of_a_table_are_its_names_and_textual_cells() -> None:
 def test_entities_of_a_record_are_its_names_and_short_values() -> None:
     (node,) = described(Record("r", name="Shoe", properties={"brand": "Nike", "price": "12", "url": "https://x.org/a"}))
     assert node.properties["entities"] == ["Shoe", "Nike"]
-
-
-def test_at_most_a_hundred() -> None:
-    names = [chr(65 + i // 26) + "x" + chr(97 + i % 26) + "ville" for i in range(120)]
-    (metadata,) = HeuristicMetadata().extract([Node("n", ("Document",), text=" saw ".join(names))])
-    assert len(metadata["entities"]) == 100

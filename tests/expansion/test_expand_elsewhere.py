@@ -87,21 +87,6 @@ def test_another_store_gives_the_same_hits_in_a_few_calls(ranking: Ranking) -> N
     assert far.calls["get"] <= 6
 
 
-def test_an_index_made_of_a_memory_store_walks_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = MemoryStore.of(NODES, EDGES)
-    expected = values(Expand(None, Elsewhere(store), BM25Index.of_store(store)))
-
-    def refuse(*args: Any, **options: Any) -> Any:
-        raise AssertionError("a walk over arrays needs no call")
-
-    monkeypatch.setattr(MemoryStore, "neighbors", refuse)
-    expand = Expand(None, store, BM25Index.of_store(store))
-    assert values(expand) == expected
-    monkeypatch.undo()
-    store.upsert([Node("more", ("City",), "Skipton")])
-    assert values(expand) == expected  # the index does not know the new node, the rest is as it was
-
-
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda one: one.name)
 def test_an_index_elsewhere_finds_seeds_and_scores_what_they_lead_to(ranking: Ranking) -> None:
     store = MemoryStore.of(NODES, EDGES)

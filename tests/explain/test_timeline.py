@@ -54,17 +54,6 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
             Trace.from_dict(no_trace)
 
 
-def test_what_a_combinator_ran_is_found_behind_its_prefix() -> None:
-    _, retrieval, _ = explored()
-    trace = Trace()
-    trace.extend(retrieval.trace, "ark/")
-    trace.extend(retrieval.trace, "other/")
-    assert timeline(trace).ranking == timeline(retrieval).ranking
-    assert [len(lane.steps) for lane in timeline(trace).lanes] == [
-        len(lane.steps) for lane in timeline(retrieval).lanes
-    ]
-
-
 def test_a_large_picture_is_cut_and_says_how_much() -> None:
     leaves = [f"n{i:03}" for i in range(200)]
     lane = Lane(1, steps=[searched("a"), walked("a", *leaves)], selection=leaves)

@@ -71,21 +71,6 @@ def test_a_missing_or_damaged_file_is_named(tmp_path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"edge_index__pt": [[0, 1, 0], [1, 0, 4]]}, r"edge_index.pt, column 2: .*no node '4'"),
-        ({"edge_index__pt": [[0, 1], [1, 0]]}, r"edge_index.pt has the shape"),
-        ({"edge_types__pt": [0, 0, 7]}, r"edge_index.pt, column 2: type 7"),
-        ({"node_types__pt": [0, 0, 1]}, r"node_types.pt has 3 nodes"),
-        ({"node_info__pkl": {0: {}, 1: {}, 2: {}, 4: {}}}, r"node_info.pkl, node 3"),
-    ],
-)
-def test_files_that_do_not_agree_are_refused(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidInput, match=said):
-        read_stark(write(tmp_path, **changed))
-
-
 class Runs:
     """Unpickled in the ordinary way, calls a function."""
 

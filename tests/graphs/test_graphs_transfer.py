@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from graphret.errors import InvalidInput, NotAnIndex
+from graphret.errors import InvalidInput
 from graphret.graphs import Columns, ReadOptions, import_graph, read_metaqa
 from graphret.graphs.example import KB
-from graphret.graphs.locations import kind_of, opened, place_of
 from graphret.stores import MemoryStore, open_store
 from graphret.types import Edge, Node
 
@@ -49,22 +48,6 @@ def test_a_graph_goes_everywhere_and_comes_back_and_again(name: str, tmp_path: P
     assert contents(found) == contents(whole)
 
 
-def test_places_are_told_apart(tmp_path: Path) -> None:
-    import_graph(KB, tmp_path / "odd.lbug.d")
-    assert [
-        kind_of(one) for one in ("neo4j+s://h", "BOLT://h", "x.LBUG", "x", "x.txt", str(tmp_path / "odd.lbug.d"))
-    ] == [
-        *("neo4j", "neo4j", "ladybug", "folder", "folder", "folder"),
-    ]
-    assert place_of("bolt://me:secret@h:7687") == place_of("bolt://h:7687")
-    assert place_of("bolt://h:7687/a?x=y") != place_of("bolt://h:7687/b?x=y")
-    with pytest.raises(InvalidInput):
-        kind_of("")
-    for missing in (str(tmp_path / "none.lbug"), str(tmp_path / "none")):
-        with pytest.raises(NotAnIndex, match="no such"), opened(missing):
-            pass
-
-
 def test_what_a_database_refuses_is_named_and_maps_come_back(server: str, tmp_path: Path) -> None:
     nodes, back = tmp_path / "n.jsonl", tmp_path / "back"
     for where in (server, str(tmp_path / "g.lbug")):
@@ -75,16 +58,6 @@ def test_what_a_database_refuses_is_named_and_maps_come_back(server: str, tmp_pa
         import_graph(nodes, where)
         assert import_graph(where, back).nodes == 2
         assert contents(open_store(back))[0][1].properties == {"deep": {"c": [1]}}
-
-
-def test_columns_of_what_has_none_are_refused(tmp_path: Path) -> None:
-    import_graph(KB, tmp_path / "movies.lbug")
-    for source, said in (
-        (KB, "--id-column: the format metaqa"),
-        (tmp_path / "movies.lbug", "--id-column: .*is no table"),
-    ):
-        with pytest.raises(InvalidInput, match=said):
-            import_graph(source, tmp_path / "out", options=ReadOptions(Columns(id="key")))
 
 
 def test_a_graph_of_others_is_copied_by_its_own_properties(
@@ -103,12 +76,3 @@ def test_a_graph_of_others_is_copied_by_its_own_properties(
         ("p1", {"Person", "Author"}, "Ann", "", None),
     ]
     assert [(e.source, e.relation, e.target) for e in edges] == [("p1", "MADE", "f1")]
-
-
-def test_formats_are_told_by_the_sources(tmp_path: Path) -> None:
-    (tmp_path / "n.csv").write_text("id\na\n")
-    (tmp_path / "n.jsonl").write_text('{"id": "b"}')
-    assert import_graph(tmp_path, tmp_path / "g").format == "tables"
-    assert import_graph([tmp_path / "n.csv"], tmp_path / "g").format == "csv"
-    with pytest.raises(InvalidInput, match="the format is not clear"):
-        import_graph(tmp_path / "thing.xyz", tmp_path / "g")

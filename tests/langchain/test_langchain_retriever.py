@@ -18,7 +18,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
 
-from graphret.errors import InvalidInput, ModelError, RetrievalFailed
+from graphret.errors import InvalidInput, RetrievalFailed
 from langchain_graphret import KEY, SageExpansion, SageGraph, SageRetriever, evidence_of
 
 CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
@@ -230,22 +230,3 @@ async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
     assert SageExpansion(graph=graph, on_failure="raise").invoke({"query": CITY, "documents": []}) == []
     with pytest.raises(InvalidInput, match="'query' and 'documents'"):
         expansion.invoke({"query": CITY})
-
-
-async def test_a_question_that_cannot_be_embedded_is_answered_by_its_words(
-    encoder: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    class Failing(type(encoder)):  # type: ignore[misc]
-        def encode_documents(self, texts: list[str], **options: Any) -> Any:
-            return super().encode_queries(texts)
-
-        def encode_queries(self, texts: list[str]) -> Any:
-            raise ModelError("the encoder is gone")
-
-    graph = SageGraph.from_documents(DOCUMENTS, Failing())
-    found = await SageExpansion(graph, k=2).acompress_documents(by_id("milwaukee"), CITY)
-    assert set(ids(found)) == {"milwaukee", "county"}
-    assert "the encoder is gone" in caplog.text
-    after = SageExpansion(graph, on_failure="raise").after(ListRetriever(documents=DOCUMENTS))
-    with pytest.raises(RetrievalFailed, match="the encoder is gone"):
-        await after.ainvoke(CITY)

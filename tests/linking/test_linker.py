@@ -98,28 +98,6 @@ def test_spots_by_label_and_condition(linker: Linker) -> None:
     assert spots(where={"year": 2002}) == [("solaris02",)]
 
 
-@pytest.mark.parametrize(
-    ("question", "best", "others"),
-    [
-        ("who wrote C++", ["C++"], ["C", "C#"]),
-        ("is .NET better", [".NET"], ["NET"]),
-        ("who saw KISMET then", ["KISMET"], ["Kismet"]),
-        ("songs of Beyonce", ["Beyonce"], ["Beyoncé"]),
-    ],
-)
-def test_of_names_that_normalise_alike_the_one_that_stands_there_scores_highest(
-    question: str, best: list[str], others: list[str]
-) -> None:
-    called = ["C", "C++", "C#", "NET", ".NET", "Kismet", "KISMET", "Beyoncé", "Beyonce"]
-    linker = Linker.build([Node(name, ("N",), name) for name in called])
-    (spotted,) = linker.spot(question)
-    assert spotted.ids == (*best, *sorted(others))
-    assert spotted.score == spotted.scores[0]
-    assert [score / spotted.score for score in spotted.scores] == pytest.approx(
-        [1.0] * len(best) + [0.99] * len(others)
-    )
-
-
 def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
     bob = Node("1", ("P",), "Bob", properties={"synonyms": ["Robert Miller"], "aliases": ["Nobody Else"]})
     for linker in (

@@ -80,21 +80,6 @@ def test_their_graph_is_read_by_their_ids_without_internals(theirs: Neo4jPropert
     assert store.query("MATCH (p:Person) RETURN p").rows == [(NODES_THERE[0],)]
 
 
-def test_what_others_wrote_beside_it_is_read_too(theirs: Neo4jPropertyGraphStore) -> None:
-    theirs.structured_query(
-        "MATCH (a {id: 'Ada Lovelace'}) CREATE (:Film {id: 7, title: 'Conceiving Ada', plot: 'She.'})-[:ON]->(a)"
-    )
-    store = from_property_graph_store(theirs, name_property="title", text_property="plot")
-    assert store.count() == (4, 3)
-    assert [edge.source for edge in store.neighbors(["Ada Lovelace"], relations=["ON"])] == ["7"]
-    film, ada = store.get(["7", "Ada Lovelace"])
-    assert film == Node("7", ("Film",), "Conceiving Ada", "She.", {"title": "Conceiving Ada", "plot": "She."})
-    assert ada is not None
-    assert (ada.labels, ada.name) == (("Person",), "Ada Lovelace")
-    alone = from_property_graph_store(theirs, label="__Node__")
-    assert {node.id for node in all_nodes(alone)} == {node.id for node in NODES_THERE}
-
-
 def index_over(store: Any, *texts: str) -> tuple[PropertyGraphIndex, dict[str, str]]:
     """An index of texts of which each is followed by the next, and their hashes."""
     nodes = parts(*texts)

@@ -10,7 +10,7 @@ import pytest
 from corpora import BALLPARKS, QUESTION
 from tests_support import HashingEncoder, edges_of
 
-from graphret.corpus import Corpus, Document, Record, Table
+from graphret.corpus import Corpus, Document, Record
 from graphret.errors import InvalidInput
 from graphret.sage import SageGraph
 from graphret.types import Edge
@@ -118,22 +118,6 @@ def test_an_encoder_is_asked_for_and_without_it_a_graph_is_searched_by_words_and
         with pytest.raises(InvalidInput, match="without its encoder"):
             change()
     assert SageGraph.load(tmp_path / "graph", encoder=HashingEncoder()).index.dense is not None
-
-
-def test_unicode_survives(tmp_path: Path) -> None:
-    items = [
-        Document("e\u0301tude in combining marks", id="ид-1", title="E\u0301tude", metadata={"emoji": "👩‍🚀"}),
-        Document("ירושלים היא עיר", id="rtl", title="ירושלים"),
-        Table(header=["城市", "🙂"], rows=[["東京", "1"], ["ירושלים", "2"]], id="表", title="城市"),
-    ]
-    SageGraph.build(items, encoder=None).save(tmp_path / "graph")
-    opened = SageGraph.load(tmp_path / "graph")
-    assert {n.id for n in opened.nodes} == {"ид-1#0", "rtl#0", "表#0"}
-    (node,) = opened.store.get(["ид-1#0"])
-    assert node is not None
-    assert (node.name, node.text, node.properties["emoji"]) == ("E\u0301tude", "e\u0301tude in combining marks", "👩‍🚀")
-    assert "MENTIONS" in {e.relation for e in opened.store.neighbors(["rtl#0"])}
-    assert opened.retriever().retrieve("東京", 1).ids == ["表#0"]
 
 
 # -- bad input

@@ -48,15 +48,6 @@ def test_neighbours_are_exact_and_ties_fall_by_position(
         assert_exact(nearest(vectors, rows, targets, m), vectors, rows, targets, m)
 
 
-def test_zero_and_opposite_rows_are_no_neighbours() -> None:
-    vectors = np.asarray([[1, 0], [-1, 0], [0, 0], [0.8, 0.6]], np.float32)
-    every = side(np.arange(4))
-    found = nearest(vectors, every, every, 2)
-    assert list(zip(found.own.tolist(), found.other.tolist(), strict=True)) == [(0, 3), (3, 0)]
-    none = every.at(np.zeros(4, bool))
-    assert len(nearest(vectors, every, none, 2).own) == len(nearest(vectors, none, every, 2).own) == 0
-
-
 def test_nodes_with_the_same_text_are_neighbours_each() -> None:
     vectors = rows_of(6, 4)
     bearers = side(np.arange(90) * 2, np.random.default_rng(3).integers(0, 6, 90))
