@@ -142,9 +142,7 @@ class DatabaseStore(AttachedIndexes, ABC):
         return pattern, written, parameters
 
     @abstractmethod
-    def _run(
-        self, cypher: str, parameters: Any, timeout: float | None, max_rows: int | None, max_bytes: int | None
-    ) -> Rows:
+    def _run(self, cypher: str, parameters: Any, **limits: Any) -> Rows:
         """Run a query that only reads, in a read transaction."""
 
     def query(
@@ -158,7 +156,7 @@ class DatabaseStore(AttachedIndexes, ABC):
     ) -> Rows:
         """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
         self._require_query(timeout, max_rows, max_bytes)
-        return self._run(cypher, parameters, timeout, max_rows, max_bytes)
+        return self._run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
 
     def _require_query(self, timeout: float | None, *caps: int | None) -> None:
         """Raise an `InvalidInput` or a `QueryRefused` if free Cypher cannot be run within such limits, or at all."""

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from graphret.schema import GraphSchema, SchemaBuilder
-from graphret.stores.conditions import require_decided
+from graphret.stores.conditions import SIGNS, Conditions, require_decided
 from graphret.stores.database import EdgeKey, edge_key
 from graphret.stores.ladybug.database import Session
-from graphret.stores.ladybug.filters import Filter
 from graphret.stores.ladybug.tables import (
     EDGE_COLUMNS,
     NODE_COLUMNS,
     NODE_RETURNED,
-    PROPERTIES,
     Catalog,
     Table,
     column_of,
@@ -26,24 +24,87 @@ from graphret.stores.ladybug.tables import (
     quoted,
 )
 from graphret.types import Edge, Node
-from graphret.where import Where, both
+from graphret.where import PROPERTIES, Where, both
 
 #: A node with so many edges more than a limit is asked for alone, and the database cuts them.
 _HUB = 1_000
 #: What is returned of an edge ``r`` from ``n`` to ``m``, and the order of edges of equal weight at one node.
 _EDGE = "n.id, m.id, label(r), r.weight, r.properties"
 _ORDER = "r.weight DESC, m.id, label(r), coalesce(r.source_row, -1), coalesce(r.target_row, -1)"
+_KINDS = {"STRING": str, "BOOL": bool, "DOUBLE": float, "INT64": int}
 Triple = tuple[str, str, str]
 
 
-class Graph:
-    """The graph behind a session: the nodes that satisfy the scope, and the edges among them.
+class Filter(Conditions):
+    """A condition on a node of some tables: `text` is what the database decides, `rest` what `Where.matches` has to.
 
-    Raises
-    ------
-    InvalidInput
-        When the database cannot decide the scope by itself.
+    `rest` is `None` where nothing is left; something is where a property has another type in another table.
     """
+
+    def __init__(self, where: Where | None, tables: Iterable[Table], variable: str = "n") -> None:
+        super().__init__(variable, f"where_{variable}_")
+        self._tables = [*tables]
+        self.text, self.rest = self.write(where)
+
+    @property
+    def pattern(self) -> str:
+        """The variable and its tables, as they are written between the brackets of a pattern."""
+        return self.variable + "".join(f":{quoted(table.name)}" for table in self._tables)
+
+    def bears(self, labels: Sequence[str] | None) -> str:
+        """Write that the node bears one of the labels, or any."""
+        if labels is None:
+            return f"(size({self.variable}.labels) > 0)"
+        has = [f"list_contains({self.variable}.labels, {self.parameter(one)})" for one in labels]
+        return f"({' OR '.join(has) or 'false'})"
+
+    def value(self, where: Where) -> tuple[str, str] | None:
+        """Return the column of a field and its type; `None` where it has several, or may lie in a map."""
+        if where.field in ("id", "name", "text"):
+            return f"{self.variable}.{where.field}", "STRING"
+        name = where.field.removeprefix(PROPERTIES)
+        if "." in name:  # a map is kept as JSON
+            return None
+        column = column_of(name)
+        kinds = {table.columns[column] for table in self._tables if column in table.columns} or {"NULL"}
+        if len(kinds) > 1:
+            return None
+        return "null" if kinds == {"NULL"} else f"{self.variable}.{quoted(column)}", kinds.pop()
+
+    def compared(self, op: str, operands: Sequence[Any], value: str, kind: str) -> str | None:
+        """Write a comparison with a value of a type of column."""
+        texts = all(isinstance(one, str) for one in operands)
+        if any(isinstance(one, tuple) for one in operands) or (kind == "STRING" and not texts):
+            return None  # a column of text may hold the text of something else
+        item, listed = _KINDS.get(kind.removesuffix("[]")), kind.endswith("[]")
+        fitting = [item(one) for one in operands if item is not None and _fits(one, item)]
+        if op in SIGNS:
+            ordered = not listed and item in (int, float, str) and texts == (item is str)
+            written = f"{value} {SIGNS[op]} {self.parameter(operands[0])}" if ordered else "false"
+        elif not fitting or (listed and op != "$contains"):
+            return "false"
+        elif op != "$contains":
+            written = f"{value} IN {self.parameter(fitting)}"
+        elif listed:
+            written = f"list_contains({value}, {self.parameter(fitting[0])})"
+        elif item is not str:
+            return "false"
+        else:  # Ladybug finds the empty text in none
+            written = f"contains({value}, {self.parameter(fitting[0])})" if fitting != [""] else "true"
+        # `coalesce` in a condition returns rows twice (0.22)
+        return f"CASE WHEN {value} IS NOT NULL THEN {written} ELSE false END"
+
+
+def _fits(value: Any, kind: type) -> bool:
+    """Whether a value of a column may equal one of a condition."""
+    if kind in (str, bool):
+        return isinstance(value, kind)
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number and (kind is float or value == int(value))
+
+
+class Graph:
+    """The graph behind a session: the nodes that satisfy the scope, which the database decides, and their edges."""
 
     def __init__(self, session: Session, catalog: Catalog, scope: Where | None = None) -> None:
         self.session, self.catalog, self.scope = session, catalog, scope
@@ -61,30 +122,25 @@ class Graph:
 
     def get(self, ids: Iterable[str]) -> dict[str, Node]:
         """Return the nodes of some ids that are here."""
-        left, found = {*ids}, dict[str, Node]()
-        for name in self.catalog.nodes:
-            if left:
-                found |= {one.id: one for one in self.of_table(name, left)}
-                left -= found.keys()
-        return found
-
-    def of_table(self, name: str, ids: Iterable[str]) -> list[Node]:
-        """Return the nodes of a table that have one of some ids."""
-        return [*map(node, self._rows(self.catalog.nodes[name], ids, NODE_RETURNED))]
-
-    def _rows(self, table: Table, ids: Iterable[str], returned: str) -> list[list[Any]]:
-        own = self.of(table)
-        match = f"UNWIND $ids AS i MATCH (n:{quoted(table.name)} {{id: i}}) WHERE {own.text}"
-        return self.session.rows(f"{match} RETURN {returned}", {"ids": [*ids], **own.parameters})
+        return {row[0]: node(row) for _, row in self._found(ids, NODE_RETURNED)}
 
     def locate(self, ids: Iterable[str]) -> dict[str, str]:
         """Return the table of each node that is here."""
-        left, found = {*ids}, dict[str, str]()
-        for table in self.catalog.nodes.values():
-            if left:
-                found |= {row[0]: table.name for row in self._rows(table, left, "n.id")}
-                left -= found.keys()
-        return found
+        return {row[0]: name for name, row in self._found(ids, "n.id")}
+
+    def _found(self, ids: Iterable[str], returned: str) -> Iterator[tuple[str, list[Any]]]:
+        """Look nodes up in one table after the other; each comes with its table and what is returned, its id first."""
+        left = {*ids}
+        for name in self.catalog.nodes:
+            rows = self.of_table(name, left, returned) if left else []
+            left.difference_update(row[0] for row in rows)
+            yield from ((name, row) for row in rows)
+
+    def of_table(self, name: str, ids: Iterable[str], returned: str = NODE_RETURNED) -> list[list[Any]]:
+        """Return rows of the nodes of a table that have one of some ids."""
+        own = self.of(self.catalog.nodes[name])
+        match = f"UNWIND $ids AS i MATCH (n:{quoted(name)} {{id: i}}) WHERE {own.text}"
+        return self.session.rows(f"{match} RETURN {returned}", {"ids": [*ids], **own.parameters})
 
     def ids(self, where: Where | None = None) -> list[tuple[str, str]]:
         """Return the ids of nodes in order, each with its table, as far as the database decides the condition."""
@@ -191,7 +247,7 @@ def read_schema(graph: Graph, sample: int) -> GraphSchema:
     for (source, name, target), n in graph.triples().items():
         relation = catalog.relations[name]
         triples[catalog.nodes[source].label, relation.label, catalog.nodes[target].label] += n
-        rows = graph.joined((source, name, target), f"r.weight, r.{PROPERTIES} LIMIT {sample}")
+        rows = graph.joined((source, name, target), f"r.weight, r.properties LIMIT {sample}")
         held = [edge(relation, "", "", *row) for row in rows]
         edges = [replace(one, properties=_columns(one, weight=one.weight != 1.0 and one.weight)) for one in held]
         builder.observe_edges(edges, times=max(1, round(n / max(1, len(edges)))))

@@ -14,7 +14,7 @@ from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.graph import Graph, by_table, read_schema
 from graphret.stores.ladybug.queries import DRIVER_ERRORS, QueryProcess, run
-from graphret.stores.ladybug.tables import Catalog
+from graphret.stores.ladybug.tables import Catalog, node
 from graphret.stores.ladybug.writer import Writer
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -109,8 +109,8 @@ class LadybugStore(DatabaseStore):
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
         for block in self._ids(BLOCK, where):
             with self._reading() as graph:  # the store may have been written to between two blocks
-                found = [node for name, ids in by_table(block) for node in graph.of_table(name, ids)]
-            yield sorted(found, key=lambda node: node.id)
+                rows = [row for name, ids in by_table(block) for row in graph.of_table(name, ids)]
+            yield sorted(map(node, rows), key=lambda one: one.id)
 
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
         for block in self._ids(_SOURCES):
@@ -138,9 +138,9 @@ class LadybugStore(DatabaseStore):
 
     # Cypher
 
-    def _run(self, cypher: str, parameters: Any, timeout: float | None, *caps: int | None) -> Rows:
+    def _run(self, cypher: str, parameters: Any, **limits: Any) -> Rows:
         with self._database.session() as session:
-            return run(session, self._database.catalog, cypher, parameters, timeout, *caps)
+            return run(session, self._database.catalog, cypher, parameters, **limits)
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""

@@ -1,7 +1,7 @@
 """A graph in Neo4j: `Neo4jStore`, and how graphs of others are read.
 
-`layout` says where ids, names and texts are and what becomes of a property, `filters` how conditions become
-Cypher, `graph` what is asked and written, `schema` how the schema is sampled, `connection` how statements are run.
+`layout` says where ids, names and texts are and what becomes of a property, `graph` what is asked and written and how
+conditions become Cypher, `schema` how the schema is sampled, `connection` how statements are run.
 """
 
 from graphret.stores.neo4j.layout import quote

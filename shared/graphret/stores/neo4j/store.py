@@ -170,12 +170,10 @@ class Neo4jStore(DatabaseStore):
 
     # Cypher
 
-    def _run(
-        self, cypher: str, parameters: Any, timeout: float | None, max_rows: int | None, max_bytes: int | None
-    ) -> Rows:
+    def _run(self, cypher: str, parameters: Any, **limits: Any) -> Rows:
         graph = self.graph()
         try:
-            answer = graph.run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
+            answer = graph.run(cypher, parameters, **limits)
             return Rows(answer.columns, read_rows(graph, answer), answer.more)
         except RecursionError:
             raise StoreError("what the query returns is nested too deeply to be read") from None
