@@ -6,15 +6,13 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import bench, cypher, demo, documents, graphs, query, replay, train, tune
+from graphret.cli import bench, demo, documents, graphs, query, train
 from graphret.cli.errors import DEBUG, EXIT_CODES, Commands
-
-_EPILOG = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in EXIT_CODES.items()) + "."
 
 app = typer.Typer(
     cls=Commands,
     help="Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU.",
-    epilog=_EPILOG,
+    epilog=f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -32,9 +30,7 @@ def _version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _main(
     context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
     debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an error.")] = False,
 ) -> None:
     if context.invoked_subcommand is None:
@@ -42,11 +38,17 @@ def _main(
 
 
 for _command in (
-    *(demo.demo, documents.build, query.query, replay.replay, graphs.inspect, graphs.schema),
-    *(documents.add, documents.remove, graphs.export, bench.bench, tune.tune),
+    *(demo.demo, documents.build, query.query, query.replay, graphs.inspect, graphs.schema),
+    *(documents.add, documents.remove, graphs.export, bench.bench, train.tune),
 ):
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
-app.add_typer(cypher.cypher, name="cypher")
-app.add_typer(train.train, name="train")
+for _name, _help, _only in (
+    ("cypher", "Check Cypher that a model or a person wrote.", graphs.check),
+    ("train", "Learn of labelled questions.", train.paths),
+):
+    _group = typer.Typer(help=_help, no_args_is_help=True)
+    _group.callback()(lambda: None)  # its only command keeps its name
+    _group.command()(_only)
+    app.add_typer(_group, name=_name)

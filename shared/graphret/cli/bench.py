@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json as json_
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -28,20 +29,14 @@ def bench(
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
     encoder: options.EncoderName = "default",
     method: Annotated[str | None, option("metaqa: ark or grasp.")] = None,
-    policy: Annotated[
-        str | None, option("metaqa: scripted, which reads the question, or oracle, which is told its relations.")
-    ] = None,
+    policy: Annotated[str | None, option("metaqa: scripted, or oracle, which is told the relations.")] = None,
     planner: Annotated[str | None, option("metaqa with grasp: paths, which needs no model.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
-    train: Annotated[
-        str | None, option("metaqa: the share of training questions to learn from; paths: a file of them.")
-    ] = None,
+    train: Annotated[str | None, option("What to learn from: metaqa: a share of the questions; paths: a file.")] = None,
     hops: Annotated[str | None, option("metaqa, spark: questions of so many hops.", metavar="1,2,3")] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
-    graph: Annotated[
-        str | None, option("spark, stark-plans: an empty Neo4j; by default a Ladybug.", metavar="WHERE")
-    ] = None,
+    graph: Annotated[str | None, option("spark, stark-plans: an empty Neo4j, to run there.", metavar="WHERE")] = None,
     model: Annotated[str | None, option("spark: a chat model that plans.", metavar="NAME")] = None,
     base_url: Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")] = None,
     json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
@@ -76,19 +71,14 @@ def bench(
 
 
 def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise InvalidInput(f"--train: a share above 0 and up to 1 is expected, not {text!r}")
-    return share
+    with suppress(ValueError):
+        if 0 < (share := float(text)) <= 1:
+            return share
+    raise InvalidInput(f"--train: a share above 0 and up to 1 is expected, not {text!r}")
 
 
 def _numbers(text: str | None, what: str) -> list[int] | None:
-    if text is None:
-        return None
     try:
-        return [int(part) for part in text.split(",")]
+        return None if text is None else [int(part) for part in text.split(",")]
     except ValueError:
         raise InvalidInput(f"{what}: whole numbers with commas are expected, as 1,2,3, not {text!r}") from None

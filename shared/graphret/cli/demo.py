@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, remark, stdout
+from graphret.cli.console import print_json, progress, remark, say, stdout
 from graphret.cli.errors import writing_to
 
 PAGE, GRAPH = "demo.html", "graph"
@@ -45,4 +45,4 @@ def demo(
         (draw_explored(explored), drawn, f'{out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}'),
     ):
         stdout().print(shown)
-        stdout().print(f"\npage   {where}\ngraph  {graph}", markup=False, soft_wrap=True)
+        say(f"\npage   {where}\ngraph  {graph}")

@@ -12,6 +12,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import print_json, progress, remark, say, stdout
 from graphret.cli.errors import MODEL
+from graphret.cli.options import option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,16 +21,14 @@ if TYPE_CHECKING:
 
 def build(
     sources: options.Sources,
-    out: Annotated[str, typer.Option("--out", help="The folder to write; a graph there is replaced in whole.")],
+    out: Annotated[str, option("The folder to write; a graph there is replaced in whole.")],
     encoder: options.EncoderName = "default",
     chunker: Annotated[
         Literal["default", "semantic", "sentence", "none"],
-        typer.Option(help="What cuts documents; 'default' is semantic, or sentence without an encoder."),
+        option("What cuts documents; 'default' is semantic, or sentence without an encoder."),
     ] = "default",
-    rows_per_segment: Annotated[int, typer.Option(help="Rows of a table segment, 5 to 10.")] = 10,
-    percentile: Annotated[
-        float, typer.Option(help="Similarities of candidates at or above this percentile become edges.")
-    ] = 95.0,
+    rows_per_segment: Annotated[int, option("Rows of a table segment, 5 to 10.")] = 10,
+    percentile: Annotated[float, option("Similarities of candidates from this percentile on become edges.")] = 95.0,
     metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
@@ -98,8 +97,7 @@ def add(
 def remove(
     folder: options.Folder,
     ids: Annotated[
-        list[str],
-        typer.Argument(metavar="ID...", help="Ids of documents, tables, records or nodes.", show_default=False),
+        list[str], typer.Argument(metavar="ID...", help="Of documents, tables, records or nodes.", show_default=False)
     ],
     json: options.JsonFlag = False,
 ) -> None:

@@ -1,7 +1,8 @@
-"""``graphret import``, ``export``, ``schema`` and ``inspect``: graphs in and out, and what they hold."""
+"""``graphret import``, ``export``, ``schema``, ``inspect`` and ``cypher check``: graphs, and queries that fit them."""
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from graphret.cli import options
 from graphret.cli.console import print_json, progress, remark, say, stdout
-from graphret.cli.errors import writing_to
+from graphret.cli.errors import USAGE, writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
 
@@ -22,19 +23,13 @@ def _column(holds: str) -> Any:
     return option(f"Of tables: the column with {holds}.", metavar="NAME", panel=TABLES)
 
 
-_TO = "A folder, a Ladybug file, or the address of a Neo4j."
-
-
 def import_(
     context: typer.Context,
     sources: Annotated[
-        list[str],
-        typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False),
+        list[str], typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False)
     ],
-    to: Annotated[str, option(_TO, "--to", metavar="WHERE")],
-    format: Annotated[
-        str | None, option(f"One of {_FILES}; by default what the source looks like.", "--format", metavar="F")
-    ] = None,
+    to: Annotated[str, option(options.WHERE, "--to", metavar="WHERE")],
+    format: Annotated[str | None, option(f"One of {_FILES}; as the source looks by default.", metavar="F")] = None,
     id_column: Annotated[str | None, _column("the id")] = None,
     label_column: Annotated[str | None, _column("the labels")] = None,
     name_column: Annotated[str | None, _column("the name")] = None,
@@ -47,9 +42,7 @@ def import_(
     label: Annotated[str, option("The label where no column has one.", panel=TABLES)] = "Node",
     relation: Annotated[str | None, option("The relation where no column has one.", panel=TABLES)] = None,
     delimiter: Annotated[str | None, option("What stands between the fields of CSV.", panel=TABLES)] = None,
-    make_nodes: Annotated[
-        bool, option("Make nodes of ids that only edges have.", "--make-nodes", panel=TABLES)
-    ] = False,
+    make_nodes: Annotated[bool, option("Make nodes of ids that edges have.", "--make-nodes", panel=TABLES)] = False,
     replace: Annotated[bool, option("Replace the graph that the folder holds.", "--replace")] = False,
     language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
     json: options.JsonFlag = False,
@@ -84,9 +77,7 @@ def import_(
 def export(
     graph: options.Graph,
     format: Annotated[Literal["parquet", "graphml"], option("What to write.", "--format")],
-    out: Annotated[
-        Path, option("The folder, or for graphml the file; replaced if there.", "--out", metavar="DIR|FILE")
-    ],
+    out: Annotated[Path, option("The folder, or for graphml the file; replaced if there.", metavar="DIR|FILE")],
     json: options.JsonFlag = False,
 ) -> None:
     """Write a graph as files of another format."""
@@ -106,9 +97,7 @@ def export(
 
 def schema(
     graph: options.Graph,
-    max_tokens: Annotated[
-        int | None, option("Leave out what is rare, to fit into N tokens.", "--max-tokens", metavar="N")
-    ] = None,
+    max_tokens: Annotated[int | None, option("Leave out what is rare, to fit into N tokens.", metavar="N")] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Print the labels, relations and properties of a graph, as for a prompt."""
@@ -122,11 +111,39 @@ def schema(
     say(found.text(max_tokens=max_tokens))
 
 
+def check(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query; '-' reads it from stdin.")],
+    graph: Annotated[str | None, option("The graph with the schema.", metavar="WHERE")] = None,
+    dialect: Annotated[Literal["neo4j", "ladybug"] | None, option("That of the graph by default, or neo4j.")] = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Say what is wrong with a query, and what may not run; without a graph its names are taken as right.
+
+    The exit code is 2 where there is an error.
+    """
+    from graphret.cypher.check import check as check_query
+    from graphret.explain.runs import counted
+    from graphret.graphs.locations import opened
+
+    text, schema, spoken = sys.stdin.read() if query == "-" else query, None, None
+    if graph is not None:
+        with opened(graph) as store:
+            schema, spoken = store.schema(), getattr(store, "dialect", None)
+    report = check_query(text, schema, dialect=dialect or spoken or "neo4j")
+    if json:
+        print_json(report.to_dict())
+    else:
+        for finding in report.findings:
+            say(str(finding))
+        found = counted(len(report.errors), "error"), counted(len(report.warnings), "warning")
+        say(f"the query may {'' if report.ok else 'not '}run: {', '.join(found)}")
+    if not report.ok:
+        raise typer.Exit(USAGE)
+
+
 def inspect(
     where: options.Where,
-    plot: Annotated[
-        Path | None, option("Of a folder: draw degrees and relations into a .pdf, .png or .svg file.")
-    ] = None,
+    plot: Annotated[Path | None, option("Of a folder: draw degrees and relations, .pdf, .png or .svg.")] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Check every checksum of a graph and report what it holds."""

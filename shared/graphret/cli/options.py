@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from graphret.llm.openai_chat import OpenAIChat
     from graphret.sage import SageGraph
 
-
 OnFailure = Literal["fallback", "raise"]
 
 
@@ -27,20 +27,25 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
 
 ARK, SPARK, GRASP, MODELS = "Method ark", "Method spark", "Method grasp", "Methods ark, spark and grasp"
 TABLES, LLM = "Tables", "With --metadata llm"
-_WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
+WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
 
 Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)]
 Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
-Where = Annotated[str, typer.Argument(metavar="WHERE", help=_WHERE, show_default=False)]
-Graph = Annotated[str, option(_WHERE, "--graph", metavar="WHERE")]
+Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=False)]
+Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
-EncoderName = Annotated[
-    str, option("A model by name or path; 'default'; 'none' to go without.", "--encoder", metavar="NAME")
-]
+EncoderName = Annotated[str, option("A model by name or path; 'default'; 'none' to go without.", metavar="NAME")]
 Extractor = Annotated[Literal["heuristic", "llm"], option("What finds topics, entities and the like.", "--metadata")]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
 BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
+_URL = "Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY."
+_ALIASES = "What people call what is in the graph; without a model."
+_PLANS = "A chat model; without one a fixed policy explores or plans."
+Planning = Annotated[str | None, option(_PLANS, "--model", metavar="NAME", panel=MODELS)]
+PlanningUrl = Annotated[str | None, option(_URL, "--base-url", panel=MODELS)]
+Aliases = Annotated[Path | None, option(_ALIASES, "--aliases", metavar="FILE.yaml")]
+Scorer = Annotated[Path | None, option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=GRASP)]
 LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
 Failure = Annotated[OnFailure, option("Use the rules where the model fails, or stop.", "--on-failure", panel=LLM)]
 
@@ -63,12 +68,8 @@ def metadata_of(
         raise InvalidInput("--metadata llm needs --model, and --model, --base-url and --llm-cache need --metadata llm")
     if not model:
         return HeuristicMetadata()
-    return LLMMetadata(
-        chat_model(model, base_url),
-        cache=cache,
-        on_failure=on_failure,
-        progress=lambda done, total: report("describe", done, total),
-    )
+    told = partial(report, "describe")
+    return LLMMetadata(chat_model(model, base_url), cache=cache, on_failure=on_failure, progress=told)
 
 
 def chat_model(name: str, base_url: str | None) -> OpenAIChat:

@@ -1,4 +1,4 @@
-"""``graphret query``: ask a graph."""
+"""``graphret query`` and ``replay``: ask a graph, and show again what agents did."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from graphret.stores.base import GraphStore
     from graphret.types import Retrieval
 
+_LISTED = 10  # runs
 METHODS = ("sage", "ark", "spark", "grasp")
-_LARGE = 20_000  # nodes whose indexing is worth a word
 _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 #: The options that only some methods have.
 _BELONG = {
@@ -41,7 +41,6 @@ _BELONG = {
 
 _GRAPH = "A folder that graphret wrote, a Ladybug file or the address of a Neo4j; sage takes folders, spark databases."
 _ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
-_URL = "Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY."
 
 
 def query(
@@ -50,27 +49,17 @@ def query(
     graph: Annotated[str, option(_GRAPH, metavar="WHERE")],
     method: Annotated[str | None, option(f"One of {', '.join(METHODS)}; sage for documents, else ark.")] = None,
     k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
-    ranking: Annotated[
-        Literal["coverage", "propagate", "paper"], option("Of sage: how seeds and neighbours become one list.")
-    ] = "coverage",
-    where: Annotated[
-        str | None, option('Return only nodes that satisfy this, as {"year": {"$gte": 1990}}.', metavar="JSON")
-    ] = None,
+    ranking: Annotated[Literal["coverage", "propagate", "paper"], option("Of sage: how hits are ranked.")] = "coverage",
+    where: Annotated[str | None, option('Only nodes with this, as {"year": {"$gte": 1990}}.', metavar="JSON")] = None,
     encoder: Annotated[str | None, option(_ENCODER, metavar="NAME")] = None,
     explain: Annotated[Path | None, option("Draw how the hits were found into a page.", metavar="FILE.html")] = None,
-    model: Annotated[
-        str | None, option("A chat model; without one a fixed policy explores or plans.", metavar="NAME", panel=MODELS)
-    ] = None,
-    base_url: Annotated[str | None, option(_URL, panel=MODELS)] = None,
+    model: options.Planning = None,
+    base_url: options.PlanningUrl = None,
     agents: Annotated[int, option("How many explore at once.", panel=ARK, min=1)] = 3,
     steps: Annotated[int, option("Replies that each may take.", panel=ARK, min=1)] = 20,
     hints: Annotated[str, option("What else the model should know of the domain.", metavar="TEXT", panel=MODELS)] = "",
-    on_failure: Annotated[
-        OnFailure, option("Where a model fails: go on with what there is, or stop.", panel=MODELS)
-    ] = "fallback",
-    record: Annotated[
-        Path | None, option("Append the run, for replay and training.", metavar="FILE.jsonl", panel=ARK)
-    ] = None,
+    on_failure: Annotated[OnFailure, option("Where a model fails: go on, or stop.", panel=MODELS)] = "fallback",
+    record: Annotated[Path | None, option("Append the run, for replay.", metavar="FILE.jsonl", panel=ARK)] = None,
     verbose: Annotated[bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)] = False,
     expand: Annotated[
         Literal["no", "+edge", "-edge", "auto"], option("When the graph around the answer is added.", panel=SPARK)
@@ -78,10 +67,8 @@ def query(
     show_values: Annotated[bool, option("Let the model see values of the graph, as examples.", panel=MODELS)] = False,
     repair_calls: Annotated[int, option("How often the model is asked again, with the error.", panel=SPARK, min=0)] = 0,
     settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
-    aliases: Annotated[
-        Path | None, option("What people call what is in the graph; without a model.", metavar="FILE.yaml")
-    ] = None,
-    scorer: Annotated[Path | None, option("What train paths wrote.", metavar="FILE.npz", panel=GRASP)] = None,
+    aliases: options.Aliases = None,
+    scorer: options.Scorer = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -97,7 +84,10 @@ def query(
         raise InvalidInput("QUESTION: it is empty")
     if told.model is None and (base_url is not None or told.method == "spark"):
         raise InvalidInput("--base-url and --method spark need --model, the name of a model")
-    told.where = _condition(where)
+    try:
+        told.where = None if where is None else dict(json_.loads(where).items())
+    except (ValueError, AttributeError):
+        raise InvalidInput(f"--where: a JSON object is expected, not {where}") from None
     with opened_for(told) as (retriever, store, index):
         retrieval, lookup = retriever.retrieve(text, k, told.where), store_lookup(store)
         if explain is not None:
@@ -109,16 +99,6 @@ def query(
                     write_html(explain, Panel(retrieval, flat), lookup=lookup)
         _print(retrieval, lookup, told)
     _require_answers(retrieval, told)
-
-
-def _condition(where: str | None) -> dict[str, Any] | None:
-    try:
-        condition = None if where is None else json_.loads(where)
-    except ValueError:
-        condition = where
-    if condition is not None and not isinstance(condition, dict):
-        raise InvalidInput(f"--where: a JSON object is expected, not {where}")
-    return condition
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, told: Any) -> None:
@@ -154,6 +134,44 @@ def _require_answers(retrieval: Retrieval, told: Any) -> None:
         raise typer.Exit(MODEL)
 
 
+def replay(
+    file: Annotated[Path, typer.Argument(metavar="RUN.jsonl", help="What query --record wrote.", show_default=False)],
+    run: Annotated[str | None, option("Which, by how its id begins; the last by default.", metavar="ID")] = None,
+    html: Annotated[Path | None, option("Draw it into a page.", metavar="FILE.html")] = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Show a recorded run: each agent's steps and calls, what came back, what was selected, and the vote."""
+    from rich.text import Text
+
+    from graphret.ark.trajectory import recorded_runs
+    from graphret.explain import render_timeline, write_timeline
+
+    runs = recorded_runs(file)
+    found = [id_ for id_ in runs if id_.startswith(run or "")]
+    if not found:
+        raise InvalidInput(f"{file}: it holds no run{f' {run!r}; there are {list(runs)[-_LISTED:]}' if run else ''}")
+    chosen = runs[found[-1]]
+    if html is not None:
+        with writing_to(html):
+            write_timeline(html, chosen)
+    if json:
+        agents = [session.to_dict() | {"agent": session.agent + 1} for session in chosen.sessions]
+        about = {name: getattr(chosen, name) for name in ("question", "created", "seconds", "how", "cut_short")}
+        votes = [vote.to_dict() for vote in chosen.votes]
+        print_json({"run": found[-1], **about, "votes": votes, "agents": agents})
+        return
+    if run is None and len(runs) > 1:
+        remark(f"the last of {len(runs)} runs; --run shows another: {', '.join(list(runs)[-2 : -2 - _LISTED : -1])}")
+    console = stdout()
+    console.print(Text(chosen.question, style="bold"))
+    console.print(Text(f"run {found[-1]}, {chosen.created}\n", style="dim"))
+    if chosen.cut_short:
+        console.print(Text("It was cut short: this is what was done until then.\n", style="yellow"))
+    console.print(render_timeline(chosen))
+    if html is not None:
+        say(f"drawn in {html}")
+
+
 # -- the methods
 
 
@@ -181,18 +199,13 @@ def _ark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
     from graphret.ark import Ark, ArkSettings, ScriptedExplorer
     from graphret.ark.trajectory import Recorder
 
+    more: dict[str, Any] = {"hints": told.hints, "on_failure": told.on_failure}
     if told.record is not None:
         with writing_to(told.record):  # before the models are asked, not after
             told.record.open("ab").close()
-    return Ark(
-        ScriptedExplorer(aliases=told.aliases) if told.model is None else options.chat_model(told.model, told.base_url),
-        store,
-        index,
-        settings=ArkSettings(n_agents=told.agents, max_steps=told.steps),
-        hints=told.hints,
-        on_failure=told.on_failure,
-        on_run=None if told.record is None else Recorder(told.record),
-    )
+        more["on_run"] = Recorder(told.record)
+    model = options.chat_model(told.model, told.base_url) if told.model else ScriptedExplorer(aliases=told.aliases)
+    return Ark(model, store, index, settings=ArkSettings(n_agents=told.agents, max_steps=told.steps), **more)
 
 
 def _spark(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
@@ -234,12 +247,10 @@ def _index(where: str, store: GraphStore, encoder: Encoder | None) -> TextIndex:
         except StoreMismatch as error:
             remark(f"the nodes are indexed here, since the database has no index of graphret's: {error}")
     nodes, _ = store.count()
-    if nodes >= _LARGE:
-        remark(f"indexing the text of {nodes:,} nodes, which is done anew for each query")
     found = [pair for by_name in store.schema().properties.values() for pair in by_name.items()]
     texts = {name for name, about in found if about.type.rpartition("LIST OF ")[2] in _TEXTUAL}
     text = NodeText(properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts})))
-    with stderr().status(f"indexing {nodes:,} nodes"):
-        if encoder is None:
-            return BM25Index.of_store(store, text=text)
-        return HybridIndex.of_store(store, encoder, text=text)
+    with stderr().status(f"indexing {nodes:,} nodes, which is done anew for each query"):
+        return (
+            BM25Index.of_store(store, text=text) if encoder is None else HybridIndex.of_store(store, encoder, text=text)
+        )

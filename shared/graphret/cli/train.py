@@ -1,34 +1,31 @@
-"""``graphret train``: what is learned of labelled questions."""
+"""``graphret train`` and ``tune``: what is learned of labelled questions."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated
 
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, stderr, stdout
+from graphret.cli.console import print_json, progress, say, stderr, stdout
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
-
-train = typer.Typer(help="Learn of labelled questions.", no_args_is_help=True)
+from graphret.cli.query import opened_for
 
 _QA = 'Labelled questions, JSON Lines: {"question": "…", "answers": ["id", …]}.'
+Questions = Annotated[Path, option(_QA, metavar="FILE.jsonl")]
+Limit = Annotated[int | None, option("Only the first so many questions.", min=1)]
 
 
-@train.callback()
-def _group() -> None:
-    """Keep ``paths`` a command of its own while it is the only one."""
-
-
-@train.command()
 def paths(
     graph: options.Graph,
-    qa: Annotated[Path, option(_QA, metavar="FILE.jsonl")],
+    qa: Questions,
     out: Annotated[Path, option("Where it goes, for PathPlanner(scorer=…).", metavar="FILE.npz")],
-    limit: Annotated[int | None, option("Only the first so many questions.", min=1)] = None,
-    aliases: Annotated[Path | None, option("What else the graph calls things.", metavar="FILE.yaml")] = None,
+    limit: Limit = None,
+    aliases: options.Aliases = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Learn which relation paths questions mean, from nothing but questions and answers: minutes on a CPU."""
@@ -43,8 +40,55 @@ def paths(
     with writing_to(out):
         scorer.save(out)
     if json:
-        print_json(
-            {"questions": len(questions), "words": scorer.weights.shape[0] - 1, "parts": scorer.weights.shape[1]}
-        )
+        words, parts = scorer.weights.shape
+        print_json({"questions": len(questions), "words": words - 1, "parts": parts})
     else:
-        stdout().print(f"what {len(questions):,} questions mean is in {out}", markup=False, soft_wrap=True)
+        say(f"what {len(questions):,} questions mean is in {out}")
+
+
+def tune(
+    context: typer.Context,
+    graph: options.Graph,
+    qa: Questions,
+    out: Annotated[Path, option("Where the settings go, for query --settings.", metavar="FILE.json")],
+    limit: Limit = None,
+    encoder: options.EncoderName = "none",
+    aliases: options.Aliases = None,
+    scorer: options.Scorer = None,
+    model: options.Planning = None,
+    base_url: options.PlanningUrl = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Choose the weights of GRASP's fusion over the paper's grids, by cross-validation, and write them to a file."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from graphret.grasp import Grasp
+    from graphret.training import cases_of, read_questions, tune_fusion
+    from graphret.training.fusion import STATIC_K
+
+    questions = read_questions(qa, limit)
+    usual = {"method": "grasp", "settings": None, "hints": "", "show_values": False, "on_failure": "fallback"}
+    told = SimpleNamespace(**context.params | usual)
+    with opened_for(told) as (grasp, _, _), progress() as report:
+        assert isinstance(grasp, Grasp)
+        cases = cases_of(grasp, questions, progress=partial(report, "ask"))
+        tuned = tune_fusion(cases, grasp.settings)
+    with writing_to(out):
+        tuned.settings.save(out)
+    metrics, heat = tuned.metrics, tuned.heat
+    if json:
+        print_json({"settings": tuned.settings.to_dict(), "metrics": metrics, "heat": heat.tolist()})
+        return
+    console = stdout()
+    table = Table("", *next(iter(metrics.values())), title=f"{tuned.questions:,} questions, cross-validated, percent")
+    for name, values in metrics.items():
+        table.add_row(name, *(f"{value:.1f}" for value in values.values()))
+    console.print(table)
+    low, high = float(heat.min()), float(heat.max())
+    console.print(f"Hit@1 by the plan's weight (across, 0 to 1) and k (down): {low:.1f} to {high:.1f}")
+    for k, row in zip(STATIC_K, heat.T, strict=True):
+        shades = (" ░▒▓█"[min(4, int(5 * (hits - low) / max(high - low, 1e-9)))] * 2 for hits in row.tolist())
+        console.print(Text(f"{k:>4} {''.join(shades)}"))
+    say(f"chosen: {tuned.settings.weights}, k = {tuned.settings.rrf_k:g}")
+    say(f"settings in {out}")
