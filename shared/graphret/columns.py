@@ -100,21 +100,14 @@ class Strings(Column[str]):
     _decode = staticmethod(lambda texts: texts)
 
 
-def _values(texts: list[str]) -> list[Any]:
-    values: list[Any] = json.loads(f"[{','.join(texts)}]")  # one call: several times as fast
-    return values
-
-
 class Records(Column[Any]):
     """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes back as a list."""
 
     _encode = staticmethod(to_json)
-    _decode = staticmethod(_values)
+    _decode = staticmethod(lambda texts: json.loads(f"[{','.join(texts)}]"))  # one call: several times as fast
 
 
 # Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.
-
-
 def text_array(texts: Iterable[str | bytes]) -> pa.LargeStringArray:
     """Strings, or their UTF-8, as an Arrow array."""
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]

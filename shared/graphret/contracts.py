@@ -10,9 +10,6 @@ from typing_extensions import get_protocol_members
 from graphret.errors import InvalidInput
 from graphret.where import Where
 
-#: What a store may lack that needs to take no edge away.
-OPTIONAL = frozenset({"delete_edges"})
-
 
 class Lock:
     """A lock that a thread may take again, and that is pickled and copied as a new one, as what holds it may be."""
@@ -31,11 +28,11 @@ class Lock:
 
 
 def fulfils(value: Any, contract: type) -> bool:
-    """Whether an object has all members of a protocol.
+    """Whether an object has all members of a protocol; a store need not be able to take edges away.
 
     ``isinstance`` says so too, but from Python 3.12 on not of a wrapper that hands them on by ``__getattr__``.
     """
-    return all(hasattr(value, name) for name in get_protocol_members(contract) - OPTIONAL)
+    return all(hasattr(value, name) for name in get_protocol_members(contract) - {"delete_edges"})
 
 
 def restriction_of(one: object) -> Where | None:

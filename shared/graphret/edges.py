@@ -72,18 +72,10 @@ class EdgeTable:
         """
         m = len(source)
         whole = np.full(m, NO_PART, dtype=np.int32)
-        given = cls(
-            n_nodes,
-            np.asarray(source),
-            np.asarray(target),
-            np.asarray(relation),
-            list(relations),
-            np.asarray(weight),
-            whole if source_part is None else np.asarray(source_part),
-            whole if target_part is None else np.asarray(target_part),
-            Records.repeat({}, m) if properties is None else Records.of(properties, "properties"),
-        )
-        return joined(n_nodes, [given])
+        first, second = (whole if part is None else part for part in (source_part, target_part))
+        records = Records.repeat({}, m) if properties is None else Records.of(properties, "properties")
+        named = list(relations)
+        return joined(n_nodes, [cls(n_nodes, source, target, relation, named, weight, first, second, records)])
 
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
@@ -98,20 +90,12 @@ class EdgeTable:
             raise InvalidInput(f"{edge_words(chosen[i])}: there is no node {end!r}")
         relations = list(dict.fromkeys(e.relation for e in chosen))
         code = {relation: i for i, relation in enumerate(relations)}
-        first, second = (
-            np.asarray([e.properties.get(key, NO_PART) for e in chosen], dtype=np.int32) for key in PART_KEYS
-        )
-        return cls.build(
-            len(nodes),
-            sources,
-            targets,
-            np.asarray([code[e.relation] for e in chosen], dtype=np.int64),
-            relations,
-            np.asarray([e.weight for e in chosen], dtype=np.float64),
-            first,
-            second,
-            property_column(chosen, [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]),
-        )
+        codes = np.asarray([code[e.relation] for e in chosen], dtype=np.int64)
+        weights = np.asarray([e.weight for e in chosen], dtype=np.float64)
+        about: list[Any] = [np.asarray([e.properties.get(k, NO_PART) for e in chosen], np.int32) for k in PART_KEYS]
+        others = [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]
+        about.append(property_column(chosen, others))
+        return cls.build(len(nodes), sources, targets, codes, relations, weights, *about)
 
     def __len__(self) -> int:
         return len(self.source)

@@ -67,8 +67,6 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = T
 
 #: Where one list has a node: the position in it, from 1, and the number of the list.
 _Place: TypeAlias = tuple[int, int]
-
-
 #: The ways of voting, by the key that they sort nodes by: adding a place to a node never makes its key greater.
 VOTES: Mapping[str, Callable[[Sequence[_Place]], tuple[Any, ...]]] = {
     "votes": lambda places: (-len(places), *min(places)),
@@ -96,7 +94,7 @@ class Vote:
 
 
 def vote(lists: Sequence[Iterable[str]], how: str = "votes") -> list[Vote]:
-    """Merge ordered lists of node ids into one ranking.
+    """Merge ordered lists of node ids into one ranking; an `InvalidInput` says that there is no such way of voting.
 
     Parameters
     ----------
@@ -106,11 +104,6 @@ def vote(lists: Sequence[Iterable[str]], how: str = "votes") -> list[Vote]:
         ``votes``: by the number of lists that have the node, then by its earliest position in any of them, then by the
         order of the lists (ARK, section 3.2). ``ordered``: the lists one after the other, first places kept (ARK, table
         3). ``reciprocal``: by Σ 1 / (60 + position), ties as in ``votes`` (Cormack et al. 2009).
-
-    Raises
-    ------
-    InvalidInput
-        When there is no such way of voting.
 
     Examples
     --------
@@ -128,14 +121,8 @@ def vote(lists: Sequence[Iterable[str]], how: str = "votes") -> list[Vote]:
 def settled(lists: Sequence[Sequence[str]], running: Iterable[int], *, top: int = 1, how: str = "votes") -> bool:
     """Whether the first `top` places of a vote are certain, whatever is still appended to the lists that are `running`.
 
+    `lists` are what each voter has selected so far, `running` the numbers of those that may still grow, at their ends.
     It is exact: where it is false, the running lists can go on so that those places change.
-
-    Parameters
-    ----------
-    lists
-        What each voter has selected so far.
-    running
-        The numbers of the lists that may still grow, at their ends.
     """
     key = _key_of(how)
     growing = set(running)

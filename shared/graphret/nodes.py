@@ -69,14 +69,9 @@ class NodeTable(Sequence[Node]):
         listed = list(checked_nodes(nodes))
         sets: dict[tuple[str, ...], int] = {}
         codes = [sets.setdefault(tuple(node.labels), len(sets)) for node in listed]
-        return cls.build(
-            [node.id for node in listed],
-            [node.name for node in listed],
-            [node.text for node in listed],
-            np.asarray(codes, dtype=np.int32),
-            list(sets),
-            property_column(listed, [node.properties for node in listed]),
-        )[0]
+        ids, names, texts = ([getattr(node, name) for node in listed] for name in _OWN_FIELDS)
+        properties = property_column(listed, [node.properties for node in listed])
+        return cls.build(ids, names, texts, np.asarray(codes, dtype=np.int32), list(sets), properties)[0]
 
     @classmethod
     def build(
@@ -99,11 +94,6 @@ class NodeTable(Sequence[Node]):
         if (empty := to_numpy(pc.binary_length(given.array)) == 0).any():
             require_id("", f"ids, row {int(np.argmax(empty)):,}")
         codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
-        if n and len(codes) == n and not 0 <= codes.min() <= codes.max() < len(label_sets):
-            raise InvalidInput("labels: positions in label_sets are expected")
-        sets = [tuple(own) for own in label_sets if not isinstance(own, str)]
-        if len(sets) < len(label_sets):
-            raise InvalidInput("label_sets: tuples of labels are expected, not strings")
         called = Strings.repeat("", n) if names is None else Strings.of(names, "names")
         said = Strings.repeat("", n) if texts is None else Strings.of(texts, "texts")
         known = Records.repeat({}, n) if properties is None else Records.of(properties, "properties")
@@ -111,7 +101,7 @@ class NodeTable(Sequence[Node]):
             if len(column) != n:
                 raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
         order = _order(given)
-        return cls(given, called, said, codes, sets, known).take(order), np.argsort(order)
+        return cls(given, called, said, codes, label_sets, known).take(order), np.argsort(order)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -217,12 +207,9 @@ class NodeTable(Sequence[Node]):
         return None if where is None else self._mask(where)
 
     def _mask(self, where: Where) -> NDArray[np.bool_]:
-        def evaluated() -> NDArray[np.bool_]:
-            mask = self._evaluate(where, np.arange(len(self)))
-            mask.flags.writeable = False
-            return mask
-
-        return _remembered(self._masks, where, evaluated)
+        mask = _remembered(self._masks, where, lambda: self._evaluate(where, np.arange(len(self))))
+        mask.flags.writeable = False
+        return mask
 
     def warn_of_unknown(self, where: Where | None, trace: Trace) -> None:
         """Warn of properties that a condition asks for and no node has; found out once for a table, as masks are."""

@@ -68,8 +68,6 @@ class Compute:
 
 #: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
 Steps: TypeAlias = Generator[Any, Any, Retrieval]
-
-
 #: No word of a text, which a model or a database may refuse or take minutes for.
 _LONG_WORD = re.compile(r"\S{10001,}")
 

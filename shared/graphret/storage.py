@@ -79,9 +79,6 @@ class Bundle(Parts):
         return Bundle(arrays, tables, self.meta[prefix])
 
 
-# Writing
-
-
 def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None) -> str:
     """Write `parts` as the index in `folder`, in place of what it held; all of it or, on any failure, nothing.
 
@@ -206,9 +203,6 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
         raise CorruptIndex(f"{path}: missing") from error
     except OSError as error:
         raise StorageError(f"{path}: cannot be {what}: {error.strerror or error}") from error
-
-
-# Reading
 
 
 def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:

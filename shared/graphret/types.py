@@ -267,8 +267,7 @@ class Trace:
             stages = [{**stage} for stage in data["stages"]]
             return cls([Stage(str(one.pop("name")), float(one.pop("seconds")), one) for one in stages])
         except (KeyError, TypeError, ValueError) as error:
-            wanted = "an object with a list of stages is expected, as Trace.to_dict makes it"
-            raise InvalidInput(f"trace: {wanted} ({type(error).__name__}: {error})") from error
+            raise InvalidInput(f"trace: an object with a list of stages is expected ({error!r})") from error
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -12,17 +12,11 @@ from graphret.types import Node
 
 WhereLike: TypeAlias = "Where | Mapping[str, Any] | None"
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
+_ORDER = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
 _NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
-_JUNCTIONS = ("$and", "$or", "$not")
 #: Most alternatives of one condition, and levels of conditions in one another.
 _ALTERNATIVES, _LEVELS = 200, 50
 _TOO_DEEP = f"where: conditions are nested in more than {_LEVELS} levels"
@@ -118,7 +112,7 @@ class Where:
                 return isinstance(operand, str) and operand in value
             return isinstance(value, (list, tuple)) and any(_same(one, operand) for one in value)
         ordered = all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in (value, operand))
-        return ordered and isinstance(value, str) == isinstance(operand, str) and _ORDER[op](value, operand)
+        return ordered and isinstance(value, str) == isinstance(operand, str) and bool(_ORDER[op](value, operand))
 
     def to_dict(self) -> dict[str, Any]:
         """The condition as the mapping that `parse` reads."""
@@ -141,11 +135,10 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
     if not isinstance(key, str) or not key:
         raise InvalidInput(f"where: {key!r} is not the name of a field")
     if key in ("$and", "$or"):
-        if not isinstance(value, (list, tuple)) or not value:
-            raise InvalidInput(f"where: {key} takes a non-empty list of conditions")
-        children = tuple(child for child in map(Where.parse, value) if child is not None)
-        if len(children) != len(value):
-            raise InvalidInput(f"where: {key} holds an empty condition")
+        listed = value if isinstance(value, (list, tuple)) else ()
+        children = tuple(child for child in map(Where.parse, listed) if child is not None)
+        if not children or len(children) < len(listed):
+            raise InvalidInput(f"where: {key} takes a non-empty list of conditions, none of them empty")
         return [_either(children) if key == "$or" else Where(key, children=children)]
     if key == "$not":
         child = Where.parse(value)
@@ -154,7 +147,7 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         return [Where("$not", children=(child,))]
     operators = value if isinstance(value, Mapping) else {"$eq": value}
     if key.startswith("$") or not operators or not all(op in _OPERATORS for op in operators):
-        known = ", ".join((*_JUNCTIONS, *_OPERATORS))
+        known = ", ".join(("$and", "$or", "$not", *_OPERATORS))
         raise InvalidInput(f"where: unknown operator, or none, in {key!r}: {value!r}; known are {known}")
     return [_leaf(key, op, operand) for op, operand in operators.items()]
 
