@@ -80,11 +80,8 @@ class Table:
         for number, row in enumerate(rows):
             if len(row) != len(header):
                 raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
-        strings, content = (
-            ("title", "section", "section_text", "introduction"),
-            (self.title, self.section, header, rows),
-        )
-        metadata = checked_metadata(self.metadata, what)
+        strings, metadata = ("title", "section", "section_text", "introduction"), checked_metadata(self.metadata, what)
+        content = self.title, self.section, header, rows
         _settle(self, strings, content, header=header, rows=tuple(rows), metadata=metadata)
 
 

@@ -33,7 +33,8 @@ _STOP = frozenset(
 )
 _NO_NAME = frozenset("yes no none unknown tba tbd tbc n a na various total null nan true false did not".split())
 _CONNECTORS = frozenset("of the de la le les von van der den du del della di da dos al el bin ibn und for".split())
-# A phrase in the shapes of its words, each behind that of the gap before it: see `_phrases`.
+# A phrase in the shapes of its words (in capitals, a stop word in these, digits, connectors, others), each behind that
+# of the gap before it: a space, what joins, what stands behind an initial, or what parts.
 _PHRASE = re.compile("U(?:[sji][UT]|sD|(?:sC){1,3}(?:sU|j[UT]))*")
 _GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
@@ -197,11 +198,7 @@ def _bearers(node: Node) -> Iterator[str]:
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the capitalised phrases of a text; a lone word that begins a sentence counts if it occurs elsewhere.
-
-    Words are in capitals (``U``; ``T`` for a stop word, which begins no phrase), digits, connectors or others; a gap is
-    a space, joins, stands behind an initial, or parts.
-    """
+    """Yield the capitalised phrases of a text; a lone word that begins a sentence counts if it occurs elsewhere."""
     shape, before, initial = "", 0, False
     for word, start, end in tokens:
         gap = text[before:start]

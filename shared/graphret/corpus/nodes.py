@@ -120,13 +120,8 @@ def _segments(table: Table, spans: Sequence[Span]) -> Iterable[Node]:
         rows = [list(row) for row in table.rows[start:end]]
         place = {"source_id": table.id, "chunk_index": i, "table_header": list(table.header), "table_rows": rows}
         span = {"table_row_start": start, "table_row_end": end}
-        yield Node(
-            f"{table.id}#{i}",
-            ("Table",),
-            table.title or given_name(given),
-            linearize(table, rows),
-            given | place | span,
-        )
+        name, text = table.title or given_name(given), linearize(table, rows)
+        yield Node(f"{table.id}#{i}", ("Table",), name, text, given | place | span)
 
 
 def _given(properties: Mapping[str, Any]) -> dict[str, Any]:

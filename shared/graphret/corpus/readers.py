@@ -110,15 +110,10 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
         yield Document(rest.strip("\r\n") if tables else text, id_, title, metadata)
     for number, table in enumerate(tables):
         before = re.split(r"\n\s*\n", text[: table.start].rstrip())[-1]
-        yield Table(
-            table.header,
-            table.rows,
-            f"{id_}/table-{number}" if id_ and not is_delimited(given) else id_,
-            title,
-            section_at(above, table.start, table.end, title),
-            "" if headings(before) or "|" in before else " ".join(before.split()),
-            metadata=metadata,
-        )
+        own_id = f"{id_}/table-{number}" if id_ and not is_delimited(given) else id_
+        section = section_at(above, table.start, table.end, title)
+        around = "" if headings(before) or "|" in before else " ".join(before.split())
+        yield Table(table.header, table.rows, own_id, title, section, around, metadata=metadata)
 
 
 def _parsed(value: Any) -> Item | Edge:
