@@ -25,10 +25,7 @@ class Conditions(ABC):
         self.parameters: dict[str, Any] = {}
 
     def write(self, where: Where | None) -> tuple[str, Where | None]:
-        """Return an expression that is true of every node that satisfies the condition, and what is left of it.
-
-        That is what `Where.matches` still has to be asked of the nodes; `None` where the expression says it all.
-        """
+        """Return an expression that is true where the condition is, and what `Where.matches` has still to decide."""
         if where is None:
             return "true", None
         if where.operator not in ("$and", "$or", "$not"):
@@ -57,10 +54,7 @@ class Conditions(ABC):
 
     @abstractmethod
     def value(self, where: Where) -> tuple[str, Any] | None:
-        """Return what stands for the field of a condition, null where it is not there, and the type that it has.
-
-        `None` where the database cannot say it.
-        """
+        """Return what stands for the field of a condition and its type; `None` where the database cannot say it."""
 
     @abstractmethod
     def compared(self, op: str, operands: Sequence[Any], value: str, kind: Any) -> str | None:

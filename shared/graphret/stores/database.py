@@ -170,10 +170,7 @@ class DatabaseStore(AttachedIndexes, ABC):
 
     @abstractmethod
     def _write(self, work: Callable[[Any], None], **written: Any) -> None:
-        """Write in one transaction, in which the indexes that follow see the store as it will be.
-
-        `work` is given what has `upsert`, `delete` and `delete_edges`; what is written is told to `followed`.
-        """
+        """Write in one transaction; `work` is given what has `upsert`, `delete` and `delete_edges`."""
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
         """Add nodes and edges, or replace those of the same identity, all or none; see `GraphStore.upsert`.

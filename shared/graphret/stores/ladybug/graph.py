@@ -36,10 +36,7 @@ Triple = tuple[str, str, str]
 
 
 class Filter(Conditions):
-    """A condition on a node of some tables: `text` is what the database decides, `rest` what `Where.matches` has to.
-
-    `rest` is `None` where nothing is left; something is where a property has another type in another table.
-    """
+    """A condition on a node of some tables: `text` is what the database decides, `rest` what `Where.matches` has to."""
 
     def __init__(self, where: Where | None, tables: Iterable[Table], variable: str = "n") -> None:
         super().__init__(variable, f"where_{variable}_")
@@ -144,12 +141,13 @@ class Graph:
 
     def ids(self, where: Where | None = None) -> list[tuple[str, str]]:
         """Return the ids of nodes in order, each with its table, as far as the database decides the condition."""
-        found = []
-        for table in self.catalog.nodes.values():
-            own = self.of(table, where=where)
-            rows = self.session.rows(f"MATCH ({own.pattern}) WHERE {own.text} RETURN n.id", own.parameters)
-            found += [(row[0], table.name) for row in rows]
-        return sorted(found)
+        tables = self.catalog.nodes.values()
+        return sorted((row[0], table.name) for table in tables for row in self.scan(table, "n.id", where))
+
+    def scan(self, table: Table, returned: str, where: Where | None = None) -> list[list[Any]]:
+        """Return something of the nodes ``n`` of a table, as far as the database decides the condition."""
+        own = self.of(table, where=where)
+        return self.session.rows(f"MATCH ({own.pattern}) WHERE {own.text} RETURN {returned}", own.parameters)
 
     def neighbors(
         self,
@@ -201,11 +199,8 @@ class Graph:
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        n = 0
-        for table in self.catalog.nodes.values():
-            own = self.of(table)
-            n += self.session.rows(f"MATCH ({own.pattern}) WHERE {own.text} RETURN count(*)", own.parameters)[0][0]
-        return n, sum(self.triples().values())
+        nodes = sum(self.scan(table, "count(*)")[0][0] for table in self.catalog.nodes.values())
+        return nodes, sum(self.triples().values())
 
     def triples(self) -> Counter[Triple]:
         """Count the edges that join the tables."""
@@ -233,14 +228,12 @@ def read_schema(graph: Graph, sample: int) -> GraphSchema:
     in_part: set[str] = set()
     edges_in_part: set[str] = set()
     for table in catalog.nodes.values():
-        own = graph.of(table)
-        head = f"MATCH ({own.pattern}) WHERE {own.text}"
-        counts = graph.session.rows(f"{head} RETURN n.labels, count(*)", own.parameters)
+        counts = graph.scan(table, "n.labels, count(*)")
         n = sum(m for _, m in counts)
         for some, m in counts:
             labels.update(dict.fromkeys(some, m))
             in_part.update((some or [""]) if n > sample else ())
-        read = map(node, graph.session.rows(f"{head} RETURN {NODE_RETURNED} LIMIT {sample}", own.parameters))
+        read = map(node, graph.scan(table, f"{NODE_RETURNED} LIMIT {sample}"))
         nodes = [replace(one, properties=_columns(one, id=one.id, name=one.name, text=one.text)) for one in read]
         builder.observe_nodes(nodes, times=max(1, round(n / max(1, len(nodes)))))
     triples: Counter[tuple[str, str, str]] = Counter()

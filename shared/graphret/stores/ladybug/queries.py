@@ -33,15 +33,10 @@ _GRACE, _START = 1.0, 60.0
 
 
 def run(
-    session: Session,
-    catalog: Catalog,
-    cypher: str,
-    parameters: Any,
-    timeout: float | None,
-    max_rows: int | None,
-    max_bytes: int | None,
+    session: Session, catalog: Catalog, cypher: str, parameters: Any, timeout: float | None, **caps: int | None
 ) -> Rows:
     """Run a query in this process; see `LadybugStore.query`."""
+    max_rows, max_bytes = caps["max_rows"], caps["max_bytes"]
     try:
         session.set_timeout(timeout)
         # A statement that the database let run in a read transaction is one itself from then on.

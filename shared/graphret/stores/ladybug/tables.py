@@ -49,16 +49,12 @@ def column_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of nodes or edges.
-
-    `label` is that of its rows, or their relation; `columns` has the type of each; `number` is its own in the
-    database's ids; `pairs` are the tables that a relation joins.
-    """
+    """A table of nodes or edges; `pairs` are the tables that a relation joins."""
 
     name: str
-    label: str
-    columns: Mapping[str, str]
-    number: int
+    label: str  # or relation
+    columns: Mapping[str, str]  # and their types
+    number: int  # its own in the database's ids
     pairs: Sequence[tuple[str, str]] = ()
 
 

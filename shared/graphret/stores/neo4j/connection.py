@@ -42,15 +42,12 @@ class Answer(list[list[Any]]):
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Runs the statements of a store, or, with a `transaction`, those of one write.
-
-    `timeout` is for a statement, in seconds, `None` for the server's own limit.
-    """
+    """Runs the statements of a store, or, with a `transaction`, those of one write."""
 
     driver: neo4j.Driver
     uri: str
     database: str | None = None
-    timeout: float | None = None
+    timeout: float | None = None  # of a statement, in seconds; `None` is the server's own
     transaction: neo4j.ManagedTransaction | None = None
 
     def run(

@@ -84,10 +84,7 @@ class Filter(Conditions):
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """A graph in a database, as far as its nodes satisfy the condition of a view, which the database has to decide.
-
-    `run` runs a statement.
-    """
+    """A graph in a database, as far as its nodes satisfy the condition of a view, which the database has to decide."""
 
     run: Callable[..., Answer]
     layout: Layout
@@ -99,10 +96,7 @@ class Graph:
     def conditions(
         self, variable: str, *more: str, where: Where | None = None
     ) -> tuple[str, dict[str, Any], Where | None]:
-        """Write the WHERE clause of a node that may be seen and satisfies `where` and `more`, empty where all do.
-
-        Returns the clause, its parameters, and what Cypher could not say of `where`.
-        """
+        """Return a WHERE clause, empty where all nodes fit, its parameters, and what Cypher could not say."""
         asked = Filter(self.layout, variable, variable)
         condition, left = asked.write(both(self.scope, where))
         parts = [part for part in (*more, condition) if part != "true"]
@@ -117,8 +111,6 @@ class Graph:
         """Write a pattern of a node, a condition on it and its parameters, and return what Cypher could not say."""
         clause, parameters, left = self.conditions(variable, where=where)
         return self.layout.node(variable), clause.removeprefix(" WHERE ") or "true", parameters, left
-
-    # nodes
 
     def get(self, ids: Sequence[str]) -> dict[str, Node]:
         """Read nodes by id."""
@@ -147,8 +139,6 @@ class Graph:
         """The columns of which `node_from` makes a node."""
         return f"{self.layout.id_of('n')}, labels(n), {self.layout.values_of('n')}"
 
-    # edges
-
     def edges(self, relations: list[str] | None) -> Statement:
         """Write the statement that reads all edges, each row for `edge_from`."""
         match, parameters = self.edge(_types(relations))
@@ -158,8 +148,7 @@ class Graph:
     def edge(self, types: str) -> Statement:
         """Write a MATCH of the edges ``r`` from ``a`` to ``b`` that may be seen."""
         leaving, parameters, _ = self.conditions("a")
-        entering, more, _ = self.conditions("b")
-        clause = leaving + entering.replace(" WHERE ", " AND " if leaving else " WHERE ", 1)
+        clause, more, _ = self.conditions("b", leaving.removeprefix(" WHERE ") or "true")
         return f"MATCH {self.layout.node('a')}-[r{types}]->{self.layout.node('b')}{clause}", parameters | more
 
     def neighbors(
@@ -183,8 +172,6 @@ class Graph:
         found = {element: edge_from(*row) for *row, element in self.run(text, parameters | more | keys)}
         return [edge for _, edge in sorted(found.items(), key=lambda one: _edge_order(*one))]
 
-    # counts
-
     def count(self) -> tuple[int, int]:
         """Count nodes and edges."""
         graph = self.unlabelled()
@@ -202,8 +189,6 @@ class Graph:
             f"MATCH (n) RETURN count(n) AS n UNION ALL MATCH {self.layout.node('n')} RETURN count(n) AS n"
         )
         return replace(self, layout=replace(self.layout, label=None)) if everything == own else self
-
-    # writing
 
     def constrain(self) -> None:
         """Make the ids of the nodes that graphret writes unique and quick to find, if they are not."""
@@ -295,14 +280,8 @@ def _blocks(rows: Sequence[list[Any]]) -> Iterator[Sequence[list[Any]]]:
     return (rows[start : start + _ROWS_WRITTEN] for start in range(0, len(rows), _ROWS_WRITTEN))
 
 
-# -- what a free query returns
-
-
 def read_rows(graph: Graph, rows: Sequence[list[Any]]) -> list[tuple[Any, ...]]:
-    """Return rows of the driver's values with nodes, edges, and JSON values in their place.
-
-    A relationship knows where its ends are, and not their ids, which are looked up.
-    """
+    """Return rows of the driver's values as nodes, edges, whose ends are looked up by their places, and JSON values."""
     layout = graph.layout
     places = {node.element_id for row in rows for node in _nodes_in(row)}
     ids: dict[str, str] = {}

@@ -45,10 +45,7 @@ _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields of nodes are, as the options of a `Neo4jStore` say.
-
-    `own` is true where graphret wrote all of the graph, `added` where there are nodes that it added to another's.
-    """
+    """Where the fields of nodes are, as the options of a `Neo4jStore` say."""
 
     #: Nodes without this property go by their element id, as all do where it is `None`.
     id: str | None = None
@@ -56,10 +53,8 @@ class Layout:
     text: tuple[str, ...] = ("text", "description", "summary", "content")
     label: str | None = None
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
-    own: bool = False
-    added: bool = False
-
-    # labels
+    own: bool = False  # graphret wrote all of the graph
+    added: bool = False  # there are nodes that graphret added to another's
 
     @property
     def marker(self) -> str:
@@ -77,8 +72,6 @@ class Layout:
         if isinstance(ordered, list) and set(ordered) == shown:
             return tuple(ordered)
         return tuple(sorted(shown, key=lambda label: (label.startswith("_"), label)))
-
-    # Cypher
 
     def node(self, variable: str) -> str:
         """A pattern for a node of the graph."""
@@ -119,8 +112,6 @@ class Layout:
         """An expression for the properties of what `node` is, as a map; what is hidden stays in the database."""
         return f"{node} {{.*{''.join(f', {quote(name)}: null' for name in self.hidden)}}}"
 
-    # properties
-
     def taken(self, *, written: bool) -> tuple[str, ...]:
         """The names that mean no property: fields and what is hidden; `written` for nodes that graphret writes."""
         fields = (self.id, self.name[0], self.text[0])
@@ -160,19 +151,11 @@ def described(**options: Any) -> Layout | None:
     return Layout(**given) if given else None
 
 
-# -- names
-
-
 def quote(name: str, what: str = "name") -> str:
-    """Return a name as Cypher reads it back, whatever is in it.
+    """Return a name as Cypher reads it back; an `InvalidInput` refuses one that is empty or has a null character.
 
-    A backtick is doubled. A backslash is written as its own Unicode escape: Neo4j replaces such escapes before it looks
-    at the text, so that ``\\u0060`` in a name would end it.
-
-    Raises
-    ------
-    InvalidInput
-        When it is empty, holds a null character, which Neo4j does not take, or is no string.
+    A backslash is written as its own Unicode escape: Neo4j replaces such escapes before it looks at the text, so that
+    ``\\u0060`` in a name would end it.
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidInput(f"{what}: a non-empty string without null characters is expected, not {name!r}")
@@ -187,9 +170,6 @@ def escaped(name: str, taken: Sequence[str]) -> str:
 def unescaped(key: str, taken: Sequence[str]) -> str | None:
     """Return the name of the property that is stored there, `None` where it is no property."""
     return None if key in taken or key.startswith(_RESERVED) else key.removeprefix(_PREFIX)
-
-
-# -- nodes and edges on their way to Neo4j and back
 
 
 def node_rows(layout: Layout, nodes: Mapping[str, Node]) -> dict[tuple[str, ...], list[list[Any]]]:
@@ -251,9 +231,6 @@ def _is_held(value: Any) -> bool:
     if isinstance(value, int):
         return -(2**63) <= value < 2**63
     return isinstance(value, str | float)
-
-
-# -- and back
 
 
 def node_from(layout: Layout, node_id: str, labels: list[str], values: Mapping[str, Any]) -> Node:
