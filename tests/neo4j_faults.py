@@ -37,7 +37,6 @@ class CuttingProxy(_Server):
     def __init__(self, uri: str) -> None:
         self.target = ("127.0.0.1", int(uri.rpartition(":")[2]))
         self.budget: int | None = None
-        self.cuts = 0
         super().__init__()
 
     def serve(self, client: socket.socket) -> None:
@@ -47,7 +46,6 @@ class CuttingProxy(_Server):
                 if self.budget is not None:
                     self.budget -= len(data)
                     if self.budget < 0:
-                        self.cuts += 1
                         server.sendall(data[: len(data) // 2])
                         break
                 server.sendall(data)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import threading
-import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -126,25 +124,6 @@ def test_a_line_that_is_cut_in_a_batch_leaves_nothing_half_written(proxy: Cuttin
         assert store.count() == (1, 0)
         store.upsert(nodes[:3], edges[:2])  # the same store works on
         assert store.count() == (4, 2)
-
-
-def test_a_passing_fault_is_tried_again(proxy: CuttingProxy, neo4j_auth: Auth) -> None:
-    with Neo4jStore(proxy.uri, auth=neo4j_auth, options={"max_transaction_retry_time": 30.0}) as store:
-        store.upsert([Node("a")])
-
-        def heal() -> None:
-            while not proxy.cuts:
-                time.sleep(0.01)
-            proxy.budget = None
-
-        for call in (lambda: store.upsert([Node("b")]), store.schema):
-            proxy.budget, proxy.cuts = 0, 0
-            healer = threading.Thread(target=heal)
-            healer.start()
-            call()
-            healer.join()
-            assert proxy.cuts
-        assert store.count() == (2, 0)
 
 
 def test_queries_only_read_and_end_in_time(neo4j_empty: neo4j.Driver) -> None:
