@@ -84,7 +84,7 @@ class ScriptedExplorer:
             parts = [(question, QUESTION_K), *((part, SPAN_K) for part in spans(question, self.lexicon))]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
         called = {node.id: node.name for search in seen.searches for node in search}
-        named = mentions(question, spot_among(question, called), self.lexicon)
+        named = mentions(spot_among(question, called), self.lexicon)
         fresh = [node for one in named for node in one.nodes if node not in seen.explorations]
         if fresh and seen.turns < LAST_TURN:
             return [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh]

@@ -13,7 +13,6 @@ from graphret.schema import GraphSchema
 from graphret.where import Where
 
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
-RetrievalMode: TypeAlias = Literal["doc_search", "graph_filter_doc", "graph_expand", "graph_strict"]
 
 #: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach everything.
 MOST_HOPS = 8
@@ -125,8 +124,6 @@ class GraphPlan(_Part):
         Heat" are other films.
     risk_level
         How far the planner trusts the plan; it weighs the plan in `Fuse` (section 3.2).
-    retrieval_mode
-        How strongly the graph is used, in plans for product search (appendix B).
     """
 
     anchors: Annotated[list[Anchor], Field(max_length=MOST_HOPS)] = []
@@ -136,7 +133,6 @@ class GraphPlan(_Part):
     order: Order | None = None
     apart: bool = False
     risk_level: RiskLevel = "normal"
-    retrieval_mode: RetrievalMode | None = None
 
     def labels_of(self) -> dict[str, list[str]]:
         """The labels that each variable may bear, none for any."""
@@ -151,9 +147,14 @@ class GraphPlan(_Part):
         return found
 
     def joined(self) -> set[str]:
-        """The variables of a valid plan that its target is joined to, and the target."""
-        hops = (hop for hop in self.hops if not hop.negated)
-        return {self.target.var}.union(*({hop.source, hop.to_var} for hop in hops))
+        """The variables that hops join the target to, and the target."""
+        reached, before = {self.target.var}, 0
+        while len(reached) > before:
+            before = len(reached)
+            for hop in self.hops:
+                if not hop.negated and reached & {hop.source, hop.to_var}:
+                    reached |= {hop.source, hop.to_var}
+        return reached
 
     def problems(self, schema: GraphSchema) -> list[str]:
         """Return what is wrong with the plan on a graph, in words that a model can act on; nothing for a valid plan."""
@@ -178,7 +179,10 @@ class GraphPlan(_Part):
                 yield f"there is no label {label!r}{_close(label, schema.labels)}"
         for hop in self.hops:
             yield from self._hop_problems(hop, labels, schema)
-        yield from self._unconnected(labels)
+        joined = self.joined()
+        absent = [{hop.source, hop.to_var} for hop in self.hops if hop.negated]
+        for var in sorted(labels.keys() - joined.union(*(ends for ends in absent if ends & joined))):
+            yield f"the variable {var!r} is not joined to the target {self.target.var!r} by hops"
         for var, condition in self.where.items():
             if var not in labels:
                 yield f"where: the variable {var!r} is in no anchor, hop or target"
@@ -200,20 +204,6 @@ class GraphPlan(_Part):
             if not any((not here or a in here) and (not there or b in there) for a, b in ways):
                 known = ", ".join(f"{a} to {b}" for a, b in joins[:4])
                 yield f"{hop}: {relation!r} leads from {known}, and not between the labels of the two"
-
-    def _unconnected(self, labels: dict[str, list[str]]) -> Iterator[str]:
-        """Tell the variables that hops join neither to the target nor, negated, to what is joined to it."""
-        reached, before = {self.target.var}, 0
-        while len(reached) > before:
-            before = len(reached)
-            for hop in self.hops:
-                if not hop.negated and reached & {hop.source, hop.to_var}:
-                    reached |= {hop.source, hop.to_var}
-        ends = ({hop.source, hop.to_var} for hop in self.hops if hop.negated)
-        joined = reached.union(*(pair for pair in ends if pair & reached))
-        for var in labels:
-            if var not in joined:
-                yield f"the variable {var!r} is not joined to the target {self.target.var!r} by hops"
 
     def __str__(self) -> str:
         called = {a.var: f"{a.label or 'node'} “{a.text}”" for a in self.anchors}

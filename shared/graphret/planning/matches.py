@@ -97,10 +97,10 @@ class _Join:
                 known[known] = mask[found[known]]
             self.bound[anchor.var] = found[known], cosines[known]
         if plan.apart:
+            named = nodes.find([node_id for bound in bindings.values() for node_id in bound])
             for var in self.domain.keys() - self.bound.keys():
                 given = self.domain[var]
                 mask = np.ones(len(nodes), dtype=bool) if given is None else given.copy()
-                named = nodes.find([node_id for anchor in plan.anchors for node_id in bindings.get(anchor.var, {})])
                 mask[named[named >= 0]] = False
                 self.domain[var] = mask
         self.columns: dict[str, NDArray[np.int64]] = {}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
@@ -19,7 +18,7 @@ from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import RiskLevel
-from graphret.planning.grounding import Grounded, ground, plan_of
+from graphret.planning.grounding import Grounded, plan_of
 from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned
 from graphret.planning.question import readings, spans
@@ -75,11 +74,10 @@ class Around(NamedTuple):
 _Walks: TypeAlias = "list[tuple[Around, Candidate]]"
 
 
-def mentions(question: str, spots: Iterable[Spot], lexicon: Lexicon) -> list[Mention]:
+def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
     """Return the names to start from, the longest first; those of words for relations if there are no others."""
-    listed = list(spots)
-    telling = [one for one in listed if one.score == 1 or not all(map(lexicon.is_relational, words(one.text)))]
-    chosen = sorted(telling or listed, key=lambda one: one.start - one.end)[:NAMES]
+    telling = [one for one in spots if one.score == 1 or not all(map(lexicon.is_relational, words(one.text)))]
+    chosen = sorted(telling or spots, key=lambda one: one.start - one.end)[:NAMES]
     return [
         Mention(one.start, one.end, one.text, dict(list(zip(one.ids, one.scores, strict=True))[:BEARERS]))
         for one in chosen
@@ -181,8 +179,8 @@ class PathPlanner:
             parts = [question, *spans(question, self.lexicon)]
             ids = list(dict.fromkeys(node_id for found in self.names.search(parts, FOUND) for node_id in found.ids))
             named = {node.id: node.name for node in self.store.get(ids) if node is not None}
-            return mentions(question, spot_among(question, named), self.lexicon)
-        if found := mentions(question, self.names.spot(question), self.lexicon):
+            return mentions(spot_among(question, named), self.lexicon)
+        if found := mentions(self.names.spot(question), self.lexicon):
             return found
         for part in spans(question, self.lexicon):
             if linked := {one.id: one.score for one in self.names.link(part) if one.score >= LIKE}:
@@ -210,7 +208,7 @@ class PathPlanner:
             costs = self.scorer.costs(masked(question, places), self._parts(labels), facts)
         order = np.argsort(costs, kind="stable")[:most].tolist()
         candidates = [Candidate(float(costs[i]), self.space.path(table.hops[i])) for i in order]
-        return Around(one, candidates, ground(self.store, one.nodes, named))
+        return Around(one, candidates, Grounded(self.store, one.nodes, named))
 
     def _table_parts(self, labels: tuple[str, ...]) -> Any:
         assert self.scorer is not None
@@ -221,7 +219,7 @@ class PathPlanner:
         """The best path around one name that leads anywhere, or a detour where it fits far worse than the best."""
         every = sorted(((one, best) for one in around for best in one.candidates), key=lambda walk: walk[1].cost)
         for one, best in every:
-            if len(one.grounded.ends(best.path)[0]):
+            if one.grounded.ends(best.path):
                 meant = one.candidates[0]
                 detour = self._detour(one, meant) if best.cost - meant.cost > FAR_WORSE else None
                 chosen = detour or best
@@ -230,14 +228,14 @@ class PathPlanner:
 
     def _detour(self, one: Around, meant: Candidate) -> Candidate | None:
         """Where an edge at the end of a path is missing: the same of what has most in common with what lacks it."""
-        *begin, last = meant.path
-        if not len(one.grounded.ends(begin)[0]):
+        begin, last = meant.path[:-1], meant.path[-1]
+        if begin and not one.grounded.ends(begin):
             return None
         found: list[tuple[int, tuple[Hop, ...]]] = []
         for hop in self.space.hops:
             if hop.start == last.start and hop != last:
                 path = (*begin, hop, hop.back, last)
-                found += [(n, path)] if (n := len(one.grounded.ends(path)[0])) else []
+                found += [(n, path)] if (n := len(one.grounded.ends(path))) else []
         return Candidate(meant.cost + FAR_WORSE, min(found)[1]) if found else None
 
     @staticmethod
@@ -247,14 +245,13 @@ class PathPlanner:
             return None
         options: list[list[tuple[float, Around, Candidate | None]]] = []
         for one in around:
-            lead = [best for best in one.candidates[: ALONE // 3] if len(one.grounded.ends(best.path)[0])][:JOINED]
+            lead = [best for best in one.candidates[: ALONE // 3] if one.grounded.ends(best.path)][:JOINED]
             options.append([*((best.cost, one, best) for best in lead), (LEFT_OUT, one, None)])
         for chosen in sorted(product(*options), key=lambda chosen: sum(cost for cost, _, _ in chosen)):
             walks = [(one, best) for _, one, best in chosen if best is not None]
-            if walks and len({best.path[-1].label for _, best in walks}) == 1:
-                ends: list[NDArray[Any]] = [one.grounded.ends(best.path)[0] for one, best in walks]
-                if len(reduce(np.intersect1d, ends)):
-                    return sum(cost for cost, _, _ in chosen), walks
+            kinds = {best.path[-1].label for _, best in walks}
+            if len(kinds) == 1 and frozenset.intersection(*(one.grounded.ends(best.path) for one, best in walks)):
+                return sum(cost for cost, _, _ in chosen), walks
         return None
 
     def _left_over(self, question: str, around: Sequence[Around]) -> str:

@@ -56,9 +56,8 @@ class PathScorer:
 
     def parts_of(self, paths: Sequence[tuple[Hop, ...]]) -> sp.csr_array:
         """Return what each path consists of, ``(paths, parts)``, which `costs` takes."""
-        return _counts(
-            [[self._parts[part] for part in parts_of_path(path) if part in self._parts] for path in paths], self._parts
-        )
+        listed = [[self._parts[part] for part in parts_of_path(path) if part in self._parts] for path in paths]
+        return _counts(listed, self._parts)
 
     def costs(self, words: Sequence[str], parts: sp.csr_array, facts: _Floats) -> _Floats:
         """Return what each path costs, the least for the best, in units of how ill one fits; ``(paths,)``."""
@@ -70,12 +69,8 @@ class PathScorer:
     def rows(self, texts: Sequence[Sequence[str]]) -> sp.csr_array:
         """The words of each text, of weight 1 together, and 1 for any text; ``(texts, words + 1)``."""
         listed = [[self._words[one] for one in sorted(counted(text)) if one in self._words] for text in texts]
-        rows = _counts(listed, [*self._words, ""])
-        weighed = sp.diags_array([1 / max(1, len(one)) ** 0.5 for one in listed]) @ rows
-        return sp.csr_array(
-            weighed
-            + sp.csr_array(([1.0] * len(texts), (range(len(texts)), [len(self._words)] * len(texts))), shape=rows.shape)
-        )
+        weighed = sp.diags_array([1 / max(1, len(one)) ** 0.5 for one in listed]) @ _counts(listed, self._words)
+        return sp.csr_array(sp.hstack([weighed, np.ones((len(texts), 1))]))
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
@@ -111,10 +106,5 @@ def parts_of_path(path: Sequence[Hop]) -> list[str]:
     """What a path consists of: the whole, each hop at its place from either end, its ends and its length."""
     told = [f"{hop}{hop.label}" for hop in path]
     places = [part for i, hop in enumerate(told) for part in (f"{i} {hop}", f"{i - len(told)} {hop}")]
-    return [
-        path[0].start + "".join(told),
-        *places,
-        f"from {path[0].start}",
-        f"to {path[-1].label}",
-        f"long {len(told)}",
-    ]
+    ends = [f"from {path[0].start}", f"to {path[-1].label}"]
+    return [path[0].start + "".join(told), *places, *ends, f"long {len(told)}"]

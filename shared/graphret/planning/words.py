@@ -103,7 +103,6 @@ class Lexicon:
                 raise InvalidInput(f"aliases: {name!r}: a list of words is expected, not {words!r}")
             self._aliases[str(name)] = {root(word.lower()) for word in listed}
         self._told = set(self._groups).union(*self._aliases.values())
-        self.kinship = lru_cache(maxsize=16384)(self._kinship)
 
     @classmethod
     def of(cls, aliases: Aliases) -> Lexicon:
@@ -125,14 +124,7 @@ class Lexicon:
             raise InvalidInput(f"aliases: {path}: names with lists of words are expected")
         return cls(aliases)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "kinship"}  # a cache cannot be pickled
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self.kinship = lru_cache(maxsize=16384)(self._kinship)
-
-    def _kinship(self, word: str, name: str) -> float:
+    def kinship(self, word: str, name: str) -> float:
         """How near a word of a question is to the name of a relation or a label, from 0 to 1."""
         own = root(word)
         best = ALIKE if own in self._aliases.get(name, ()) else 0.0

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from graphret.errors import InvalidInput
-from graphret.planning.grounding import MOST_ENDS
 from graphret.planning.path_planner import PathPlanner
 from graphret.planning.paths import Hop
 from graphret.planning.scorer import UNTRAINED, PathScorer, counted, masked, parts_of_path
@@ -77,11 +76,10 @@ def _choice(planner: PathPlanner, question: Question) -> Choice | None:
     for number, one in enumerate(around):
         likely = [i for i, (_, path) in enumerate(one.candidates) if path[-1].label in kinds][:TRIED]
         for i in likely:
-            nodes, _ = one.grounded.ends(one.candidates[i].path)
-            ids = one.grounded.ids(nodes) if len(nodes) <= MOST_ENDS else []
-            share = 2 * len(question.gold.intersection(ids)) / (len(ids) + len(question.gold)) if ids else 0.0
+            ends = one.grounded.ends(one.candidates[i].path)
+            share = 2 * len(question.gold & ends) / (len(ends) + len(question.gold))
             best = max(best, (share, -number, -i))
-            empty |= {(number, i)} if not len(nodes) else set()
+            empty |= set() if ends else {(number, i)}
     share, number, i = best[0], -best[1], -best[2]
     if not share:
         return None
