@@ -15,7 +15,7 @@ from typing import Any
 from graphret.ark import Ark, ArkSettings, Run
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.evaluation.metrics import hit_at_k, mrr, recall_at_k
+from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
 from graphret.evaluation.runner import Progress
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
@@ -129,9 +129,6 @@ def path_of(kind: str, where: str = "type of question") -> tuple[tuple[str, bool
     return tuple(path)
 
 
-# --- the benchmark ----------------------------------------------------------
-
-
 def bench_metaqa(
     data: str | Path,
     split: str = "dev",
@@ -205,38 +202,28 @@ def bench_metaqa(
         "shown": list(SHOWN_OF_ORACLE if policy == "oracle" else SHOWN),
         "notes": [f"the agents are driven by rules, not by a language model ({policy})"],
     }
-    flat = IndexRetriever(index, store)
-    if method == "grasp":
-        reader = PathPlanner(store, aliases=aliases)
+    reader = PathPlanner(store, aliases=aliases) if method == "grasp" else None
+    if reader is not None:
         if train is not None:
             lines = {n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt")) for n in questions}
             drawn = [load_questions(data, n, "train", limit=max(1, round(train * lines[n])), seed=seed) for n in lines]
             learned = [Question(one.text, one.gold) for part in drawn for one in part]
             reader.scorer = train_paths(reader, learned, seed)
-            result["counts"]["trained_on"] = sum(map(len, drawn))
+            result["counts"]["trained_on"] = len(learned)
         result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
-        plan = Grasp(reader, store, index)
-        for n, asked in questions.items():
-            for row, found in (("bm25", flat), ("grasp", plan)):
-                values, seconds = _measure(f"{n}-hop/{row}", found, asked, progress)
-                result["rows"][f"{n}-hop/{row}"] = values
-                result["seconds"][f"query_{n}-hop/{row}"] = seconds
-            result["seconds"][f"plan_{n}-hop"] = _plan_seconds(reader, asked)
-            result["counts"][f"{n}-hop/questions"] = len(asked)
-        questions = {}
     for n, asked in questions.items():
         runs: list[Run] = []
-        ark = Ark(
-            _model(policy, asked, aliases or ALIASES),
-            store,
-            index,
-            settings=ArkSettings(n_agents=agents),
-            on_run=runs.append,
-        )
-        for row, retriever in (("bm25", flat), ("ark", ark)):
-            values, seconds = _measure(f"{n}-hop/{row}", retriever, asked, progress)
-            result["rows"][f"{n}-hop/{row}"] = values
-            result["seconds"][f"query_{n}-hop/{row}"] = seconds
+        if reader is not None:
+            ours: Retriever = Grasp(reader, store, index)
+        else:
+            model, settings = _model(policy, asked, aliases or ALIASES), ArkSettings(n_agents=agents)
+            ours = Ark(model, store, index, settings=settings, on_run=runs.append)
+        for row, retriever in ((f"{n}-hop/bm25", IndexRetriever(index, store)), (f"{n}-hop/{method}", ours)):
+            result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, retriever, asked, progress)
+        result["counts"][f"{n}-hop/questions"] = len(asked)
+        if reader is not None:
+            result["seconds"][f"plan_{n}-hop"] = _plan_seconds(reader, asked)
+            continue
         for session in (session for run in runs for session in run.sessions if session.failed):
             raise RetrievalFailed(f"{session.question!r}: agent {session.agent + 1}: {session.error}")
         steps = [[step for session in run.sessions for step in session.steps] for run in runs]
@@ -244,11 +231,9 @@ def bench_metaqa(
             "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
             "steps": round(statistics.mean(len(one) for one in steps) / agents, 2),
         }
-        result["counts"][f"{n}-hop/questions"] = len(asked)
         if policy == "oracle":
-            selected, answerable = _selected(store, asked, runs)
+            selected, result["counts"][f"{n}-hop/answerable"] = _selected(store, asked, runs)
             result["rows"][f"{n}-hop/ark"] |= selected
-            result["counts"][f"{n}-hop/answerable"] = answerable
     result["seconds"]["total"] = time.perf_counter() - start
     result["seconds"] = {name: round(value, 6) for name, value in result["seconds"].items()}
     return result
@@ -294,7 +279,7 @@ def _measure(
         values["mrr"].append(mrr(ranked, question.gold))
     if progress is not None:
         progress(row, len(asked), len(asked))
-    return {name: _percent(statistics.mean(measured)) for name, measured in values.items()}, statistics.median(taken)
+    return {name: percent(statistics.mean(measured)) for name, measured in values.items()}, statistics.median(taken)
 
 
 def _selected(store: MemoryStore, asked: Sequence[MetaQuestion], runs: Sequence[Run]) -> tuple[dict[str, float], int]:
@@ -307,8 +292,8 @@ def _selected(store: MemoryStore, asked: Sequence[MetaQuestion], runs: Sequence[
             shares["any"].append(float(not right.isdisjoint(chosen)))
             shares["first"].append(float(chosen[:1] != [] and chosen[0] in right))
             shares["all"].append(len(right.intersection(chosen)) / len(right))
-    n = len(shares["any"])
-    return {name: _percent(statistics.mean(values)) if values else 0.0 for name, values in shares.items()}, n
+    means = {name: percent(statistics.mean(values)) if values else 0.0 for name, values in shares.items()}
+    return means, len(shares["any"])
 
 
 def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
@@ -319,7 +304,3 @@ def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
         edges = store.neighbors(there, relations=[relation], direction="out" if outgoing else "in") if there else []
         frontier = {edge.target if outgoing else edge.source for edge in edges} - {question.entity}
     return frontier
-
-
-def _percent(share: float) -> float:
-    return round(100 * share, 2)

@@ -67,7 +67,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, float]:
         """The interval in percent, rounded to two places."""
-        return {"gain": _percent(self.mean), "low": _percent(self.low), "high": _percent(self.high)}
+        return {"gain": percent(self.mean), "low": percent(self.low), "high": percent(self.high)}
 
 
 def paired_bootstrap(
@@ -108,5 +108,6 @@ def paired_bootstrap(
     return Interval(float(difference.mean()), float(low), float(high))
 
 
-def _percent(share: float) -> float:
+def percent(share: float) -> float:
+    """Return a share in percent, rounded to two places."""
     return round(100 * share, 2)

@@ -31,7 +31,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.spark import CypherStep, Spark, SparkPlan
 from graphret.spark.repairs import Mended, compared
 from graphret.stores import MemoryStore
-from graphret.types import Edge, Node, Retrieval
+from graphret.types import Edge, Node
 
 _MISTAKES = ("label", "relation", "property", "direction")
 _LEAST, _MOST, _DEGREE = 30, 400, 3  # nodes of a label, and edges of a relation from each
@@ -136,10 +136,8 @@ class _Run(Shares):
                 spark = Spark(ScriptedPlanner({}), store, BM25Index.of_store(store))
                 for place, query in enumerate(chosen, 1):
                     self.progress(f"database {number} of {len(of)}", place, len(chosen))
-                    if self._rows(spark, query.text, "queries", ends):
-                        wrong = {kind: mutate(query.text, kind, query.schema, self.rng) for kind in _MISTAKES}
-                    else:
-                        wrong = {}
+                    kinds = _MISTAKES if self._rows(spark, query.text, "queries", ends) else ()
+                    wrong = {kind: mutate(query.text, kind, query.schema, self.rng) for kind in kinds}
                     errors = {finding.kind for finding in check(query.text, query.schema).errors}
                     if errors and errors <= {*UNKNOWN_NAMES, WRONG_DIRECTION}:
                         wrong = {"own": query.text}
@@ -187,23 +185,15 @@ class _Run(Shares):
                     found = spark.retrieve(one.text, max(20, len(right)))
                     self.seconds[f"query_{n}-hop"].append(time.perf_counter() - began)
                     seen.append((hit_at_k(found.ids, one.gold, 1), right <= set(found.ids[: len(right)])))
-                    ends.update(_ends(found))
+                    steps = [stage for stage in found.trace.stages if stage.name.startswith("step ")]
+                    ends["parsed"] += bool(steps)
+                    ends["ran"] += bool(steps) and not any("error" in stage.details for stage in steps)
+                    ends["fell_back"] += bool(found.trace.fallbacks)
                 self.share(f"{n}-hop", "hit@1", int(sum(hit for hit, _ in seen)), len(seen))
                 if model is None:
                     self.share(f"{n}-hop", "all", sum(whole for _, whole in seen), len(seen))
                 for what in ("parsed", "ran", "fell_back"):
                     self.share(f"{n}-hop", what, ends[what], len(seen))
-
-
-def _ends(found: Retrieval) -> Iterator[str]:
-    """What became of a plan."""
-    steps = [stage for stage in found.trace.stages if stage.name.startswith("step ")]
-    if steps:
-        yield "parsed"
-    if steps and not any("error" in stage.details for stage in steps):
-        yield "ran"
-    if found.trace.fallbacks:
-        yield "fell_back"
 
 
 def compiled(question: MetaQuestion) -> str:
@@ -215,9 +205,6 @@ def compiled(question: MetaQuestion) -> str:
     others = "".join(f" AND a{number}.name <> a0.name" for number in range(2, len(question.path) + 1))
     query = f"MATCH {pattern} WHERE a0.name = '{entity}'{others} RETURN DISTINCT a{len(question.path)}"
     return json.dumps({"steps": [{"cypher": query}]})
-
-
-# -- a database made of a schema
 
 
 def made_up(schema: GraphSchema, queries: Iterable[Query], rng: Random) -> MemoryStore:
