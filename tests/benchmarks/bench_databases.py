@@ -15,6 +15,8 @@ from benchmarks import bench_stores, synthetic
 from benchmarks.figures import Report, medians, timed
 from graphret.errors import GraphretError
 from graphret.graphs import import_graph
+from graphret.planning import GraphPlan, find_matches
+from graphret.stores.memory import MemoryStore
 from graphret.testing.neo4j_server import Neo4jServer
 
 #: MetaQA's relations: the share of its 129,233 triples, and how many names stand at their far end.
@@ -61,6 +63,7 @@ def databases(report: Report) -> None:
             with neo4j_server(folder) as uri:
                 _import(report, kb, "Neo4j", uri, 30.0)
                 _two_hops_neo4j(report, uri, films)
+                _plans(report, folder / "kb", uri, films)
         except GraphretError as error:
             report.notes.append(f"databases: Neo4j was left out: {error}")
         _large(report, folder)
@@ -100,6 +103,31 @@ def _two_hops_neo4j(report: Report, uri: str, films: Sequence[str]) -> None:
 
         found = medians({"ours": lambda film: store.query(query, {"id": film}).rows, "bare": directly}, films)
     _ratio(report, "Neo4j", found["ours"], found["bare"])
+
+
+def _plans(report: Report, kb: Path, uri: str, films: Sequence[str]) -> None:
+    """A plan of three hops in memory, and as a query of Neo4j."""
+    from graphret.stores.neo4j import Neo4jStore
+
+    hops = [("a", "directed_by", "d"), ("d", "directed_by", "f"), ("f", "starred_actors", "T")]
+    told = [{"from": one, "rel": relation, "to_var": other} for one, relation, other in hops]
+    plan = GraphPlan.model_validate({"anchors": [{"var": "a", "text": "a film", "label": "Movie"}], "hops": told})
+    memory, taken = MemoryStore.load(kb), []
+    with Neo4jStore(uri) as server:
+        schema = server.schema()
+
+        def ours(film: str) -> None:
+            taken.append(timed(lambda: find_matches(plan, memory, {"a": {film: 1.0}})))
+
+        def queried(film: str) -> None:
+            find_matches(plan, server, {"a": {film: 1.0}}, schema=schema)
+
+        found = medians({"ours": ours, "queried": queried}, films)
+    report.add("plan", "a plan of three hops in memory, median", 1000 * found["ours"], unit="ms", target=5.0)
+    slowest = 1000 * sorted(taken)[int(0.99 * len(taken))]
+    report.add("plan slowest", "the same, 99th percentile", slowest, unit="ms", target=50.0)
+    ratio = found["queried"] / found["ours"]
+    report.add("plan ratio", "the same plan as a query of Neo4j, against memory", ratio, target=20.0, at_least=True)
 
 
 def _ratio(report: Report, what: str, ours: float, bare: float) -> None:
