@@ -16,10 +16,8 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 
-#: Most edges of a node that are read from a database.
-CAP = 2_000
-#: Best matches of a query that are looked for among the neighbours beyond these.
-_SEARCHED = 200
+CAP = 2_000  # most edges of a node that are read from a database
+_SEARCHED = 200  # best matches of a query that are looked for among the neighbours beyond these
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,12 +21,8 @@ _ANALYZER = Analyzer()
 _MARK = "…"
 _LEAST = 10  # characters of a text worth showing
 _CHARS = 2.5  # in a token, as `estimate_tokens` has it
-
-#: Characters of an error that a model is told.
-LONGEST_ERROR = 1_000
-
-#: Tokens of the budget that are left for what a session adds: the steps left.
-ADDED = 30
+LONGEST_ERROR = 1_000  # characters of an error that a model is told
+ADDED = 30  # tokens of the budget that are left for what a session adds: the steps left
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,6 @@ from graphret.llm.chat import Tool
 from graphret.llm.schema import plain_schema
 from graphret.schema import GraphSchema
 
-_SCHEMA_TOKENS = 1500  # at most
-
 SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
 _ARGUMENTS: dict[str, type[BaseModel]]
 _ARGUMENTS = {SEARCH: SearchArguments, EXPLORE: ExploreArguments, SELECT: SelectArguments, FINISH: FinishArguments}
@@ -77,6 +75,6 @@ def system_prompt(
     tools = (
         f"- {one.name}({', '.join(one.parameters['properties'])}): {one.description}" for one in make_tools(settings)
     )
-    limits = {"max_calls": settings.max_calls, "max_steps": settings.max_steps}
-    prompt = _PROMPT.format(tools="\n".join(tools), schema=schema.text(_SCHEMA_TOKENS, cypher=False), **limits)
+    said = schema.text(1500, cypher=False)  # tokens, at most
+    prompt = _PROMPT.format(tools="\n".join(tools), schema=said, **asdict(settings))
     return prompt + (f"\n\nHints for this graph, from its owner\n{hints.strip()}" if hints.strip() else "")

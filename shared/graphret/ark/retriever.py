@@ -118,8 +118,7 @@ class Ark(Retriever):
 
     def explore(self, question: str) -> Run:
         """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        # Steps are done by their blocking form, in threads: the asynchronous clients of many packages serve one event
-        # loop alone, theirs.
+        # By blocking calls in threads: the asynchronous clients of many packages serve one event loop alone, theirs.
         return run_sync(self._explore(question, lambda step: in_thread(step.work)))
 
     async def aexplore(self, question: str) -> Run:
@@ -189,7 +188,7 @@ class Ark(Retriever):
         return None if wrong is None else ModelError(f"{about}, {wrong.tool}: {wrong.error}")
 
     async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> Run:
-        run, reason = self.begin(question), None
+        run, reason, strict = self.begin(question), None, self.on_failure == "raise"
         prompt = asyncio.ensure_future(in_thread(self.prompt))
         tasks = [asyncio.create_task(self._agent(session, run, prompt, do)) for session in run.sessions]
         waiting = set(tasks)
@@ -198,7 +197,7 @@ class Ark(Retriever):
                 done, waiting = await asyncio.wait(waiting, timeout=run.remaining, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     task.result()
-                reason = "cancelled" if self._strict and run.failures else run.reason_to_stop()
+                reason = "cancelled" if strict and run.failures else run.reason_to_stop()
         finally:
             for session in run.sessions:
                 session.end(reason or "cancelled")
@@ -208,7 +207,7 @@ class Ark(Retriever):
             await asyncio.gather(prompt, *tasks, return_exceptions=True)
             run.seconds = run.elapsed
             self.tell(run)
-        if run.failures and self._strict:
+        if run.failures and strict:
             raise RetrievalFailed(f"ark failed: {run.failures[0]}") from run.failures[0]
         return run
 
@@ -225,12 +224,8 @@ class Ark(Retriever):
             problem = await adrive(self.ask(session, run), do) or await adrive(self.answer(session, run), do)
             if problem is not None:
                 run.failures.append(problem)
-                if self._strict:
+                if self.on_failure == "raise":
                     session.end("failed", str(problem))
-
-    @property
-    def _strict(self) -> bool:
-        return self.on_failure == "raise"
 
     def tell(self, run: Run) -> None:
         """Hand a run that has ended to `on_run`; an answer is not lost because it cannot be recorded."""
@@ -244,8 +239,7 @@ class Ark(Retriever):
         run: Run | None = None
         if query.strip():
             run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
-        found: Retrieval = yield from Explored(self, run)._steps(query, k, where)
-        return found
+        return (yield from Explored(self, run)._steps(query, k, where))
 
 
 class Explored(Retriever):

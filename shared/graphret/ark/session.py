@@ -19,22 +19,15 @@ from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
-#: Why an agent stopped. By itself: it called `finish`; its steps were used up; it was given up after `MAX_FAILURES`
-#: replies without a usable call. By a failure of its model or of the graph. By its run (`Run.reason_to_stop`): tokens
-#: or seconds were used up, or the vote was settled. By whoever cancelled the run.
+#: Why an agent stopped: it called `finish`, it used up its steps, it was given up (`MAX_FAILURES`), its model or the
+#: graph failed, its run ended (`Run.reason_to_stop`: tokens or seconds used up, the vote settled) or was cancelled.
 STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
 
-#: Calls of a reply beyond `ArkSettings.max_calls` that are answered, by one line each; those beyond are dropped.
-ANSWERED = 64
-
+ANSWERED = 64  # calls of a reply beyond `ArkSettings.max_calls` that are answered, by one line each
 _WARN_BELOW = 4  # steps left
 _NAMED = 5  # nodes that an error names
 _SHOWN = 200  # characters of an id that was never shown
-_WHOLE = ("stop", "tool_calls")  # how a reply that was not cut off ends
-_LEFT = '\n{"steps_left": '
-_NUDGE = (
-    "Call a tool. Call `select` with the ids of the nodes that answer the question, and `finish` when you are done."
-)
+_NUDGE = "Call a tool: `select` with the ids of the nodes that answer the question, `finish` when you are done."
 
 
 @dataclass
@@ -186,7 +179,7 @@ class ArkSession:
         usage = reply.usage if reply.usage.total_tokens else self._estimated(message)
         step = self._step(usage, started, seconds)
         step.text = text
-        step.finish_reason = "" if reply.finish_reason in _WHOLE else encodable(reply.finish_reason)
+        step.finish_reason = "" if reply.finish_reason in ("stop", "tool_calls") else encodable(reply.finish_reason)
         self.messages.append(message)
         return self.pending
 
@@ -275,7 +268,7 @@ class ArkSession:
         """End the agent where this was its last step, and else tell it what it needs to know for the next."""
         usable = [any(not call.failed for call in step.calls) for step in self.steps[-MAX_FAILURES:]]
         left = self.settings.max_steps - len(self.steps)
-        warning = f"{_LEFT}{left}}}" if left < min(_WARN_BELOW, self.settings.max_steps) else ""
+        warning = f'\n{{"steps_left": {left}}}' if left < min(_WARN_BELOW, self.settings.max_steps) else ""
         last = self.messages[-1]
         if finished:
             self.end("finished")

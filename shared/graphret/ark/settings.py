@@ -8,11 +8,8 @@ from dataclasses import dataclass, fields
 from graphret.errors import InvalidInput
 from graphret.fusion import VOTES
 
-#: Most nodes that one call of a tool may ask for.
-MAX_K = 100
-
-#: Replies in a row without a usable call after which an agent is given up.
-MAX_FAILURES = 3
+MAX_K = 100  # nodes that one call of a tool may ask for
+MAX_FAILURES = 3  # replies in a row without a usable call after which an agent is given up
 
 
 @dataclass(frozen=True, slots=True)

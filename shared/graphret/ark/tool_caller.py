@@ -16,8 +16,7 @@ from graphret.llm.structured import Answer, aask_json, ask_json
 from graphret.retriever import Call, adrive, drive
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
-# A conversation that is too long can be "long in the functions".
-_TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)
+_TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)  # "long in the functions"
 # How endpoints say that they have no tools: most by 400 or 422, routers by 404, and some servers by 500 or 501.
 _REFUSALS = ("bad_request", "not_found", "server")
 _INSTRUCTION = """\

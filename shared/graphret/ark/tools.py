@@ -88,6 +88,8 @@ class Toolbox:
         self.tools = make_tools(settings)
         self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
         self.text = (text or _own_text(index)).bound(store)
+        chars, tokens = settings.snippet_chars, settings.observation_tokens - ADDED
+        self._fitting = partial(fitting, snippet_chars=chars, max_tokens=tokens)
 
     def view(self, where: WhereLike) -> Toolbox:
         """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
@@ -176,10 +178,6 @@ class Toolbox:
             for relation, outgoing in via
         ]
         return Observation(text, tuple(other for other, _ in nodes), tuple(dict.fromkeys(edges)), found.total)
-
-    def _fitting(self, head: Mapping[str, Any], entries: Sequence[Entry], query: str | None) -> tuple[str, list[int]]:
-        chars, tokens = self.settings.snippet_chars, self.settings.observation_tokens - ADDED
-        return fitting(head, entries, query, snippet_chars=chars, max_tokens=tokens)
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their names."""

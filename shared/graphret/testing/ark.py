@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from graphret.ark.prompt import SEARCH
-from graphret.ark.scripted import Call, ScriptedExplorer, ending, explorations, follow
+from graphret.ark.scripted import Call, ScriptedExplorer, Transcript, ending, explorations, follow
 from graphret.ark.settings import MAX_K
-from graphret.ark.transcript import Transcript
 from graphret.planning.paths import Hop
 
 
