@@ -12,7 +12,8 @@ import pytest
 from ark_runs import small
 from ark_support import Follows, call, films, index_of, turns
 
-from graphret.ark import Ark, ArkSettings, CallRecord, Recorder, Run, make_tools, read_runs, recorded_runs
+from graphret.ark import Ark, ArkSettings, CallRecord, Recorder, Run, make_tools, read_runs
+from graphret.ark.trajectory import recorded_runs
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.llm.chat import Message, Reply, ToolCall
 

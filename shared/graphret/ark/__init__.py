@@ -2,14 +2,14 @@
 
 from graphret.ark.observation import Entry, Observation, fitting
 from graphret.ark.prompt import make_tools, system_prompt
-from graphret.ark.retriever import Ark, Explored, OnRun
+from graphret.ark.retriever import Ark, Explored
 from graphret.ark.run import Run
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Toolbox
-from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
+from graphret.ark.trajectory import Recorder, read_runs
 
 __all__ = [
     "Ark",
@@ -19,7 +19,6 @@ __all__ = [
     "Entry",
     "Explored",
     "Observation",
-    "OnRun",
     "Recorder",
     "Run",
     "ScriptedExplorer",
@@ -29,6 +28,5 @@ __all__ = [
     "fitting",
     "make_tools",
     "read_runs",
-    "recorded_runs",
     "system_prompt",
 ]
