@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -17,10 +17,10 @@ from graphret.linking.linker import Linker
 from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
 from graphret.llm.event_loop import in_thread
-from graphret.planning.graph_plan import RiskLevel
-from graphret.planning.grounding import Grounded, plan_of
+from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned
+from graphret.planning.queries import find_matches
 from graphret.planning.question import readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.planning.words import Aliases, Lexicon
@@ -43,6 +43,8 @@ LIKE = 0.35
 LEFT_OVER = 2
 #: What a plan may cost at each level of risk; one that costs more is not to be traded on.
 _TRUST: tuple[tuple[RiskLevel, float], ...] = (("aggressive", 0.6), ("normal", 1.2), ("weak", 2.0))
+#: Ends of a path that are looked at.
+MOST_ENDS = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,20 @@ class Candidate(NamedTuple):
 
     cost: float
     path: tuple[Hop, ...]
+
+
+class Grounded:
+    """What is around the nodes of a mention; `named` are all nodes that the question names."""
+
+    def __init__(self, store: GraphStore, starts: Mapping[str, float], named: Iterable[str]) -> None:
+        self._store = store
+        self._bindings = {"a1": starts, "named": dict.fromkeys(named, 0.0)}
+        self.ends = cache(self._ends)
+
+    def _ends(self, path: tuple[Hop, ...]) -> frozenset[str]:
+        """Return the nodes that a path leads to, never by way of those that the question names."""
+        found = find_matches(plan_of([("", path)]), self._store, self._bindings, limit=MOST_ENDS)
+        return frozenset(match.id for match in found)
 
 
 class Around(NamedTuple):
@@ -266,3 +282,19 @@ class PathPlanner:
             and not any(first < end and start < last for first, last in places)
         ]
         return " ".join(question[start:end] for _, start, end in left) if len(left) >= LEFT_OVER else ""
+
+
+def plan_of(walks: Sequence[tuple[str, Sequence[Hop]]], *, about: str = "", risk: RiskLevel = "normal") -> GraphPlan:
+    """Return the plan of paths, each from what the question calls by a text, that meet in one target."""
+    anchors, hops = [], []
+    for number, (text, path) in enumerate(walks):
+        var = f"a{number + 1}"
+        anchors.append(Anchor(var=var, text=text or "-", label=path[0].start or None))
+        for place, hop in enumerate(path):
+            to_var = "T" if place == len(path) - 1 else f"x{number + 1}_{place + 1}"
+            told = {"from": var, "rel": hop.relation, "to_var": to_var, "to_label": hop.label or None}
+            hops.append(PlanHop.model_validate(told | {"direction": "out" if hop.outgoing else "in"}))
+            var = to_var
+    label = walks[0][1][-1].label
+    target = Target(labels=[label] if label else [], relevance_text=about)
+    return GraphPlan(anchors=anchors, hops=hops, target=target, apart=True, risk_level=risk)
