@@ -224,9 +224,11 @@ def _grasp(store: GraphStore, index: TextIndex, told: Any) -> Retriever:
     from graphret.stores import MemoryStore
 
     settings = None if told.settings is None else GraspSettings.load(told.settings)
-    names = None if isinstance(store, MemoryStore) else index
-    planner: Planner = PathPlanner(store, names, aliases=told.aliases, scorer=told.scorer)
-    if told.model is not None:
+    planner: Planner
+    if told.model is None:
+        names = None if isinstance(store, MemoryStore) else index
+        planner = PathPlanner(store, names, aliases=told.aliases, scorer=told.scorer)
+    else:
         model = options.chat_model(told.model, told.base_url)
         planner = LLMPlanner(model, store, hints=told.hints, show_values=told.show_values)
     return Grasp(planner, store, index, settings=settings, on_failure=told.on_failure)

@@ -148,9 +148,8 @@ class LLMPlanner:
         """Return what the model is asked: the task, the examples that are most like the question, and the question."""
         shown = self._index.search(question, self.n_examples).ids if self._examples and self.n_examples else []
         examples = [self._examples[at] for at in reversed(shown)]  # the nearest last
-        dialogue = [
-            message for asked, plan in examples for message in (Message.user(asked), Message.assistant(_written(plan)))
-        ]
+        written = [(asked, plan.model_dump_json(by_alias=True, exclude_defaults=True)) for asked, plan in examples]
+        dialogue = [said for asked, plan in written for said in (Message.user(asked), Message.assistant(plan))]
         after = f"\n\n{self.hints}" if self.hints else ""
         left = self.prompt_tokens - estimate_tokens(_TASK + after)
         schema = self._schema.text(max(left, 60), cypher=False, values=self.show_values)
@@ -168,7 +167,3 @@ class LLMPlanner:
         no_reply = getattr(told, "reason", "") != "invalid_reply"
         details = {"tokens": usage_of(error).total_tokens, **({"error": str(told)} if no_reply else {})}
         return Planned(None, problem=str(told), details=details)
-
-
-def _written(plan: GraphPlan) -> str:
-    return plan.model_dump_json(by_alias=True, exclude_defaults=True)
