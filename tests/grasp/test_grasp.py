@@ -71,6 +71,7 @@ def test_a_plan_finds_its_targets_and_tells_the_path_to_them(store: GraphStore, 
     assert stages["plan"]["reading"] == str(GraphPlan.model_validate(PLAN))
     assert stages["link"]["bindings"] == {"a": {"a0": pytest.approx(0.99)}}
     assert stages["match"]["candidates"] == 1
+    assert ("MATCH" in stages["match"].get("cypher", "")) is not isinstance(store, MemoryStore)
 
 
 def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(store: GraphStore) -> None:
@@ -135,6 +136,20 @@ def test_a_database_that_is_too_slow_leaves_the_second_stage_alone(
     found = Grasp(Fixed(BY_ADA), store, BM25Index.of_store(store)).retrieve("speech synthesis 4", 2)
     assert found.ids[0] == "p4"
     assert [note.details["error"] for note in found.trace.fallbacks] == [
+        "QueryTimeout: the query took longer than 30 s"
+    ]
+
+
+def test_what_a_plan_found_is_not_lost_where_its_paths_cannot_be_read(
+    store: GraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: Any, **__: Any) -> Any:
+        raise QueryTimeout("the query took longer than 30 s")
+
+    monkeypatch.setattr(store, "neighbors", slow)
+    found = PlanRetriever(Fixed(BY_ADA), store).retrieve("q", 3)
+    assert found.ids == ["p0", "p3", "p6"]
+    assert [stage.details["error"] for stage in found.trace.stages if stage.name == "paths"] == [
         "QueryTimeout: the query took longer than 30 s"
     ]
 

@@ -16,7 +16,7 @@ from graphret.linking.linker import RULES
 from graphret.planning.graph_plan import Anchor, GraphPlan, Target
 from graphret.planning.matches import Bindings, Match
 from graphret.planning.planner import Planned, Planner
-from graphret.planning.queries import find_matches
+from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import Call, Compute, Retriever, Steps, require_on_failure
 from graphret.schema import GraphSchema
 from graphret.search.bm25 import BM25Index
@@ -157,14 +157,23 @@ class PlanRetriever(Retriever):
         with trace.stage("match") as stage:
             matches = self._matches(plan, bindings, self.limit)
             stage.details["candidates"] = len(matches)
+            if matches and not isinstance(self.store, MemoryStore):
+                database = require_cypher(self.store)
+                stage.details["cypher"] = compile_plan(plan, database, bindings, schema=self._schema, limit=self.limit)[
+                    0
+                ]
         matches = self._rescored(query, plan, matches, trace)
         read = matches[:k] if where is None else matches
         nodes = zip(self.store.get([match.id for match in read]), read, strict=True)
         found = [(node, match) for node, match in nodes if node and (where is None or where.matches(node))]
         told = Evidence("path", retriever=self.name, properties={"plan": str(plan)})
         hits = [Hit(node, match.score, (replace(told, rank=rank),)) for rank, (node, match) in enumerate(found[:k], 1)]
-        with trace.stage("paths"):
-            paths = self.paths(plan, bindings, [hit.node for hit in hits[:_PATHS]])
+        paths: dict[str, list[Evidence]] = {}
+        with trace.stage("paths") as stage:
+            try:
+                paths = self.paths(plan, bindings, [hit.node for hit in hits[:_PATHS]])
+            except GraphretError as error:  # what was found is not lost for want of its reasons
+                stage.details["error"] = f"{type(error).__name__}: {error}"
         hits = [replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence)) for hit in hits]
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits)) or None
         signals = Signals(len(matches), None, bool(plan.hops), labels, plan_valid=True, risk=plan.risk_level)
