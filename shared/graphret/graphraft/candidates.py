@@ -1,4 +1,4 @@
-"""`Candidate`: a query that exists around a question's entities, as a plan that runs and as text that a model writes."""
+"""`Candidate`: a query that exists around the entities of a question, as a plan that runs and as text to write."""
 
 from __future__ import annotations
 
