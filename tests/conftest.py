@@ -6,7 +6,9 @@ import gc
 import os
 import signal
 import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -52,6 +54,26 @@ settings.load_profile("graphret")
 @pytest.fixture
 def encoder() -> HashingEncoder:
     return HashingEncoder()
+
+
+@pytest.fixture(params=["ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    """An empty store in each database."""
+    from graphret.stores import LadybugStore, Neo4jStore
+
+    if request.param == "neo4j":
+        yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_empty"))
+    else:
+        with LadybugStore(tmp_path / "graph.lbug") as store:
+            yield store
+
+
+@pytest.fixture
+def neo4j_address(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The address of an empty Neo4j, with its user and password in the environment."""
+    for name, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (None, None), strict=True):
+        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    return neo4j_uri
 
 
 @pytest.fixture(scope="session")

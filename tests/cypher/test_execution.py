@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphret.cypher import arun_checked, check, run_checked
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
-from graphret.stores import MemoryStore
+from graphret.stores import LadybugStore, MemoryStore, Neo4jStore
 from graphret.types import Edge, Node
 
 PEOPLE = [Node(name, ("Person",), name.title(), properties={"age": age}) for name, age in (("ann", 40), ("bob", 50))]
 NAMES = "MATCH (p:Person) RETURN p.name AS name ORDER BY p.age LIMIT 10"
 
 
-@pytest.fixture(scope="module")
-def ladybug(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from graphret.stores.ladybug import LadybugStore
-
-    with LadybugStore(tmp_path_factory.mktemp("running") / "graph.lbug") as opened:
-        opened.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
-        yield opened
-
-
-@pytest.fixture(params=[pytest.param("neo4j", marks=pytest.mark.neo4j), "ladybug"])
-def store(request: pytest.FixtureRequest) -> Iterator[Any]:
-    if request.param == "neo4j":
-        from graphret.stores.neo4j import Neo4jStore
-
-        request.getfixturevalue("neo4j_empty")
-        uri, auth = request.getfixturevalue("neo4j_uri"), request.getfixturevalue("neo4j_auth")
-        with Neo4jStore(uri, auth=auth) as opened:
-            opened.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
-            yield opened
-    else:
-        yield request.getfixturevalue("ladybug")
+@pytest.fixture
+def store(database: Any) -> Any:
+    database.upsert(PEOPLE, [Edge("ann", "knows", "bob")])
+    return database
 
 
 def test_rows_and_caps_on_them_and_on_time(store: Any) -> None:
@@ -89,27 +72,23 @@ def test_limits_and_stores_that_are_refused() -> None:
         run_checked(MemoryStore(), "RETURN 1")  # type: ignore[arg-type]
 
 
-def test_the_database_has_the_last_word(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any) -> None:
+def test_the_database_has_the_last_word(neo4j_empty: Any) -> None:
     """A procedure that the caller lets in, and that writes: the server's EXPLAIN says so, and nothing runs."""
-    from graphret.stores.neo4j import Neo4jStore
-
-    with Neo4jStore(neo4j_uri, auth=neo4j_auth) as store:
-        with pytest.raises(QueryRefused, match=r"of type 'r?w'") as refused:
-            run_checked(store, "CALL db.createLabel('Pwned')", procedures=["db.createLabel"])
-        assert refused.value.report.ok
-        with pytest.raises(QueryRefused, match=r"db\.createLabel"):
-            run_checked(store, "CALL db.createLabel('Pwned')")
+    store = Neo4jStore.from_driver(neo4j_empty)
+    with pytest.raises(QueryRefused, match=r"of type 'r?w'") as refused:
+        run_checked(store, "CALL db.createLabel('Pwned')", procedures=["db.createLabel"])
+    assert refused.value.report.ok
+    with pytest.raises(QueryRefused, match=r"db\.createLabel"):
+        run_checked(store, "CALL db.createLabel('Pwned')")
     assert "Pwned" not in [row["label"] for row in neo4j_empty.execute_query("CALL db.labels()").records]
 
 
-async def test_a_query_can_be_awaited_on_any_store(ladybug: Any) -> None:
-    assert (await arun_checked(ladybug, "RETURN $n AS n", {"n": 1}, timeout=5.0)).rows == [(1,)]
-    with pytest.raises(QueryRefused) as refused:
-        await arun_checked(ladybug, "MATCH (p:Person) DETACH DELETE p")
-    assert refused.value.report.errors
-
-
-def test_what_ladybug_cannot_stop_ends_with_its_time_out(ladybug: Any) -> None:
-    with pytest.raises(QueryTimeout, match="killed"):
-        run_checked(ladybug, "RETURN size(range(1, 2000000000)) AS x", timeout=0.3, most_iterations=10**15)
-    assert run_checked(ladybug, "RETURN 1 AS x").rows == [(1,)]
+async def test_a_query_can_be_awaited_and_what_ladybug_cannot_stop_ends_with_its_time_out(tmp_path: Path) -> None:
+    with LadybugStore(tmp_path / "graph.lbug") as ladybug:
+        assert (await arun_checked(ladybug, "RETURN $n AS n", {"n": 1}, timeout=5.0)).rows == [(1,)]
+        with pytest.raises(QueryRefused) as refused:
+            await arun_checked(ladybug, "MATCH (p:Person) DETACH DELETE p")
+        assert refused.value.report.errors
+        with pytest.raises(QueryTimeout, match="killed"):
+            run_checked(ladybug, "RETURN size(range(1, 2000000000)) AS x", timeout=0.3, most_iterations=10**15)
+        assert run_checked(ladybug, "RETURN 1 AS x").rows == [(1,)]

@@ -6,15 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphret.cypher import check
-from graphret.cypher.edits import (
-    apply,
-    labels,
-    limit,
-    relationships,
-    rename,
-    returns,
-    turn,
-)
+from graphret.cypher.edits import apply, labels, limit, relationships, rename, returns, turn
 from graphret.cypher.grammar import parse
 from graphret.errors import InvalidInput
 
