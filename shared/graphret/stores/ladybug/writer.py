@@ -145,11 +145,14 @@ class Writer:
         self._observe_edges(chain.from_iterable(source.edges()), table_of)
         self._session.do("BEGIN TRANSACTION")
         self._define()
-        for blocks in (source.nodes(), source.edges()):
+        relations = [label for of_edges, label in self._plans if of_edges]
+        # a relation at a time: what was copied for a pair of labels takes 8 MB of memory until a checkpoint
+        for blocks in (source.nodes(), *(source.edges([relation]) for relation in relations)):
             items: Iterator[Item] = chain.from_iterable(blocks)
             while batch := [*islice(items, _LOADED)]:
                 self._insert(batch, table_of)
                 self._session.do("COMMIT")
+                self._session.do("CHECKPOINT")
                 self._session.do("BEGIN TRANSACTION")
         self._session.do("COMMIT")
 
