@@ -47,7 +47,7 @@ def test_a_benchmark_prints_and_writes_the_same_result(data: Path, tmp_path: Pat
     [
         (["--split", "nonsense"], "'nonsense'"),
         (["--hops", "1"], "--hops: the benchmark multihop does not know it"),
-        (["--k", "one"], "--k: whole numbers with commas"),
+        (["--k", "one"], "Invalid value for '-k'"),
         (["--limit", "0"], "--limit"),
     ],
 )

@@ -28,7 +28,7 @@ def test_an_error_has_its_line_and_the_nearest_names(graph: Path) -> None:
     assert found.startswith("2:")
     assert "nmae" in found
     assert found.endswith("(nearest: name)")
-    assert "may not run: 1 error," in verdict
+    assert "may not run; errors: 1," in verdict
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ from graphret.testing.openai_server import Behaviour, OpenAIServer, status
     [
         (["query", "x"], "Missing option '--graph'"),
         (["nonsense"], "nonsense"),
-        (["query", "x", "--graph", "GRAPH", "--method", "graph"], "no method 'graph'; known are sage"),
+        (["query", "x", "--graph", "GRAPH", "--method", "graph"], "Invalid value for '--method'"),
         (["query", "x", "--graph", "GRAPH", "-k", "0"], "k: a whole number of at least 1"),
-        (["query", "x", "--graph", "GRAPH", "--where", "{"], "--where: a JSON object is expected"),
-        (["query", "x", "--graph", "GRAPH", "--where", "[]"], "--where: a JSON object is expected"),
+        (["query", "x", "--graph", "GRAPH", "--where", "{"], "Invalid value for '--where'"),
+        (["query", "x", "--graph", "GRAPH", "--where", "[]"], "where: a mapping of conditions is expected"),
         (["query", "x", "--graph", "GRAPH", "--where", '{"a": {"$x": 1}}'], "unknown operator, or none, in 'a'"),
         (["query", "x", "--graph", "GRAPH", "--explain", "GRAPH/CURRENT/x.html"], "cannot be written"),
         (["inspect", "GRAPH", "--plot", "plot.txt"], "a .pdf, .png or .svg file is expected"),
@@ -43,7 +43,9 @@ from graphret.testing.openai_server import Behaviour, OpenAIServer, status
             "base_url: 'localhost:80/v1' is no address",
         ),
         (["bench", "nonsense", "--data", "."], "known are ottqa, multihop, guard"),
-        (["bench", "ottqa", "--data", "missing"], "no such folder"),
+        (["bench", "ottqa", "--data", "missing"], "does not exist"),
+        (["bench", "metaqa", "--data", ".", "--train", "file"], "--train: a share of the questions is expected"),
+        (["bench", "guard", "--data", "CORPUS"], "corpus.jsonl"),
     ],
 )
 def test_wrong_input_is_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str) -> None:
@@ -65,7 +67,6 @@ def test_malformed_items_are_named(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     assert "empty" in refused(2, "build", empty, "--out", tmp_path / "out", "--encoder", "none")
-    assert "nothing to add" in refused(2, "add", built(tmp_path), empty)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +144,7 @@ def test_the_real_command_answers_and_is_quick_to_help(tmp_path: Path) -> None:
     assert (failed.returncode, failed.stdout) == (3, "")
     assert "Traceback" not in failed.stderr
     help_ = graphret("--help").out
-    for said in ("demo", "build", "query", "inspect", "add", "remove", "bench", "130 interrupted"):
+    for said in ("demo", "build", "query", "inspect", "add", "remove", "bench"):
         assert said in " ".join(help_.split())
 
 

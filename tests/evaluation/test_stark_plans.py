@@ -32,10 +32,10 @@ RECORDS: list[tuple[str, Any, Any, bool, str]] = [
 def test_a_metapath_becomes_hops(dataset: str, metapath: Any, restriction: Any, whole: bool, told: str) -> None:
     schema = schema_of(dataset)
     record = {"query": "?", "metapath": metapath, "restriction": restriction}
-    converted = convert(record, schema)
-    assert not converted.plan.problems(schema)
-    assert converted.whole is whole
-    assert str(converted.plan) == told or not told
+    plan, converted_whole = convert(record, schema)
+    assert not plan.problems(schema)
+    assert converted_whole is whole
+    assert str(plan) == told or not told
 
 
 def test_what_does_not_fit_is_left_open() -> None:

@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 
 from graphret.cli import bench, demo, documents, graphs, query, train
-from graphret.cli.errors import DEBUG, EXIT_CODES, Commands
+from graphret.cli.errors import DEBUG, Commands
 
 app = typer.Typer(
     cls=Commands,
     help="Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU.",
-    epilog=f"Exit codes: {'; '.join(f'{code} {meaning}' for code, meaning in EXIT_CODES.items())}.",
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -44,11 +43,12 @@ for _command in (
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
-for _name, _help, _only in (
+for _name, _help, *_members in (
     ("cypher", "Check Cypher that a model or a person wrote.", graphs.check),
     ("train", "Learn of labelled questions.", train.paths),
 ):
     _group = typer.Typer(help=_help, no_args_is_help=True)
-    _group.callback()(lambda: None)  # its only command keeps its name
-    _group.command()(_only)
+    _group.callback()(lambda: None)  # an only command keeps its name
+    for _command in _members:
+        _group.command()(_command)
     app.add_typer(_group, name=_name)

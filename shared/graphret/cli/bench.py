@@ -6,34 +6,44 @@ import inspect
 import json as json_
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, stdout
+from graphret.cli.console import progress, show
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES
 
-_CHOICES = "split k limit method policy planner aliases train hops agents seed graph model".split()
+_OWN = {"name", "encoder", "base_url", "json"}  # what is not handed on to every benchmark
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _share_or_file(text: str) -> float | str:
+    with suppress(ValueError):
+        return float(text)
+    return text
 
 
 def bench(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False)],
-    data: Annotated[Path, option("The folder, or for paths the file, with the data.", metavar="DIR")],
+    data: Annotated[Path, option("The folder, or for paths the file, with the data.", metavar="DIR", exists=True)],
     split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
-    k: Annotated[str | None, option("Where recall is taken.", "-k", "--k", metavar="5,10,…")] = None,
+    k: Annotated[Any, option("Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers)] = None,
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
     encoder: options.EncoderName = "default",
     method: Annotated[str | None, option("metaqa: ark or grasp.")] = None,
     policy: Annotated[str | None, option("metaqa: scripted, or oracle, which is told the relations.")] = None,
     planner: Annotated[str | None, option("metaqa with grasp: paths, which needs no model.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
-    train: Annotated[str | None, option("What to learn from: metaqa: a share of the questions; paths: a file.")] = None,
-    hops: Annotated[str | None, option("metaqa, spark: questions of so many hops.", metavar="1,2,3")] = None,
+    train: Annotated[Any, option("metaqa: a share of the questions; paths: a file.", parser=_share_or_file)] = None,
+    hops: Annotated[Any, option("metaqa, spark: questions of so many.", metavar="1,2,3", parser=_numbers)] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
     graph: Annotated[str | None, option("spark, stark-plans: an empty Neo4j, to run there.", metavar="WHERE")] = None,
@@ -44,41 +54,22 @@ def bench(
     """Measure retrieval on a benchmark, against flat search."""
     if name not in NAMES:
         raise InvalidInput(f"there is no benchmark {name!r}; known are {', '.join(NAMES)}")
-    if not (data.is_file() if name == "paths" else data.is_dir()):
-        raise InvalidInput(f"--data: {data}: no such {'file' if name == 'paths' else 'folder'}")
     from graphret import evaluation
 
     measure = getattr(evaluation, f"bench_{name.replace('-', '_')}")
     known = inspect.signature(measure).parameters
-    given = {**context.params, "k": _numbers(k, "--k"), "hops": _numbers(hops, "--hops")}
-    if train is not None and name == "metaqa":
-        given["train"] = _share(train)
-    given["model"] = None if model is None else options.chat_model(model, base_url)
-    chosen = {name: given[name] for name in _CHOICES if given[name] is not None}
-    if unknown := chosen.keys() - known.keys():
+    given = {key: value for key, value in context.params.items() if value is not None and key not in _OWN}
+    if unknown := given.keys() - known.keys():
         raise InvalidInput(f"--{min(unknown)}: the benchmark {name} does not know it")
+    if name == "metaqa" and isinstance(train, str):
+        raise InvalidInput(f"--train: a share of the questions is expected, not {train!r}")
+    if model is not None:
+        given["model"] = options.chat_model(model, base_url)
     if "encoder" in known:
-        chosen["encoder"] = options.encoder_of(encoder)
+        given["encoder"] = options.encoder_of(encoder)
     with progress() as report:
-        result = measure(data, progress=report, **chosen)
-    if json == Path("-"):
-        print_json(result)
-        return
-    stdout().print(evaluation.render(result))
-    if json is not None:
+        result = measure(**given, progress=report)
+    show(json == Path("-"), result, evaluation.render(result))
+    if json not in (None, Path("-")):
         with writing_to(json):
             json.write_text(json_.dumps(result, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-def _share(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (share := float(text)) <= 1:
-            return share
-    raise InvalidInput(f"--train: a share above 0 and up to 1 is expected, not {text!r}")
-
-
-def _numbers(text: str | None, what: str) -> list[int] | None:
-    try:
-        return None if text is None else [int(part) for part in text.split(",")]
-    except ValueError:
-        raise InvalidInput(f"{what}: whole numbers with commas are expected, as 1,2,3, not {text!r}") from None

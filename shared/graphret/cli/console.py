@@ -35,15 +35,14 @@ def stderr() -> Console:
     return stdout(stderr=True)
 
 
-def say(text: str) -> None:
-    """Print a line on stdout, as it is."""
-    stdout().print(text, markup=False, soft_wrap=True)
-
-
-def print_json(value: Mapping[str, Any]) -> None:
-    """Print one JSON object on stdout, with escapes where its encoding is not UTF-8."""
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
+def show(as_json: bool, value: Mapping[str, Any], *shown: Any) -> None:
+    """Print one JSON object, with escapes where stdout is not UTF-8, or else lines as they are and what rich draws."""
+    if as_json:
+        plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+        sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
+        return
+    for one in shown:
+        stdout().print(one, markup=False, soft_wrap=isinstance(one, str))
 
 
 def remark(text: str) -> None:
@@ -54,11 +53,10 @@ def remark(text: str) -> None:
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
     """Show bars on stderr while work goes on, one a stage; nothing where stderr is no terminal."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress
 
     console = stderr()
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int) -> None:

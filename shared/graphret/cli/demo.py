@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, remark, say, stdout
+from graphret.cli.console import progress, remark, show
 from graphret.cli.errors import writing_to
 
 PAGE, GRAPH = "demo.html", "graph"
@@ -36,13 +36,12 @@ def demo(
     explored = explore(out / FILMS)
     with writing_to(out / AGENTS_PAGE):
         drawn = write_timeline(out / AGENTS_PAGE, explored.retrieval, lookup=store_lookup(explored.store))
-    if json:
-        agents = {**explored.to_dict(), "page": str(drawn), "graph": str(out / FILMS)}
-        print_json({**result.to_dict(), "page": str(written), "graph": str(out / GRAPH), "ark": agents})
-        return
-    for shown, where, graph in (
-        (draw(result), written, f'{out / GRAPH}: graphret query "…" --graph {out / GRAPH}\n'),
-        (draw_explored(explored), drawn, f'{out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}'),
-    ):
-        stdout().print(shown)
-        say(f"\npage   {where}\ngraph  {graph}")
+    agents = {**explored.to_dict(), "page": str(drawn), "graph": str(out / FILMS)}
+    show(
+        json,
+        {**result.to_dict(), "page": str(written), "graph": str(out / GRAPH), "ark": agents},
+        draw(result),
+        f'\npage   {written}\ngraph  {out / GRAPH}: graphret query "…" --graph {out / GRAPH}\n',
+        draw_explored(explored),
+        f'\npage   {drawn}\ngraph  {out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}',
+    )

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, remark, say, stdout
+from graphret.cli.console import progress, remark, show, stdout
 from graphret.cli.errors import MODEL
 from graphret.cli.options import option
-from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphret.sage import SageGraph
+
+Chunker = Literal["default", "semantic", "sentence", "none"]
 
 
 def build(
     sources: options.Sources,
     out: Annotated[str, option("The folder to write; a graph there is replaced in whole.")],
     encoder: options.EncoderName = "default",
-    chunker: Annotated[
-        Literal["default", "semantic", "sentence", "none"],
-        option("What cuts documents; 'default' is semantic, or sentence without an encoder."),
-    ] = "default",
+    chunker: Annotated[Chunker, option("What cuts; 'default' is semantic, or sentence without encoder.")] = "default",
     rows_per_segment: Annotated[int, option("Rows of a table segment, 5 to 10.")] = 10,
     percentile: Annotated[float, option("Similarities of candidates from this percentile on become edges.")] = 95.0,
     metadata: options.Extractor = "heuristic",
@@ -64,7 +63,7 @@ def build(
     if not json:
         stdout().print(graph.report())
     about = {"encoder": graph.encoder.name if graph.encoder else None, "seconds": round(seconds, 3)}
-    _finish(graph, folder, about, f"written to {folder} in {seconds:.1f} s", json, extractor)
+    _finish(graph, str(folder), about, f"written to {folder} in {seconds:.1f} s", json, extractor)
 
 
 def add(
@@ -78,20 +77,14 @@ def add(
     json: options.JsonFlag = False,
 ) -> None:
     """Add items to a graph, each in place of what had its id."""
-    from graphret import storage
     from graphret.corpus import read
 
-    path = _present(folder)
     corpus = read(sources)
-    if not corpus.items and not corpus.edges:
-        raise InvalidInput("there is nothing to add: the sources are empty")
     with progress() as report:
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
-        with storage.writing(path):  # from before it is read until after it is written: two changes never cross
-            graph = options.open_graph(folder, metadata=extractor)
+        with _changed(folder, metadata=extractor) as graph:
             added = graph.add(corpus)
-            graph.save(path)
-    _finish(graph, path, {"added": added}, f"added {len(added):,} nodes", json, extractor)
+    _finish(graph, folder, {"added": added}, f"added {len(added):,} nodes", json, extractor)
 
 
 def remove(
@@ -102,14 +95,9 @@ def remove(
     json: options.JsonFlag = False,
 ) -> None:
     """Take items or single nodes out of a graph; nothing is taken out where one of the ids is not there."""
-    from graphret import storage
-
-    path = _present(folder)
-    with storage.writing(path):
-        graph = options.open_graph(folder)
+    with _changed(folder) as graph:
         removed = graph.remove(ids)
-        graph.save(path)
-    _finish(graph, path, {"removed": removed}, f"removed {len(removed):,} nodes", json)
+    _finish(graph, folder, {"removed": removed}, f"removed {len(removed):,} nodes", json)
 
 
 def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
@@ -119,35 +107,32 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
         id_ = str(node.properties.get("source_id", node.id))
         about = {"id": id_, "name": node.name, "kind": next(iter(node.labels), ""), "chunks": 0}
         items.setdefault(id_, about)["chunks"] += 1
-    if json:
-        print_json({"folder": folder, "items": list(items.values())})
-        return
     width = max(map(len, items))
-    for item in items.values():
-        say(f"{item['id']:<{width}}  {item['kind']:<8}  {item['chunks']:>4}  {item['name']}")
+    lines = [f"{one['id']:<{width}}  {one['kind']:<8}  {one['chunks']:>4}  {one['name']}" for one in items.values()]
+    show(json, {"folder": folder, "items": list(items.values())}, *lines)
 
 
-def _present(where: str) -> Path:
-    """Return the folder of a graph that is there; taking the lock would make one that is not."""
+@contextmanager
+def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
+    """Give a graph and save it, under a lock from before it is read until after it is written: changes never cross."""
     from graphret import storage
 
     folder = options.folder_of(where)
-    storage.read_current(folder)
-    return folder
+    storage.read_current(folder)  # the lock would make a folder that is not there
+    with storage.writing(folder):
+        graph = options.open_graph(where, **more)
+        yield graph
+        graph.save(folder)
 
 
-def _finish(
-    graph: SageGraph, folder: Path, about: dict[str, Any], done: str, json: bool, extractor: Any = None
-) -> None:
+def _finish(graph: SageGraph, folder: str, about: dict[str, Any], done: str, json: bool, extractor: Any = None) -> None:
     """Print what was done, and what a model did for the metadata; exit with its code where it answered nothing."""
     report, now = getattr(extractor, "report", None), graph.report()
     if report is not None and report.fell_back:
         remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
-    if json:
-        counts = {name: getattr(now, name) for name in ("nodes", "edges", "labels", "relations")}
-        print_json({"folder": str(folder), **about, **counts, **({"metadata": asdict(report)} if report else {})})
-    else:
-        say(f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges")
+    counts = {name: getattr(now, name) for name in ("nodes", "edges", "labels", "relations")}
+    value = {"folder": folder, **about, **counts, **({"metadata": asdict(report)} if report else {})}
+    show(json, value, f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges")
     if report is not None and report.asked and sum(report.failures.values()) == report.asked:
         remark(f"the model {extractor.model.name!r} answered nothing")
         raise typer.Exit(MODEL)

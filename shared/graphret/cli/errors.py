@@ -16,18 +16,8 @@ from typer.core import TyperGroup
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
+#: The exit codes; docs/cli.md says what they mean.
 OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
-
-EXIT_CODES = {
-    OK: "done",
-    UNEXPECTED: "an error that nobody foresaw; --debug shows where",
-    USAGE: "a wrong option, or malformed input",
-    STORAGE: "no index, a damaged one, one of a newer graphret, one that another is writing, or a full disk",
-    MISSING: "a package that an extra installs is missing",
-    MODEL: "a model failed",
-    STORE: "a database cannot be reached, or refuses",
-    INTERRUPTED: "interrupted",
-}
 _KINDS = {InvalidInput: USAGE, StorageError: STORAGE, MissingDependency: MISSING, ModelError: MODEL, StoreError: STORE}
 DEBUG = "--debug"
 
@@ -37,17 +27,14 @@ logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver 
 class Commands(TyperGroup):
     """The commands; ``--debug`` is taken anywhere."""
 
-    def main(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
-    ) -> Any:
-        """Run a command and exit with one of `EXIT_CODES`."""
-        arguments = list(sys.argv[1:] if args is None else args)
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        """Run a command and exit with its code."""
+        arguments = sys.argv[1:] if args is None else args
         debug, arguments = DEBUG in arguments, [one for one in arguments if one != DEBUG]
-        extra["standalone_mode"] = False
         if isinstance(sys.stdout, io.TextIOWrapper):  # no result is lost over what its encoding has not
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            code = super().main(args=arguments, prog_name=prog_name or "graphret", **extra)
+            code = super().main(args=arguments, **extra | {"standalone_mode": False})
         except (KeyboardInterrupt, typer.Abort):
             code = INTERRUPTED
         except Exception as error:

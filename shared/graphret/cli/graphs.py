@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, remark, say, stdout
+from graphret.cli.console import progress, remark, show
 from graphret.cli.errors import USAGE, writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
@@ -55,7 +55,7 @@ def import_(
         **{role: context.params[f"{role}_column"] for role in USUAL},
         default_label=label,
         default_relation=relation,
-        delimiter={"tab": "\t", r"\t": "\t"}.get(delimiter, delimiter) if delimiter else None,
+        delimiter=delimiter,
     )
     _require_room(to, replace)
     start = time.perf_counter()
@@ -67,11 +67,8 @@ def import_(
         remark(said)
     if done.merged:
         remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
-    if json:
-        print_json({"source": sources, **asdict(done), "seconds": round(seconds, 3)})
-        return
-    stdout().print(_summary(done.nodes, done.edges, done.labels, done.relations))
-    say(f"imported into {to} in {seconds:.1f} s")
+    shown = *_counts(done.nodes, done.edges, done.labels, done.relations), f"imported into {to} in {seconds:.1f} s"
+    show(json, {"source": sources, **asdict(done), "seconds": round(seconds, 3)}, *shown)
 
 
 def export(
@@ -88,11 +85,9 @@ def export(
     with opened(graph) as store, progress() as report:
         done = export_graph(store, out, format, progress=report)
     seconds = time.perf_counter() - start
-    if json:
-        about = {"graph": graph, "format": format, "out": str(out), "files": list(map(str, done.files))}
-        print_json({**about, "nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)})
-        return
-    say(f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s")
+    about = {"graph": graph, "format": format, "out": str(out), "files": list(map(str, done.files))}
+    about |= {"nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)}
+    show(json, about, f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s")
 
 
 def schema(
@@ -105,10 +100,7 @@ def schema(
 
     with opened(graph) as store:
         found, dialect = store.schema(), getattr(store, "dialect", None)
-    if json:
-        print_json({**found.to_dict(), "dialect": dialect})
-        return
-    say(found.text(max_tokens=max_tokens))
+    show(json, {**found.to_dict(), "dialect": dialect}, found.text(max_tokens=max_tokens))
 
 
 def check(
@@ -122,7 +114,6 @@ def check(
     The exit code is 2 where there is an error.
     """
     from graphret.cypher.check import check as check_query
-    from graphret.explain.runs import counted
     from graphret.graphs.locations import opened
 
     text, schema, spoken = sys.stdin.read() if query == "-" else query, None, None
@@ -130,13 +121,9 @@ def check(
         with opened(graph) as store:
             schema, spoken = store.schema(), getattr(store, "dialect", None)
     report = check_query(text, schema, dialect=dialect or spoken or "neo4j")
-    if json:
-        print_json(report.to_dict())
-    else:
-        for finding in report.findings:
-            say(str(finding))
-        found = counted(len(report.errors), "error"), counted(len(report.warnings), "warning")
-        say(f"the query may {'' if report.ok else 'not '}run: {', '.join(found)}")
+    found = f"errors: {len(report.errors)}, warnings: {len(report.warnings)}"
+    verdict = f"the query may {'' if report.ok else 'not '}run; {found}"
+    show(json, report.to_dict(), *map(str, report.findings), verdict)
     if not report.ok:
         raise typer.Exit(USAGE)
 
@@ -147,72 +134,52 @@ def inspect(
     json: options.JsonFlag = False,
 ) -> None:
     """Check every checksum of a graph and report what it holds."""
+    from graphret import storage
     from graphret.graphs.locations import FOLDER, kind_of, opened
     from graphret.graphs.transfer import relation_counts
-
-    if kind_of(where) == FOLDER:
-        _inspect_folder(Path(where), plot, json)
-        return
-    if plot is not None:
-        raise InvalidInput("--plot: is for folders; a database is not read as a whole")
-    with opened(where) as store:
-        nodes, edges = store.count()
-        labels = {label: n for label, n in store.schema().labels.items() if n}
-        relations = relation_counts(store)
-    if json:
-        print_json({"where": where, "nodes": nodes, "edges": edges, "labels": labels, "relations": relations})
-    else:
-        stdout().print(_summary(nodes, edges, labels, relations))
-
-
-def _inspect_folder(folder: Path, plot: Path | None, json: bool) -> None:
-    from graphret import storage
     from graphret.sage.report import GraphReport
     from graphret.stores import MemoryStore
 
-    written, encoder = storage.verify(folder), None
-    if options.holds_documents(str(folder)):
-        documents = options.open_graph(str(folder), verify=False)
+    if kind_of(where) != FOLDER:
+        if plot is not None:
+            raise InvalidInput("--plot: is for folders; a database is not read as a whole")
+        with opened(where) as store:
+            nodes, edges = store.count()
+            labels = {label: n for label, n in store.schema().labels.items() if n}
+            relations = relation_counts(store)
+        counts = {"where": where, "nodes": nodes, "edges": edges, "labels": labels, "relations": relations}
+        show(json, counts, *_counts(nodes, edges, labels, relations))
+        return
+    written, encoder = storage.verify(where), None
+    if options.holds_documents(where):
+        documents = options.open_graph(where, verify=False)
         report, encoder = documents.report(), documents.encoder.name if documents.encoder else None
     else:
-        plain = MemoryStore.load(folder, verify=False).graph
+        plain = MemoryStore.load(where, verify=False).graph
         report = GraphReport.of(plain.nodes, plain.edges)
     if plot is not None:
         if plot.suffix.lower() not in (".pdf", ".png", ".svg"):
             raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {plot}")
         with writing_to(plot):
             report.plot(plot)
-    if json:
-        about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
-        print_json({"folder": str(folder), **report.to_dict(), "encoder": encoder, **about})
-        return
-    stdout().print(report)
+    about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
     size = f"{written['files']} files, {written['bytes']:,} bytes, every checksum right"
-    say(f"{size}; written by graphret {written['graphret']}, encoder {encoder or 'none'}")
+    by = f"written by graphret {written['graphret']}, encoder {encoder or 'none'}"
+    show(json, {"folder": where, **report.to_dict(), "encoder": encoder, **about}, report, f"{size}; {by}")
 
 
 def _require_room(to: str, replace: bool) -> None:
     """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.storage import CURRENT
-    from graphret.stores import MemoryStore
 
-    if kind_of(to) != FOLDER:
-        if replace:
-            raise InvalidInput("--replace: it is for folders; in a database what has the same ids is written over")
-    elif not replace and (Path(to) / CURRENT).is_file():
-        nodes, edges = MemoryStore.load(to, verify=False).count()
-        if nodes:
-            raise InvalidInput(f"--to {to}: --replace replaces the graph there, of {nodes:,} nodes and {edges:,} edges")
+    if kind_of(to) == FOLDER:
+        if not replace and (Path(to) / CURRENT).is_file():
+            raise InvalidInput(f"--to {to}: there is a graph; --replace replaces it")
+    elif replace:
+        raise InvalidInput("--replace: it is for folders; in a database what has the same ids is written over")
 
 
-def _summary(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> object:
-    """Draw the counts of a graph."""
-    from rich.table import Column, Table
-    from rich.text import Text
-
-    table = Table(Column(), Column(justify="right"), title="Graph", title_justify="left", show_header=False)
-    rows = [("nodes", nodes), *labels.items(), ("edges", edges), *relations.items()]
-    for at, (name, number) in enumerate(rows):
-        table.add_row(name if at in (0, len(labels) + 1) else Text(f"  {name}"), f"{number:,}")
-    return table
+def _counts(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> list[str]:
+    of_nodes, of_edges = ([f"{n:>13,}    {name}" for name, n in counts.items()] for counts in (labels, relations))
+    return [f"{nodes:>13,}  nodes", *of_nodes, f"{edges:>13,}  edges", *of_edges]

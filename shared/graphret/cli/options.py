@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,9 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
     return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
 
 
-ARK, SPARK, GRASP, MODELS = "Method ark", "Method spark", "Method grasp", "Methods ark, spark and grasp"
+#: Groups of options in the help of ``query``: the methods that one names are those that have its options.
+SAGE, ARK, SPARK, GRASP = (f"With --method {name}" for name in ("sage", "ark", "spark", "grasp"))
+PLANNERS, WALKERS, MODELS = f"{SPARK} or grasp", f"{ARK} or grasp", f"{ARK}, spark or grasp"
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
@@ -39,12 +41,9 @@ EncoderName = Annotated[str, option("A model by name or path; 'default'; 'none' 
 Extractor = Annotated[Literal["heuristic", "llm"], option("What finds topics, entities and the like.", "--metadata")]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
 BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
-_URL = "Of --model: an OpenAI-compatible endpoint, ending in /v1; the key is read from OPENAI_API_KEY."
-_ALIASES = "What people call what is in the graph; without a model."
-_PLANS = "A chat model; without one a fixed policy explores or plans."
-Planning = Annotated[str | None, option(_PLANS, "--model", metavar="NAME", panel=MODELS)]
-PlanningUrl = Annotated[str | None, option(_URL, "--base-url", panel=MODELS)]
-Aliases = Annotated[Path | None, option(_ALIASES, "--aliases", metavar="FILE.yaml")]
+Planning = Annotated[str | None, option("A chat model; else rules decide.", "--model", metavar="NAME", panel=MODELS)]
+PlanningUrl = Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", "--base-url", panel=MODELS)]
+Aliases = Annotated[Path | None, option("What people call things.", "--aliases", metavar="FILE.yaml", panel=WALKERS)]
 Scorer = Annotated[Path | None, option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=GRASP)]
 LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
 Failure = Annotated[OnFailure, option("Use the rules where the model fails, or stop.", "--on-failure", panel=LLM)]
@@ -52,8 +51,6 @@ Failure = Annotated[OnFailure, option("Use the rules where the model fails, or s
 
 def encoder_of(name: str) -> str | None:
     """Return what `SageGraph.build` takes for the name of an encoder."""
-    if not name.strip():
-        raise InvalidInput("--encoder: a name is expected, or 'default', or 'none'")
     return None if name == "none" else name
 
 
@@ -79,13 +76,13 @@ def chat_model(name: str, base_url: str | None) -> OpenAIChat:
     return OpenAIChat(name, base_url=base_url)
 
 
-def refuse_others(context: typer.Context, method: str, belongs: Mapping[str, Sequence[str]]) -> None:
-    """Refuse, by name, an option that was given and is for other methods: ``{parameter: methods}``."""
+def refuse_others(context: typer.Context, method: str) -> None:
+    """Refuse, by name, an option that was given and whose panel in the help names other methods."""
     for parameter in context.command.params:
-        owners = belongs.get(parameter.name or "", (method,))
+        panel = getattr(parameter, "rich_help_panel", None)
         source = context.get_parameter_source(parameter.name or "")
-        if method not in owners and source is not None and source.name != "DEFAULT":
-            raise InvalidInput(f"{parameter.opts[-1]}: it is for --method {' or '.join(owners)}")
+        if panel and method not in re.split(r"\W+", panel) and source is not None and source.name != "DEFAULT":
+            raise InvalidInput(f"{parameter.opts[-1]}: it is for {panel.removeprefix('With ')}")
 
 
 def holds_documents(where: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import print_json, progress, say, stderr, stdout
+from graphret.cli.console import progress, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.cli.query import opened_for
@@ -39,11 +39,9 @@ def paths(
         scorer = train_paths(PathPlanner(store, Linker.of_store(store), aliases=aliases), questions)
     with writing_to(out):
         scorer.save(out)
-    if json:
-        words, parts = scorer.weights.shape
-        print_json({"questions": len(questions), "words": words - 1, "parts": parts})
-    else:
-        say(f"what {len(questions):,} questions mean is in {out}")
+    words, parts = scorer.weights.shape
+    about = {"questions": len(questions), "words": words - 1, "parts": parts}
+    show(json, about, f"what {len(questions):,} questions mean is in {out}")
 
 
 def tune(
@@ -61,7 +59,6 @@ def tune(
 ) -> None:
     """Choose the weights of GRASP's fusion over the paper's grids, by cross-validation, and write them to a file."""
     from rich.table import Table
-    from rich.text import Text
 
     from graphret.grasp import Grasp
     from graphret.training import cases_of, read_questions, tune_fusion
@@ -69,26 +66,22 @@ def tune(
 
     questions = read_questions(qa, limit)
     usual = {"method": "grasp", "settings": None, "hints": "", "show_values": False, "on_failure": "fallback"}
-    told = SimpleNamespace(**context.params | usual)
-    with opened_for(told) as (grasp, _, _), progress() as report:
+    given = SimpleNamespace(**context.params | usual)
+    with opened_for(given) as (grasp, _, _), progress() as report:
         assert isinstance(grasp, Grasp)
         cases = cases_of(grasp, questions, progress=partial(report, "ask"))
         tuned = tune_fusion(cases, grasp.settings)
     with writing_to(out):
         tuned.settings.save(out)
     metrics, heat = tuned.metrics, tuned.heat
-    if json:
-        print_json({"settings": tuned.settings.to_dict(), "metrics": metrics, "heat": heat.tolist()})
-        return
-    console = stdout()
     table = Table("", *next(iter(metrics.values())), title=f"{tuned.questions:,} questions, cross-validated, percent")
     for name, values in metrics.items():
         table.add_row(name, *(f"{value:.1f}" for value in values.values()))
-    console.print(table)
     low, high = float(heat.min()), float(heat.max())
-    console.print(f"Hit@1 by the plan's weight (across, 0 to 1) and k (down): {low:.1f} to {high:.1f}")
+    shown = [f"Hit@1 by the plan's weight (across, 0 to 1) and k (down): {low:.1f} to {high:.1f}"]
     for k, row in zip(STATIC_K, heat.T, strict=True):
         shades = (" ░▒▓█"[min(4, int(5 * (hits - low) / max(high - low, 1e-9)))] * 2 for hits in row.tolist())
-        console.print(Text(f"{k:>4} {''.join(shades)}"))
-    say(f"chosen: {tuned.settings.weights}, k = {tuned.settings.rrf_k:g}")
-    say(f"settings in {out}")
+        shown.append(f"{k:>4} {''.join(shades)}")
+    shown.append(f"chosen: {tuned.settings.weights}, k = {tuned.settings.rrf_k:g}; settings in {out}")
+    value = {"settings": tuned.settings.to_dict(), "metrics": metrics, "heat": heat.tolist()}
+    show(json, value, table, *shown)

@@ -34,10 +34,6 @@ class Dataset:
 
     def limited(self, limit: int | None) -> Dataset:
         """Return the data with the first `limit` questions; the corpus stays whole."""
-        if limit is None:
-            return self
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
         return replace(self, questions=self.questions[:limit])
 
 
@@ -65,7 +61,5 @@ def read_json(path: Path) -> Any:
     """Return what a JSON file holds; an `InvalidInput` names a file that is missing or holds none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise InvalidInput(f"{path}: there is no such file") from None
     except (ValueError, OSError) as error:
         raise InvalidInput(f"{path}: {error}") from error

@@ -6,9 +6,10 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphret.cypher import check
 from graphret.errors import GraphretError, InvalidInput
@@ -55,22 +56,17 @@ RELATIONS: Mapping[str, Sequence[tuple[str, Sequence[str], str]]] = {
 _NAME = 8  # words: what is longer describes
 
 
-class Converted(NamedTuple):
-    """A recorded plan as a `GraphPlan`, and whether all of it is there: relations and labels that fit, every path."""
-
-    plan: GraphPlan
-    whole: bool
-
-
 def schema_of(dataset: str) -> GraphSchema:
     """The schema of one of STaRK's graphs."""
     relations = {(one, name, other): 1 for one, names, other in RELATIONS[dataset] for name in names}
     return GraphSchema({label: 1 for one, _, other in relations for label in (one, other)}, relations)
 
 
-def convert(record: Mapping[str, Any], schema: GraphSchema) -> Converted:
-    """Return a recorded plan as a `GraphPlan`: a metapath becomes hops, and of a label's restrictions the first belong
-    to the anchors of that label, what is left over to the target.
+def convert(record: Mapping[str, Any], schema: GraphSchema) -> tuple[GraphPlan, bool]:
+    """Return a recorded plan as a `GraphPlan`, and whether all of it is there: every path, and what its names say.
+
+    A metapath becomes hops; of a label's restrictions the first belong to the anchors of that label, the rest to the
+    target.
 
     A label that there is not is left open, a relation that does not join its ends becomes any that does, and a path
     that leads nowhere, or whose labels nothing joins, is left out. Without a path the question itself is what the
@@ -104,7 +100,7 @@ def convert(record: Mapping[str, Any], schema: GraphSchema) -> Converted:
         anchor["match_mode"] = "doc" if len(str(anchor["text"]).split()) > _NAME else "name"
     relevance = "; ".join(text for said in texts.values() for text in said) if hops else record["query"]
     target = {"labels": [one for one in [labels.get("T")] if one in schema.labels], "relevance_text": relevance}
-    return Converted(GraphPlan.model_validate({"anchors": anchors, "hops": hops, "target": target}), whole)
+    return GraphPlan.model_validate({"anchors": anchors, "hops": hops, "target": target}), whole
 
 
 def _paths(metapath: Any) -> tuple[list[list[Any]], bool]:
@@ -167,7 +163,8 @@ def bench_stark_plans(
         nodes = [Node(label, (label,), label) for label in schema.labels]
         smallest = MemoryStore.of(nodes, [Edge(one, name, other) for one, name, other in schema.relations])
         with filled(smallest, graph) as store:
-            known, verdicts = store.schema(), dict[str, tuple[bool, bool]]()
+            known = store.schema()
+            verdict = cache(partial(_verdict, store=store, schema=known))
             for number, record in enumerate(records, 1):
                 if progress is not None:
                     progress(dataset, number, len(records))
@@ -179,9 +176,7 @@ def bench_stark_plans(
                 seen["valid"] += 1
                 bindings = {anchor.var: {"an id": 1.0} for anchor in plan.anchors}
                 query, _ = compile_plan(plan, store, bindings, schema=known)
-                if query not in verdicts:
-                    verdicts[query] = _verdict(query, store, known)
-                guarded, planned = verdicts[query]
+                guarded, planned = verdict(query)
                 seen["guarded"] += guarded
                 seen["planned"] += planned
                 if not (guarded and planned):

@@ -15,11 +15,6 @@ _TITLES = {
     "queries": "queries of a model, as SPARK runs them",
     "mistakes": "queries with a mistake that find something again",
 }
-_UNSAID = {
-    "directions": "a relation in the wrong direction",
-    "ends": "a relation between the wrong labels",
-    "labels": "a property on the wrong label",
-}
 
 
 def render(result: Mapping[str, Any]) -> Group:
@@ -27,7 +22,7 @@ def render(result: Mapping[str, Any]) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    if result["name"] in ("guard", "spark", "stark-plans"):
+    if "missed" in result:
         return _shares(result)
     parts: list[Any] = []
     for title, rows, intervals in sections(result):
@@ -49,20 +44,14 @@ def _shares(result: Mapping[str, Any]) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    counts, seconds = result["counts"], result["seconds"]
     parts: list[Any] = []
     for row, metrics in result["rows"].items():
         table = _table(_TITLES.get(row, row), ("%", "of"))
         for metric, share in metrics.items():
-            table.add_row(metric, f"{share:.2f}", f"{counts[f'{row}/{metric}']:,}")
+            table.add_row(metric, f"{share:.2f}", f"{result['counts'][f'{row}/{metric}']:,}")
         parts.append(table)
-    if result["name"] != "guard":
-        return Group(*parts, Text(", ".join(f"{name} {value * 1000:.1f} ms" for name, value in seconds.items())))
-    for name, what in _UNSAID.items():
-        some, of = counts.get(f"accepted/{name}", 0), counts.get("accepted", 0)
-        parts.append(Text(f"accepted queries with {what}: {some:,} of {of:,}"))
-    checked = f"a check takes {seconds['check_median'] * 1000:.2f} ms (median), {seconds['check_p99'] * 1000:.2f} (p99)"
-    return Group(*parts, Text(f"{counts['queries']:,} queries, {checked}", style="dim"))
+    seconds = ", ".join(f"{name} {value * 1000:.2f} ms" for name, value in result["seconds"].items())
+    return Group(*parts, *map(Text, result.get("notes", ())), Text(seconds, style="dim"))
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
