@@ -49,6 +49,6 @@ for _name, _help, *_members in (
 ):
     _group = typer.Typer(help=_help, no_args_is_help=True)
     _group.callback()(lambda: None)  # an only command keeps its name
-    for _command in _members:
-        _group.command()(_command)
+    for _member in _members:
+        _group.command()(_member)
     app.add_typer(_group, name=_name)

@@ -85,9 +85,9 @@ def export(
     with opened(graph) as store, progress() as report:
         done = export_graph(store, out, format, progress=report)
     seconds = time.perf_counter() - start
-    about = {"graph": graph, "format": format, "out": str(out), "files": list(map(str, done.files))}
-    about |= {"nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)}
-    show(json, about, f"{done.nodes:,} nodes and {done.edges:,} edges written to {out} in {seconds:.1f} s")
+    about = {"graph": graph, "format": format, "out": str(out), "files": [str(file) for file in done.files]}
+    counts = {"nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)}
+    show(json, {**about, **counts}, f"{done.nodes:,} nodes and {done.edges:,} edges written to {out}, {seconds:.1f} s")
 
 
 def schema(
