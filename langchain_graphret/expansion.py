@@ -52,7 +52,7 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     where
         A filter dictionary (see `to_where`) or a `Where`: what of the documents and of the graph is returned.
     ranking
-        ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own.
+        ``"coverage"``, ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
     id_key
         The entry of the metadata that holds a node's id, where the document's own id is another.
     on_failure

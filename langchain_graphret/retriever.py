@@ -111,7 +111,7 @@ class SageRetriever(CoreRetriever):
     where
         A filter dictionary (see `to_where`) or a `Where`.
     ranking
-        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own.
+        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
     seeds
         Over a graph: who finds the seeds, a LangChain or a graphret retriever; by default the graph's hybrid search.
     on_failure

@@ -76,10 +76,6 @@ class Column(Sequence[T]):
         for start in range(0, len(self), _BLOCK):
             yield from self._read(self.array[start : start + _BLOCK])
 
-    def equals(self, other: Column[T]) -> bool:
-        """Whether another column holds the same items."""
-        return bool(self.array.equals(other.array))
-
     def _read(self, array: pa.LargeStringArray) -> list[T]:
         try:
             return self._decode(array.to_pylist())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from graphret.contracts import require_same_view
@@ -129,10 +131,6 @@ def _finished(retrieval: Retrieval, given: str, query: str) -> Retrieval:
     return replace(retrieval, hits=hits)
 
 
-def _do(step: Any) -> Any:
-    return [_do(one) for one in step] if isinstance(step, list) else step.work()
-
-
 async def _ado(step: Any) -> Any:
     return await (asyncio.gather(*map(_ado, step)) if isinstance(step, list) else step.awaited())
 
@@ -141,7 +139,7 @@ def drive(steps: Generator[Any, Any, T]) -> T:
     """Run what yields steps, blocking: do each, send what came of it or throw in what that raised, to the end."""
 
     async def do(step: Any) -> Any:
-        return _do(step)
+        return [await do(one) for one in step] if isinstance(step, list) else step.work()
 
     try:
         adrive(steps, do).send(None)
@@ -188,6 +186,14 @@ def require_on_failure(value: str) -> str:
     if value not in ("fallback", "raise"):
         raise InvalidInput(f"on_failure: 'fallback' or 'raise' is expected, not {value!r}")
     return value
+
+
+def load_settings(path: str | Path, make: Callable[[Any], T]) -> T:
+    """Return settings, made of the JSON values in a file; an `InvalidInput` says what is wrong with it."""
+    try:
+        return make(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InvalidInput(f"{path}: these are no settings: {error!r}") from error
 
 
 class IndexRetriever(Retriever):
@@ -284,24 +290,21 @@ class Fuse(Retriever):
         trace = Trace()
         with trace.stage("ask", retrievers=[str(r) for r in self.retrievers]):
             results = yield [Ask(r, query, max(k, self.depth), where) for r in self.retrievers]
-        lists: list[Sequence[Hit]] = []
-        signals, each = Signals(), list[Signals]()
+        lists, each, confidence = list[Sequence[Hit]](), list[Signals](), 0.0
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = answered(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer is not None else [])
             each.append(answer.signals if answer is not None else Signals())
             if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
-                best = answer.hits[0].relevance if answer.hits else None
-                signals.confidence = max(signals.confidence or 0.0, best or 0.0)
+                confidence = max([confidence, *(hit.relevance or 0.0 for hit in answer.hits[:1])])
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
         with trace.stage("fuse") as stage:
             weights = self._checked(self.weights(each)) if callable(self.weights) else list(self.weights)
             stage.details["weights"] = weights
             hits = reciprocal_rank(lists, [str(r) for r in self.retrievers], weights, self.rrf_k)
-        signals.candidates = len(hits)
-        signals.walked_edges = any(one.walked_edges for one in each)
+        signals = Signals(len(hits), confidence, any(one.walked_edges for one in each))
         for name in ("answer_labels", "plan_valid", "risk"):
             setattr(signals, name, next((v for one in each if (v := getattr(one, name)) is not None), None))
         return Retrieval(query, k, hits[:k], signals, trace)

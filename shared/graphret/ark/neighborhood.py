@@ -144,7 +144,7 @@ def _score(index: TextIndex, query: str, graph: Graph, places: NDArray[np.int64]
     """Write the scores for a query of those nodes that the index holds."""
     ids = graph.nodes.ids
     if isinstance(index, ArrayIndex):
-        same = index.table.ids is ids or index.table.ids.equals(ids)  # as where it is of the whole store
+        same = index.table.ids is ids or index.table.ids.array.equals(ids.array)  # as where it is of the whole store
         held = places if same else index.table.find(ids.take(places))
         scores[held >= 0] = index.score_at(query, held[held >= 0])
     else:

@@ -27,6 +27,7 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
 
 #: Groups of options in the help of ``query``: the methods that one names are those that have its options.
 SAGE, ARK, SPARK, GRASP = (f"With --method {name}" for name in ("sage", "ark", "spark", "grasp"))
+TUNED = f"{SAGE} or grasp"
 PLANNERS, WALKERS, MODELS = f"{SPARK} or grasp", f"{ARK} or grasp", f"{ARK}, spark or grasp"
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."

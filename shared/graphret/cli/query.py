@@ -14,7 +14,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
-from graphret.cli.options import ARK, GRASP, MODELS, PLANNERS, SAGE, SPARK, OnFailure, option
+from graphret.cli.options import ARK, MODELS, PLANNERS, SAGE, SPARK, TUNED, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 Method = Literal["sage", "ark", "spark", "grasp"]
 Expansion = Literal["no", "+edge", "-edge", "auto"]
 _ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
+EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
+RankingName = Annotated[Literal["coverage", "propagate", "paper"], option("How it ranks.", panel=SAGE)]
 
 
 def query(
@@ -37,11 +39,11 @@ def query(
     graph: options.Graph,
     method: Annotated[Method | None, option("By default sage for documents, else ark.")] = None,
     k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
-    ranking: Annotated[Literal["coverage", "propagate", "paper"], option("How it ranks.", panel=SAGE)] = "coverage",
+    ranking: RankingName = "coverage",
     where: Annotated[
         Any, option('Only nodes like {"year": {"$gte": 1990}}.', metavar="JSON", parser=json_.loads)
     ] = None,
-    encoder: Annotated[str | None, option(_ENCODER, metavar="NAME")] = None,
+    encoder: EncoderName = None,
     explain: Annotated[Path | None, option("Draw how the hits were found into a page.", metavar="FILE.html")] = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
@@ -54,7 +56,7 @@ def query(
     expand: Annotated[Expansion, option("When the graph around the answer is added.", panel=SPARK)] = "auto",
     show_values: Annotated[bool, option("Let the model see values of the graph, as examples.", panel=PLANNERS)] = False,
     repair_calls: Annotated[int, option("How often the model is asked again, with the error.", panel=SPARK, min=0)] = 0,
-    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
+    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=TUNED)] = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     json: options.JsonFlag = False,
@@ -153,7 +155,10 @@ def opened_for(given: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
     encoder = options.encoder_of(given.encoder or ("none" if make else "saved"))
     if make is None or options.holds_documents(given.graph):
         graph = options.open_graph(given.graph, encoder=encoder)
-        retriever = make(graph.store, graph.index, given) if make else graph.retriever(given.ranking)
+        if make is None:
+            retriever: Retriever = graph.retriever(given.ranking, settings=given.settings)
+        else:
+            retriever = make(graph.store, graph.index, given)
         yield retriever, graph.store, graph.index
         return
     if encoder == "saved":

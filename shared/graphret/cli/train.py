@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ from graphret.cli import options
 from graphret.cli.console import progress, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
-from graphret.cli.query import opened_for
+from graphret.cli.query import EncoderName, RankingName, opened_for
 
 _QA = 'Labelled questions, JSON Lines: {"question": "…", "answers": ["id", …]}.'
 Questions = Annotated[Path, option(_QA, metavar="FILE.jsonl")]
@@ -49,39 +49,47 @@ def tune(
     graph: options.Graph,
     qa: Questions,
     out: Annotated[Path, option("Where the settings go, for query --settings.", metavar="FILE.json")],
+    method: Annotated[Literal["grasp", "sage"], option("Its fusion, or how it ranks.")] = "grasp",
+    k: Annotated[int, option("Recall among so many hits counts.", "-k", "--k", min=1, panel=options.SAGE)] = 10,
+    ranking: RankingName = "coverage",
     limit: Limit = None,
-    encoder: options.EncoderName = "none",
+    encoder: EncoderName = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Choose the weights of GRASP's fusion over the paper's grids, by cross-validation, and write them to a file."""
+    """Choose how GRASP fuses or SAGE ranks on labelled questions, by cross-validation, and write it to a file."""
     from rich.table import Table
 
     from graphret.grasp import Grasp
-    from graphret.training import cases_of, read_questions, tune_fusion
-    from graphret.training.fusion import STATIC_K
+    from graphret.sage import SageRetriever
+    from graphret.training import cases_of, read_questions, tune_fusion, tune_ranking
 
+    options.refuse_others(context, method)
     questions = read_questions(qa, limit)
-    usual = {"method": "grasp", "settings": None, "hints": "", "show_values": False, "on_failure": "fallback"}
-    given = SimpleNamespace(**context.params | usual)
-    with opened_for(given) as (grasp, _, _), progress() as report:
-        assert isinstance(grasp, Grasp)
-        cases = cases_of(grasp, questions, progress=partial(report, "ask"))
-        tuned = tune_fusion(cases, grasp.settings)
+    usual = {"settings": None, "hints": "", "show_values": False, "on_failure": "fallback"}
+    with opened_for(SimpleNamespace(**context.params | usual)) as (retriever, _, _), progress() as report:
+        ask = partial(report, "ask")
+        if isinstance(retriever, Grasp):
+            tuned = tune_fusion(cases_of(retriever, questions, progress=ask), retriever.settings)
+        else:
+            assert isinstance(retriever, SageRetriever)
+            tuned = tune_ranking(retriever, questions, k, progress=ask)
     with writing_to(out):
-        tuned.settings.save(out)
-    metrics, heat = tuned.metrics, tuned.heat
-    table = Table("", *next(iter(metrics.values())), title=f"{tuned.questions:,} questions, cross-validated, percent")
+        tuned.save(out)
+    metrics, heat, names = tuned.metrics, tuned.heat, [*tuned.metrics["tuned"]]
+    table = Table("", *names, title=f"{tuned.questions:,} questions, cross-validated, percent")
     for name, values in metrics.items():
         table.add_row(name, *(f"{value:.1f}" for value in values.values()))
     low, high = float(heat.min()), float(heat.max())
-    shown = [f"Hit@1 by the plan's weight (across, 0 to 1) and k (down): {low:.1f} to {high:.1f}"]
-    for k, row in zip(STATIC_K, heat.T, strict=True):
+    (across, along), (down, below) = tuned.axes.items()
+    shown = [f"{names[0]}, {low:.1f} to {high:.1f}, by {across} (across, {along[0]} to {along[-1]}) and {down} (down):"]
+    for value, row in zip(below, heat.T, strict=True):
         shades = (" ░▒▓█"[min(4, int(5 * (hits - low) / max(high - low, 1e-9)))] * 2 for hits in row.tolist())
-        shown.append(f"{k:>4} {''.join(shades)}")
-    shown.append(f"chosen: {tuned.settings.weights}, k = {tuned.settings.rrf_k:g}; settings in {out}")
-    value = {"settings": tuned.settings.to_dict(), "metrics": metrics, "heat": heat.tolist()}
-    show(json, value, table, *shown)
+        shown.append(f"{value!s:>5} {''.join(shades)}")
+    shown.append(f"chosen: {tuned.settings}; settings in {out}")
+    axes = {name: [*values] for name, values in tuned.axes.items()}
+    told = {"settings": tuned.to_dict(), "metrics": metrics, "heat": heat.tolist(), "axes": axes}
+    show(json, told, table, *shown)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +21,6 @@ _KEEP_SAME, _KEEP, _THIRD_COSINE, _HUB = 0.8, 0.65, 0.1, 100
 # Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs cover
 # something.
 _LONG_QUESTION = 16
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    """Pairs of nodes, and the weights of the question's terms that each covers; named ones have no edge but `NONE`."""
-
-    left: NDArray[np.int64]
-    right: NDArray[np.int64]
-    left_part: NDArray[np.int32]
-    right_part: NDArray[np.int32]
-    edges: NDArray[np.int64]
-    strength: NDArray[np.float32]
-    covered: NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -61,6 +49,8 @@ class Coverage:
         Strength of the pair that two nodes make when the question names both, linked or not; 0 for no such pairs.
     strength
         Factor on the weight of links by relation; 0 leaves a relation out, one that is not named counts 1.
+    alpha
+        Share of BM25 in a node's own score, seeds' too, where the graph is in this process; the index's by default.
     """
 
     weight: float = 4.0
@@ -69,6 +59,7 @@ class Coverage:
     beam: int = 30
     named: float = 0.9
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
+    alpha: float | None = None
     name: str = "coverage"
 
     def n_seeds(self, k: int) -> int:
@@ -85,22 +76,23 @@ class Coverage:
 
         links = frontier.incident(seeds[: self.walked], self.strength, by_source=True)
         pairs = self._pairs(frontier, links)
-        candidates = np.unique(np.concatenate([seeds, pairs.left, pairs.right]))
+        candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        total = pairs.covered.sum(axis=1)
+        covered = np.maximum(*pairs.said())
+        total = covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
         alone = index.lexical_share * lexical / scale + (1 - index.lexical_share) * near
         if frontier.seed_scores is not None:
             alone = np.maximum(alone, frontier.own(candidates))
-        left, right = (near[np.searchsorted(candidates, end)] for end in (pairs.left, pairs.right))
+        left, right = (near[np.searchsorted(candidates, end)] for end in (pairs.source, pairs.target))
         cosine = 0.5 * np.maximum(left, right) + 0.5 * (left + right) / 2  # the better counts more than the other
         together = (share * total / scale + (1 - share) * cosine) * pairs.strength
 
-        third, extended, joined = self._triples(frontier, pairs, together, share / scale)
+        third, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
         best = best_of(
-            np.concatenate([candidates, pairs.left, pairs.right, third]),
+            np.concatenate([candidates, pairs.source, pairs.target, third]),
             np.concatenate([alone, together, together, extended]).astype(np.float32),
             np.concatenate([np.full(len(candidates), NONE), pairs.edges, pairs.edges, joined]),
         )
@@ -109,7 +101,7 @@ class Coverage:
         counts = {"links": len(links), "named": len(pairs.edges) - len(links), "candidates": len(best.positions)}
         # What no seed is was brought by a link, also where it stands by its own score.
         linked = best_of(
-            np.concatenate([pairs.left, pairs.right, third]),
+            np.concatenate([pairs.source, pairs.target, third]),
             np.concatenate([together, together, extended]).astype(np.float32),
             np.concatenate([pairs.edges, pairs.edges, joined]),
         )
@@ -117,30 +109,22 @@ class Coverage:
         via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
         return best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
 
-    def _pairs(self, frontier: Frontier, links: Links) -> _Pairs:
-        seeds = frontier.seeds[: self.walked] if self.named > 0 else frontier.seeds[:0]
-        left, right = named_pairs(frontier, seeds)
-        whole, lexical = np.full(len(left), NO_PART, dtype=np.int32), frontier.index.lexical
-        named = np.maximum(*(lexical.term_weights(frontier.query, end) for end in (left, right)))
-        return _Pairs(
-            np.concatenate([links.source, left]),
-            np.concatenate([links.target, right]),
-            np.concatenate([links.source_part, whole]),
-            np.concatenate([links.target_part, whole]),
-            np.concatenate([links.edges, np.full(len(left), NONE)]),
-            np.concatenate([links.strength, np.full(len(left), self.named, dtype=np.float32)]),
-            np.concatenate([np.maximum(*links.said()), named]),
-        )
+    def _pairs(self, frontier: Frontier, links: Links) -> Links:
+        """Return the links, and besides pairs of nodes that the question names; these have no edge but `NONE`."""
+        left, right = named_pairs(frontier, frontier.seeds[: self.walked] if self.named > 0 else frontier.seeds[:0])
+        whole = np.full(len(left), NO_PART, dtype=np.int32)
+        strength = np.full(len(left), self.named, dtype=np.float32)
+        return links.joined(Links(frontier, np.full(len(left), NONE), strength, left, right, whole, whole))
 
     def _triples(
-        self, frontier: Frontier, pairs: _Pairs, scores: NDArray[np.float32], per_term: float
+        self, frontier: Frontier, pairs: Links, covered: NDArray[Any], scores: NDArray[np.float32], per_term: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
         """Return third nodes, their scores, and the edges by which they join a pair."""
-        beam = np.lexsort((pairs.right, pairs.left, pairs.edges, -scores))[: self.beam]
+        beam = np.lexsort((pairs.target, pairs.source, pairs.edges, -scores))[: self.beam]
         # Each pair is left by both ends: by a row's own links where it is about a row, by any where about the node.
         pair = np.concatenate([beam, beam])
-        at = np.concatenate([pairs.left[beam], pairs.right[beam]])
-        part = np.concatenate([pairs.left_part[beam], pairs.right_part[beam]])
+        at = np.concatenate([pairs.source[beam], pairs.target[beam]])
+        part = np.concatenate([pairs.source_part[beam], pairs.target_part[beam]])
         edges = frontier.graph.edges
         found, end = edges.incident_each(at)
         leaves = edges.source[found] == at[end]
@@ -149,17 +133,17 @@ class Coverage:
         side = 2 * end + leaves
         fits &= np.bincount(side[fits], minlength=2 * len(at))[side] <= _HUB
         other = np.where(leaves, edges.target[found], edges.source[found]).astype(np.int64)
-        fits &= (other != pairs.left[pair[end]]) & (other != pairs.right[pair[end]])
+        fits &= (other != pairs.source[pair[end]]) & (other != pairs.target[pair[end]])
         factors = np.asarray([self.strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
         strength = edges.weight[found] * factors[edges.relation[found]] if len(found) else np.empty(0, np.float32)
         fits &= strength > 0
         found, end, other, leaves, strength = (c[fits] for c in (found, end, other, leaves, strength))
         which = pair[end]
         other_part = np.where(leaves, edges.target_part[found], edges.source_part[found])
-        same = leaves & (end < len(beam)) & (edges.source_part[found] == pairs.left_part[which])
+        same = leaves & (end < len(beam)) & (edges.source_part[found] == pairs.source_part[which])
         keep = np.where(same, _KEEP_SAME, _KEEP)
         values, place = terms_said(frontier, other, other_part)
-        extra = np.maximum(values[place] - pairs.covered[which], 0).sum(axis=1)
+        extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
         return other, keep * scores[which] * strength + per_term * extra + near, found
 
@@ -171,14 +155,9 @@ def _spoken(name: str) -> tuple[str, ...]:
 
 
 def named_pairs(frontier: Frontier, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of nodes that the question names in different places, ``(p,)`` each.
+    """Return pairs of the nodes at `positions` that the question names in different places, ``(p,)`` each.
 
     Of names that overlap the longest counts, as in any text; nodes that share a name are no pair.
-
-    Parameters
-    ----------
-    positions
-        The nodes whose names are looked for.
     """
     question = f" {normalize_name(frontier.query)} "
     spans: list[tuple[int, int, int]] = []

@@ -14,7 +14,6 @@ from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
 from graphret.expansion.reach import Reached, reach
 from graphret.fusion import filled, fills
-from graphret.nodes import NodeTable
 from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
@@ -82,7 +81,6 @@ class Expand(Retriever):
         self.index: HybridIndex | TextIndex = HybridIndex(index) if isinstance(index, BM25Index) else index
         self.links = require_limit(links)
         self._search = IndexRetriever(self.index, store)
-        self._alike: tuple[NodeTable, NodeTable, bool] | None = None
         self.seeds = seeds or self._search
         self.ranking = ranking or Coverage()
         self.on_failure = require_on_failure(on_failure)
@@ -136,15 +134,12 @@ class Expand(Retriever):
         """Return the graph and the index where both are in this process, over one table of nodes."""
         if not isinstance(self.store, MemoryStore) or not isinstance(self.index, HybridIndex):
             return None
-        graph, index = self.store.graph, copy(self.index)
-        return (graph, index) if self._share(graph.nodes, index.table) else None
-
-    def _share(self, nodes: NodeTable, indexed: NodeTable) -> bool:
-        """Whether two tables have the same positions; the answer for the last pair is remembered."""
-        known = self._alike
-        if known is None or known[0] is not nodes or known[1] is not indexed:
-            self._alike = known = nodes, indexed, nodes is indexed or nodes.ids.equals(indexed.ids)
-        return known[2]
+        graph, index, alpha = self.store.graph, copy(self.index), getattr(self.ranking, "alpha", None)
+        if alpha is not None and alpha != index.alpha:
+            index.alpha = alpha
+            index.forget()
+        alike = graph.nodes is index.table or graph.nodes.ids.array.equals(index.table.ids.array)
+        return (graph, index) if alike else None
 
     def _from_index(
         self, query: str, k: int, where: Where | None, graph: Graph, index: HybridIndex, trace: Trace

@@ -38,11 +38,14 @@ class Paper:
         Whether edges that agree with the question come first, among the best 50 neighbours or 5 k′ if that is more.
     strength
         Factor on the weight of edges by relation; 0 leaves a relation out.
+    alpha
+        Share of BM25 in a node's own score, seeds' too, where the graph is in this process; the index's by default.
     """
 
     seed_share: float = 0.7
     use_metadata: bool = True
     strength: Mapping[str, float] = field(default_factory=dict)
+    alpha: float | None = None
     name: str = "paper"
 
     def n_seeds(self, k: int) -> int:
@@ -88,12 +91,11 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
         return bool(terms) and asked.issuperset(terms)
 
     @cache
-    def rows(position: int) -> list[list[str]]:
-        return graph.nodes.properties[position].get("table_rows") or []
-
-    @cache
     def row_said(position: int, part: int) -> bool:
-        return part != NO_PART and part < len(rows(position)) and any(map(said, rows(position)[part]))
+        if part == NO_PART:
+            return False
+        rows = graph.nodes.properties[position].get("table_rows") or []
+        return part < len(rows) and any(map(said, rows[part]))
 
     def edge_said(known: Mapping[str, Any]) -> bool:
         for key, value in known.items():

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, get_args
 
 from graphret.errors import InvalidInput
 from graphret.planning.graph_plan import RiskLevel
+from graphret.retriever import load_settings
 from graphret.types import Signals
 
 #: The largest number of candidates of each bucket but the last.
@@ -110,10 +111,7 @@ class GraspSettings:
     @classmethod
     def load(cls, path: str | Path) -> GraspSettings:
         """Read settings that `save` wrote; an `InvalidInput` says what is wrong with the file."""
-        try:
-            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InvalidInput(f"{path}: these are no settings of GRASP: {error}") from error
+        return load_settings(path, cls.from_dict)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values."""

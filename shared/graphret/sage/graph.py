@@ -216,7 +216,12 @@ class SageGraph:
         return f"{type(self).__name__}({len(self):,} nodes, {len(self.edges):,} edges; encoder {encoder})"
 
     def retriever(
-        self, ranking: Ranking | str = "coverage", *, seeds: Retriever | None = None, on_failure: str = "fallback"
+        self,
+        ranking: Ranking | str = "coverage",
+        *,
+        settings: str | Path | None = None,
+        seeds: Retriever | None = None,
+        on_failure: str = "fallback",
     ) -> SageRetriever:
         """Return a retriever over the graph; it sees later changes.
 
@@ -224,10 +229,12 @@ class SageGraph:
         ----------
         ranking
             ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own.
+        settings
+            A file that ``graphret tune --method sage`` wrote, in place of `ranking`.
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
         """
-        return SageRetriever(self, ranking, seeds=seeds, on_failure=on_failure)
+        return SageRetriever(self, settings or ranking, seeds=seeds, on_failure=on_failure)
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.expansion import RANKINGS, Expand, Ranking
+from graphret.expansion import Expand, Ranking, ranking_of
 from graphret.retriever import Call, Retriever, Steps
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
@@ -26,17 +27,13 @@ class SageRetriever(Retriever):
     def __init__(
         self,
         graph: SageGraph,
-        ranking: Ranking | str = "coverage",
+        ranking: Ranking | str | Path = "coverage",
         *,
         seeds: Retriever | None = None,
         on_failure: str = "fallback",
     ) -> None:
-        if isinstance(ranking, str):
-            if ranking not in RANKINGS:
-                raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}")
-            ranking = RANKINGS[ranking]()
         self.graph = graph
-        self.ranking = ranking
+        self.ranking = ranking_of(ranking)
         self.seeds = seeds
         self.on_failure = on_failure
 

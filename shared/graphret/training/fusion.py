@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.errors import InvalidInput
+from graphret.fusion import fills
 from graphret.grasp.retriever import Grasp
 from graphret.grasp.settings import BUCKETS, RISKS, DynamicWeights, GraspSettings, StaticWeights, bucket_of
 from graphret.training.questions import Question
-from graphret.types import Retrieval, Signals
+from graphret.training.tuned import Progress, Tuned, cross_validated, middle
+from graphret.types import Signals
 
 #: The weights and constants that are tried (appendix A).
 STATIC_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(21))
@@ -22,7 +23,6 @@ STATIC_K = (1, 2, 5, 10, 20, 40, 60, 80, 100)
 DYNAMIC_K = (5, 10, 20, 40, 80, 150, 300)
 BUCKET_WEIGHTS = ((1.0, 1.2, 1.4, 1.6, 2.0), (0.8, 1.0, 1.2, 1.4), (0.2, 0.4, 0.6, 0.8), (0, 0.05, 0.1), (0, 0.05, 0.1))
 RISK_WEIGHTS = ((0, 0.25, 0.5, 0.75), (0.5, 0.75, 1.0, 1.25), (0.75, 1.0, 1.25, 1.5), (1.0, 1.25, 1.5, 2.0))
-_FOLDS = 5
 _SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 
@@ -44,75 +44,37 @@ class Case:
         return sorted(scores, key=lambda node: (-scores[node], node))
 
 
-@dataclass(frozen=True)
-class Tuned:
-    """What was chosen, and what it is worth.
-
-    Attributes
-    ----------
-    settings
-        The best by validation: the default where nothing is better.
-    metrics
-        Of ``default``, ``static``, ``dynamic`` and ``tuned``: ``hit@1``, ``hit@5``, ``recall@20`` and ``mrr`` in
-        percent on folds that they were not chosen on.
-    heat
-        Hit@1 of all questions by static weight and constant, ``(21, 9)``, in percent: a broad flat region is
-        a safe one.
-    questions
-        How many there were.
-    """
-
-    settings: GraspSettings
-    metrics: Mapping[str, Mapping[str, float]]
-    heat: NDArray[np.float64]
-    questions: int
-
-
-def cases_of(
-    grasp: Grasp, questions: Sequence[Question], *, progress: Callable[[int, int], None] | None = None
-) -> list[Case]:
+def cases_of(grasp: Grasp, questions: Sequence[Question], *, progress: Progress = lambda done, of: None) -> list[Case]:
     """Ask both stages once a question; everything else of tuning is arithmetic over their lists."""
     found = []
     for number, question in enumerate(questions, 1):
         plan = grasp.plan.retrieve(question.text, grasp.settings.depth)
         text = grasp.text.retrieve(question.text, grasp.settings.depth)
-        found.append(Case(plan.ids, _found(text), plan.signals, question.gold))
-        if progress is not None:
-            progress(number, len(questions))
+        found.append(Case(plan.ids, [hit.id for hit in text if not fills(hit)], plan.signals, question.gold))
+        progress(number, len(questions))
     return found
-
-
-def _found(retrieval: Retrieval) -> list[str]:
-    return [hit.id for hit in retrieval.hits if not any(one.kind == "fill" for one in hit.evidence)]
 
 
 def tune_fusion(cases: Sequence[Case], default: GraspSettings | None = None) -> Tuned:
     """Choose static or dynamic weights and the constant of the fusion by Hit@1, then MRR, in cross-validation.
 
-    What is chosen on four fifths of the questions is measured on the fifth that is left. The better of static and
-    dynamic is chosen then on all; the default stays where neither beats it there.
-
-    Raises
-    ------
-    InvalidInput
-        When there are fewer than ten questions.
+    The heat map is of static weights. An `InvalidInput` says that there are fewer than ten questions.
     """
     default = default or GraspSettings()
-    if len(cases) < 2 * _FOLDS:
-        raise InvalidInput(f"questions: at least {2 * _FOLDS} are expected, not {len(cases)}")
-    static, folds = _Static(cases), np.arange(len(cases)) % _FOLDS
-    searches: dict[str, _Static | _Dynamic] = {"static": static, "dynamic": _Dynamic(cases)}
-    values = {"default": _values(cases, default)}
-    for name, search in searches.items():
-        values[name] = np.zeros((len(cases), len(_SHOWN)))
-        for fold in range(_FOLDS):
-            chosen, held = search.best(np.flatnonzero(folds != fold), default), np.flatnonzero(folds == fold)
-            values[name][held] = _values([cases[i] for i in held.tolist()], chosen)
-    means = {name: 100 * found.mean(axis=0) for name, found in values.items()}
-    best = max(means, key=lambda name: (means[name][0], means[name][3]))
-    settings = searches[best].best(np.arange(len(cases)), default) if best in searches else default
-    metrics = {name: dict(zip(_SHOWN, found.round(2).tolist(), strict=True)) for name, found in means.items()}
-    return Tuned(settings, metrics | {"tuned": metrics[best]}, 100 * static.hits.mean(axis=0), len(cases))
+    grid = [(StaticWeights(w), k) for w, k in product(STATIC_WEIGHTS, STATIC_K)]
+    ranks = np.asarray([_firsts(case, [(of([case.signals]), k) for of, k in grid]) for case in cases])
+    hits = (ranks == 1).astype(np.float64).reshape(len(cases), len(STATIC_WEIGHTS), len(STATIC_K))
+
+    def static(rows: NDArray[np.intp]) -> GraspSettings:
+        w, k = middle(hits[rows].mean(axis=0))
+        return replace(default, weights=StaticWeights(STATIC_WEIGHTS[w]), rrf_k=float(STATIC_K[k]))
+
+    searches = {"static": static, "dynamic": _Dynamic(cases, default).best}
+    settings, metrics = cross_validated(
+        len(cases), default, searches, lambda rows, chosen: _values([cases[row] for row in rows], chosen), _SHOWN
+    )
+    axes = {"weight of the plan": STATIC_WEIGHTS, "k": STATIC_K}
+    return Tuned(settings, metrics, 100 * hits.mean(axis=0), axes, len(cases))
 
 
 def _values(cases: Sequence[Case], settings: GraspSettings) -> NDArray[np.float64]:
@@ -127,20 +89,6 @@ def _values(cases: Sequence[Case], settings: GraspSettings) -> NDArray[np.float6
     return np.asarray([of(case) for case in cases])
 
 
-class _Static:
-    """Hit@1 of every question under every pair of weight and constant."""
-
-    def __init__(self, cases: Sequence[Case]) -> None:
-        grid = [(StaticWeights(w), k) for w, k in product(STATIC_WEIGHTS, STATIC_K)]
-        ranks = np.asarray([_firsts(case, [(of([case.signals]), k) for of, k in grid]) for case in cases])
-        self.hits = (ranks == 1).astype(np.float64).reshape(len(cases), len(STATIC_WEIGHTS), len(STATIC_K))
-
-    def best(self, rows: NDArray[np.intp], default: GraspSettings) -> GraspSettings:
-        """Return the best of the grid on some questions; of equals that in the middle of the flat region."""
-        w, k = _middle(self.hits[rows].mean(axis=0))
-        return replace(default, weights=StaticWeights(STATIC_WEIGHTS[w]), rrf_k=float(STATIC_K[k]))
-
-
 class _Dynamic:
     """Hit@1 and reciprocal ranks, joined, of every question under dynamic weights.
 
@@ -148,8 +96,8 @@ class _Dynamic:
     the whole grid of 1.3 million settings is searched by the few products that each cell can have.
     """
 
-    def __init__(self, cases: Sequence[Case]) -> None:
-        self.cells: list[tuple[int, int] | None] = []
+    def __init__(self, cases: Sequence[Case], default: GraspSettings) -> None:
+        self.default, self.cells = default, list[tuple[int, int] | None]()
         most = max(map(len, BUCKET_WEIGHTS)), max(map(len, RISK_WEIGHTS))
         self.value = np.zeros((len(cases), len(DYNAMIC_K), *most))
         for row, case in enumerate(cases):
@@ -163,7 +111,7 @@ class _Dynamic:
             ranks = _firsts(case, tried).reshape(len(DYNAMIC_K), *shape)
             self.value[row, :, : shape[0], : shape[1]] = (ranks == 1) + 1e-3 / ranks
 
-    def best(self, rows: NDArray[np.intp], default: GraspSettings) -> GraspSettings:
+    def best(self, rows: NDArray[np.intp]) -> GraspSettings:
         """Return the best of the grid on some questions."""
         sums = np.zeros((len(BUCKETS) + 1, len(RISKS), *self.value.shape[1:]))
         free = np.zeros(len(DYNAMIC_K))
@@ -177,16 +125,14 @@ class _Dynamic:
             for risks in product(*(range(len(levels)) for levels in RISK_WEIGHTS)):
                 # of a bucket, by its weight, the sum over the risk levels
                 of_bucket = [sums[b, range(len(RISKS)), place, :, risks].sum(axis=0) for b in range(len(BUCKETS) + 1)]
-                chosen = [
-                    int(np.argmax(of[: len(levels)])) for of, levels in zip(of_bucket, BUCKET_WEIGHTS, strict=True)
-                ]
+                chosen = [int(of[: len(w)].argmax()) for of, w in zip(of_bucket, BUCKET_WEIGHTS, strict=True)]
                 total = free[place] + sum(of[at] for of, at in zip(of_bucket, chosen, strict=True))
                 if total > best[0] + 1e-9:
                     best = float(total), (k, chosen, risks)
         k, chosen, risks = best[1]
         buckets = tuple(levels[at] for levels, at in zip(BUCKET_WEIGHTS, chosen, strict=True))
         weights = DynamicWeights(buckets, tuple(levels[at] for levels, at in zip(RISK_WEIGHTS, risks, strict=True)))
-        return replace(default, weights=weights, rrf_k=float(k))
+        return replace(self.default, weights=weights, rrf_k=float(k))
 
 
 def _firsts(case: Case, tried: Sequence[tuple[Sequence[float], float]]) -> NDArray[np.float64]:
@@ -206,10 +152,3 @@ def _firsts(case: Case, tried: Sequence[tuple[Sequence[float], float]]) -> NDArr
     best = np.take_along_axis(scores, first, axis=1)
     before = (scores == best) & (np.arange(len(nodes)) < first)
     return np.asarray(1 + (scores > best).sum(axis=1) + before.sum(axis=1), dtype=np.float64)
-
-
-def _middle(value: NDArray[np.float64]) -> tuple[int, int]:
-    """The place of the highest value; of several that nearest to the middle of them."""
-    places = np.argwhere(value >= value.max() - 1e-9)
-    chosen = places[((places - places.mean(axis=0)) ** 2).sum(axis=1).argmin()]
-    return int(chosen[0]), int(chosen[1])
