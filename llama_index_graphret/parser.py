@@ -62,4 +62,4 @@ class SageNodeParser(NodeParser):
 
 def _items(document: BaseNode) -> Iterable[Item]:
     text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
-    return to_items([Loaded(text, document.metadata, name, f"document {name!r}")], metadata=False)
+    return to_items([Loaded(text, document.metadata, name)], metadata=False)

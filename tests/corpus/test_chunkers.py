@@ -122,15 +122,10 @@ def test_sentences_are_packed_up_to_the_limit() -> None:
     assert [text[a:b] for a, b in spans] == ["Aaaa aaaa. Bbbb bbbb. Cccc cccc.", "Dddd dddd. Eeee."]
 
 
-def test_settings_and_answers_are_checked() -> None:
+def test_answers_are_checked() -> None:
     class Wrong:
         def encode_documents(self, texts: Sequence[str]) -> Any:
             return np.zeros((1, 2))
 
-    for words, chunker in {
-        "sentence embedding": SemanticChunker(Wrong()),
-        "percentile": SemanticChunker(HashEncoder(), percentile=101),
-        "max_chars": SentenceChunker(max_chars=0),
-    }.items():
-        with pytest.raises(InvalidInput, match=words):
-            chunker.spans(["One here. Two here."])
+    with pytest.raises(InvalidInput, match="sentence embedding"):
+        SemanticChunker(Wrong()).spans(["One here. Two here."])

@@ -10,7 +10,7 @@ import pytest
 
 from graphret.corpus import HeuristicMetadata
 from graphret.corpus.llm_metadata import LLMMetadata
-from graphret.errors import InvalidInput, ModelError
+from graphret.errors import ModelError
 from graphret.llm import OpenAIChat
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, json_text, slow, status, text
 from graphret.types import Node
@@ -113,8 +113,6 @@ def test_raise_names_the_node() -> None:
         with pytest.raises(ModelError, match=message):
             extractor(server, on_failure="raise", concurrency=1).extract(documents(3))
         assert len(server.requests) == 2
-        with pytest.raises(InvalidInput, match="concurrency"):
-            extractor(server, concurrency=0).extract([])
 
 
 def test_an_endpoint_that_is_down_is_given_up() -> None:

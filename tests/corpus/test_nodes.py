@@ -19,7 +19,7 @@ from graphret.corpus import (
     to_nodes,
     without_extracted,
 )
-from graphret.corpus.nodes import segment_rows
+from graphret.corpus.items import segment_rows
 from graphret.errors import InvalidInput, ModelError
 from graphret.types import Edge, Node
 

@@ -188,7 +188,7 @@ def test_objects_are_read() -> None:
     assert read(sources).edges == (edge, edge)
     langchain = SimpleNamespace(page_content="text", metadata={"title": "T", "year": 1}, id="x")
     assert read(langchain).items == (Document("text", "x", "T", {"title": "T", "year": 1}),)
-    with pytest.raises(InvalidInput, match=r"LangChain document 'q'.*'when'"):
+    with pytest.raises(InvalidInput, match=r"document 'q'.*'when'"):
         read(SimpleNamespace(page_content="x", metadata={"when": object()}, id="q"))
     with pytest.raises(InvalidInput, match="cannot read a int"):
         read([3])

@@ -2,9 +2,8 @@
 
 from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks
-from graphret.corpus.items import Corpus, Document, Item, Record, Table
+from graphret.corpus.items import Corpus, Document, Item, Record, Table, linearize, to_edges, to_nodes
 from graphret.corpus.metadata import HeuristicMetadata, MetadataExtractor, describe, without_extracted
-from graphret.corpus.nodes import linearize, to_edges, to_nodes
 from graphret.corpus.readers import read
 
 __all__ = [

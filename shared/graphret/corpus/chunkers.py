@@ -29,6 +29,7 @@ _END = re.compile(
     """,
     re.VERBOSE,
 )
+_SENTENCE = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _LAST_WORD = re.compile(r"([^\s(\[\"'“‘]+)\s?$")
 _DOTTED = re.compile(r"(?:\w\.)+\w?")
 _LOOK_BACK = 24
@@ -81,8 +82,7 @@ class SentenceChunker:
         chunks = []
         for text in texts:
             units = _units(text, self.max_chars)
-            gaps = (text[before[1] : after[0]] for before, after in pairwise(units))
-            paragraphs = {i for i, gap in enumerate(gaps) if gap.count("\n") > 1}
+            paragraphs = {i for i, (a, b) in enumerate(pairwise(units)) if text.count("\n", a[1], b[0]) > 1}
             chunks.append(_packed(units, paragraphs, self.min_chars, self.max_chars))
         return chunks
 
@@ -110,8 +110,6 @@ class SemanticChunker:
 
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the chunks of each text."""
-        if not 0 <= self.percentile <= 100:
-            raise InvalidInput(f"SemanticChunker: 'percentile' is from 0 to 100, not {self.percentile!r}")
         chunks: list[list[Span]] = []
         for first in range(0, len(texts), _TEXTS_PER_CALL):
             part = texts[first : first + _TEXTS_PER_CALL]
@@ -147,19 +145,16 @@ def _packed(units: Sequence[Span], ends: Collection[int], min_chars: int, max_ch
 
 
 def _units(text: str, max_chars: int) -> list[Span]:
-    if max_chars < 1:
-        raise InvalidInput(f"chunker: 'max_chars' is 1 or more, not {max_chars!r}")
     return [piece for span in split_sentences(text) for piece in split_long(text, span, max_chars)]
 
 
 def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
     """Return the chunker that is meant: the paper's semantic one by default, sentences where there is no encoder."""
-    if name not in ("default", "semantic", "sentence", "none"):
-        raise InvalidInput(f"chunker: 'semantic', 'sentence' or 'none' is expected, not {name!r}")
-    if name == "semantic" and encoder is None:
-        raise InvalidInput("chunker: 'semantic' needs an encoder")
-    semantic = SemanticChunker(encoder) if encoder is not None and name != "sentence" else None
-    return None if name == "none" else semantic or SentenceChunker()
+    if name not in ("default", "semantic", "sentence", "none") or (name == "semantic" and encoder is None):
+        raise InvalidInput(f"chunker: 'semantic', which needs an encoder, 'sentence' or 'none', not {name!r}")
+    if name == "none":
+        return None
+    return SentenceChunker() if encoder is None or name == "sentence" else SemanticChunker(encoder)
 
 
 def chunker_name(chunker: Chunker | None) -> str:
@@ -174,12 +169,8 @@ def split_sentences(text: str) -> list[Span]:
     initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``).
     """
     ends = [match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match)]
-    sentences: list[Span] = []
-    for begin, end in pairwise([0, *ends, len(text)]):
-        if sentence := text[begin:end].strip():
-            start = text.index(sentence, begin)
-            sentences.append((start, start + len(sentence)))
-    return sentences
+    pieces = (_SENTENCE.search(text, *place) for place in pairwise([0, *ends, len(text)]))
+    return [piece.span() for piece in pieces if piece]
 
 
 def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
@@ -197,11 +188,9 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     if match["stop"][0] != "." or match["stop"].startswith(".."):
         return True
     word = _LAST_WORD.search(text[max(0, match.start() - _LOOK_BACK) : match.start()])
-    if not word:
-        return True
-    last = word.group(1).lower()
+    last = word[1].lower() if word else ""
     if last in _TITLES or (last in _NUMBERED and following[:1].isdigit()):
         return False
     if last in _OPEN or (len(last) == 1 and last.isalpha()) or _DOTTED.fullmatch(last):
-        return following.split(maxsplit=1)[0].lower().rstrip(",'’") in _STARTERS if following.split() else True
+        return not (words := following.split(maxsplit=1)) or words[0].lower().rstrip(",'’") in _STARTERS
     return True

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from graphret.corpus.metadata import MAX_NAMES, HeuristicMetadata, MetadataExtractor, distinct
-from graphret.errors import InvalidInput, ModelError
+from graphret.errors import ModelError
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.chat import ChatError, ChatModel, Message
 from graphret.llm.event_loop import run_sync
@@ -81,9 +81,6 @@ class _Description(_Part):
         }
 
 
-_SHAPE = TypeAdapter(_Description)
-
-
 @dataclass(slots=True)
 class LLMReport:
     """Questions that a model was asked, or the cache; nodes that fell back on the rules; failures by their reason."""
@@ -127,8 +124,6 @@ class LLMMetadata(MetadataExtractor):
 
     def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node, in their order; the same content is asked about once."""
-        if self.concurrency < 1:
-            raise InvalidInput(f"LLMMetadata: 'concurrency' is 1 or more, not {self.concurrency!r}")
         keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]) for node in nodes]
         questions = {key: node for key, node in zip(keys, nodes, strict=True) if node.text.strip()}
         answers = run_sync(self._answers(questions))
@@ -151,7 +146,7 @@ class LLMMetadata(MetadataExtractor):
                 found = None
                 with contextlib.suppress(ValidationError):  # what is damaged is asked again
                     if cache and (kept := cache.get(key)):
-                        found = _SHAPE.validate_json(kept)
+                        found = _Description.model_validate_json(kept)
                         self.report.cached += 1
                 if found is None and failures_in_a_row < _PATIENCE:
                     found = await self._asked(node)
@@ -166,7 +161,7 @@ class LLMMetadata(MetadataExtractor):
 
         try:
             async with asyncio.TaskGroup() as tasks:
-                for _ in range(self.concurrency):
+                for _ in range(max(1, self.concurrency)):
                     tasks.create_task(work())
         except ExceptionGroup as group:
             raise group.exceptions[0] from group.exceptions[0].__cause__
@@ -177,7 +172,7 @@ class LLMMetadata(MetadataExtractor):
         report, answer = self.report, None
         report.asked += 1
         try:
-            answer, usage, _ = await aask_json(self.model, _prompt(node), _SHAPE, max_tokens=_MAX_TOKENS)
+            answer, usage, _ = await aask_json(self.model, _prompt(node), _Description, max_tokens=_MAX_TOKENS)
         except ChatError as error:
             if self.on_failure == "raise":
                 raise ModelError(f"node {node.id!r}: {error}") from error

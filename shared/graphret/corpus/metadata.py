@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.corpus.chunkers import split_sentences
@@ -118,7 +119,7 @@ class HeuristicMetadata(MetadataExtractor):
 
 
 def _of_text(node: Node, names: _Names) -> dict[str, Any]:
-    title, given = _title_of(node), node.properties
+    title, given = node.name or str(node.properties.get("title") or ""), node.properties
     head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(iter(split_sentences(head)), (0, 0))
     lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
@@ -139,7 +140,7 @@ def _of_table(node: Node, names: _Names) -> dict[str, Any]:
     given = node.properties
     about = [text for key in ("section", "introduction") for text in names.in_text(str(given.get(key) or ""))]
     cells = [name for row in given["table_rows"] for cell in row for name in names.in_cell(cell)]
-    heading = ", ".join(filter(None, (_title_of(node), str(given.get("section") or ""))))
+    heading = ", ".join(filter(None, (node.name or str(given.get("title") or ""), str(given.get("section") or ""))))
     columns = ", ".join(filter(None, given.get("table_header") or ()))
     return {
         "topic": ": ".join(filter(None, (heading, columns))),
@@ -159,7 +160,7 @@ class _Names:
         self._names = list(names.values())
         self._single = [" " not in key for key in names]
         self._gazetteer = Gazetteer(self._names)
-        self._cells: dict[str, list[str]] = {}
+        self.in_cell = cache(self._in_cell)  # cells repeat
 
     def in_text(self, text: str) -> list[str]:
         """Return the names of the corpus and the capitalised phrases in a text, in order of appearance."""
@@ -172,21 +173,15 @@ class _Names:
                 found[start, end] = self._names[i]
         return [found[span] for span in sorted(found)]
 
-    def in_cell(self, cell: str) -> list[str]:
+    def _in_cell(self, cell: str) -> list[str]:
         """Return the cell, if it can be a name, and the names of the corpus in it."""
-        if cell not in self._cells:
-            own = [cell.strip()] if _is_textual(cell) else []
-            self._cells[cell] = own + [self._names[i] for i, _, _ in self._known(cell, tokenize(cell))]
-        return self._cells[cell]
+        own = [cell.strip()] if _is_textual(cell) else []
+        return own + [self._names[i] for i, _, _ in self._known(cell, tokenize(cell))]
 
     def _known(self, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
         for match in self._gazetteer.find_tokens(tokens):
             if not (self._single[match.name_index] and text[match.start : match.end].islower()):
                 yield match
-
-
-def _title_of(node: Node) -> str:
-    return node.name or str(node.properties.get("title") or "")
 
 
 def _bearers(node: Node) -> Iterator[str]:

@@ -26,12 +26,11 @@ _KINDS = {"relation": Edge, "header": Table, "rows": Table, "labels": Record, "p
 
 
 class Loaded(NamedTuple):
-    """A whole document: its text, its metadata, its id where it has one, and what to call it in an error."""
+    """A whole document: its text, its metadata, and its id where it has one."""
 
     text: str
     metadata: Mapping[str, Any]
     id: str = ""
-    where: str = "document"
 
 
 def read(sources: object) -> Corpus:
@@ -80,7 +79,7 @@ def to_items(sources: Iterable[Loaded | Item], *, metadata: bool = True) -> list
         elif is_delimited(source.metadata) and isinstance(source.metadata.get("row"), int):
             rows[file_of(source.metadata)].append(source)
         else:
-            with _errors_name(source.where):
+            with _errors_name(f"document {source.id!r}"):
                 items += _items_of(source, source.metadata if metadata else {})
     for file, documents in rows.items():
         documents.sort(key=lambda document: document.metadata["row"])
@@ -101,7 +100,7 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
     A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
     text is the paragraph before it.
     """
-    text, given, id_, _ = document
+    text, given, id_ = document
     tables, above = tables_in(text, given), [] if is_delimited(given) else headings(text)
     title = given_name(given) or title_among(above) or stem_of(file_of(given))
     ends = [0, *(table.end for table in tables)]
@@ -117,15 +116,12 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _parsed(value: Any) -> Item | Edge:
-    """Make a document, table, record or edge of a mapping in one of the shapes of JSON Lines."""
     if not isinstance(value, Mapping):
         raise InvalidInput(f"an object is expected, not {type(value).__name__}")
-    kind = next((kind for key, kind in _KINDS.items() if key in value), None)
+    kind: Any = next((kind for key, kind in _KINDS.items() if key in value), None)
     if kind is None:
         raise InvalidInput(f"it has none of the keys {', '.join(_KINDS)}")
-    given = {key: one for key, one in value.items() if one is not None}
-    if isinstance(given.get("id"), int):
-        given["id"] = str(given["id"])
+    given = {key: str(one) if key == "id" else one for key, one in value.items() if one is not None}
     made: Item | Edge = kind(**given)
     return made
 
@@ -143,10 +139,9 @@ def _read(source: Any) -> Iterator[Loaded | Item | Edge]:
         with _errors_name(f"item {source.get('id', '')!r}"):
             yield _parsed(source)
     elif hasattr(source, "page_content"):
-        yield Loaded(source.page_content, source.metadata, source.id or "", f"LangChain document {source.id!r}")
+        yield Loaded(source.page_content, source.metadata, source.id or "")
     elif hasattr(source, "get_content") and hasattr(source, "node_id"):
-        text = source.get_content(metadata_mode="none")
-        yield Loaded(text, source.metadata, source.node_id, f"LlamaIndex document {source.node_id!r}")
+        yield Loaded(source.get_content(metadata_mode="none"), source.metadata, source.node_id)
     elif isinstance(source, Iterable):
         for part in source:
             yield from _read(part)
@@ -158,8 +153,8 @@ def _files(path: Path) -> list[tuple[Path, str]]:
     """Return a file, or those of a folder that are read, each with its id."""
     if not path.is_dir():
         return [(path, path.name)]
-    files = [(file, file.relative_to(path)) for file in sorted(path.rglob("*")) if file.is_file()]
-    seen = [(file, below.as_posix()) for file, below in files if not any(part.startswith(".") for part in below.parts)]
+    files = [(file, file.relative_to(path).as_posix()) for file in sorted(path.rglob("*")) if file.is_file()]
+    seen = [(file, id_) for file, id_ in files if "/." not in f"/{id_}"]
     known = [(file, id_) for file, id_ in seen if file.suffix.lower() in _TYPES]
     if others := [file.name for file, _ in seen if file.suffix.lower() not in _TYPES]:
         _log.warning(
@@ -185,7 +180,7 @@ def _read_file(path: Path, id_: str) -> Iterator[Loaded | Item | Edge]:
                 with _errors_name(f"line {number}"):
                     yield _parsed(json.loads(line))
     else:
-        yield Loaded(text, metadata, id_, str(path))
+        yield Loaded(text, metadata, id_)
 
 
 @contextmanager

@@ -135,6 +135,8 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
     built = time.perf_counter()
     retrievers = _retrievers(graph)
     questions = load_questions()
+    if graph.index.dense is not None:
+        graph.index.dense.prepare([question.question for question in questions])
     asked: list[Asked] = []
     for number, question in enumerate(questions):
         if progress is not None:

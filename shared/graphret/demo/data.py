@@ -31,7 +31,7 @@ class DemoQuestion:
 
     def gold(self, nodes: NodeTable) -> frozenset[str]:
         """Return the ids of the nodes that answer it: its passages, and the segments that hold its rows."""
-        segments = (node for node in nodes if node.properties.get("source_id") == self.table)
+        segments = nodes.at([i for i, id_ in enumerate(nodes.ids) if id_.startswith(f"{self.table}#")])
         spans = {node.id: (node.properties["table_row_start"], node.properties["table_row_end"]) for node in segments}
         held = [id_ for id_, (start, end) in spans.items() if any(start <= row < end for row in self.rows)]
         return frozenset([*held, *self.passages])
