@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -43,12 +44,13 @@ for _command in (
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
-for _name, _help, *_members in (
-    ("cypher", "Check Cypher that a model or a person wrote.", graphs.check),
-    ("train", "Learn of labelled questions.", train.paths),
-):
+_GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+    "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
+    "train": ("Learn of labelled questions.", {"paths": train.paths, "writer": train.writer, "reasoner": train.writer}),
+}
+for _name, (_help, _members) in _GROUPS.items():
     _group = typer.Typer(help=_help, no_args_is_help=True)
     _group.callback()(lambda: None)  # an only command keeps its name
-    for _member in _members:
-        _group.command()(_member)
+    for _member_name, _member in _members.items():
+        _group.command(_member_name)(_member)
     app.add_typer(_group, name=_name)

@@ -33,7 +33,7 @@ def _share_or_file(text: str) -> float | str:
 def bench(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False)],
-    data: Annotated[Path, option("The folder, or for paths the file, with the data.", metavar="DIR", exists=True)],
+    data: Annotated[Path, option("The folder, or for paths and graphraft the file.", metavar="DIR", exists=True)],
     split: Annotated[str | None, option("The split; that of the benchmark by default.")] = None,
     k: Annotated[Any, option("Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers)] = None,
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
@@ -42,7 +42,8 @@ def bench(
     policy: Annotated[str | None, option("metaqa: scripted, or oracle, which is told the relations.")] = None,
     planner: Annotated[str | None, option("metaqa with grasp: paths, which needs no model.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
-    train: Annotated[Any, option("metaqa: a share of the questions; paths: a file.", parser=_share_or_file)] = None,
+    train: Annotated[Any, option("metaqa: a share of the questions; else a file.", parser=_share_or_file)] = None,
+    writer: Annotated[Path | None, option("graphraft: what train writer wrote.", metavar="DIR")] = None,
     hops: Annotated[Any, option("metaqa, spark: questions of so many.", metavar="1,2,3", parser=_numbers)] = None,
     agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,

@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
     from graphret.evaluation.multihop import load_multihop
     from graphret.evaluation.ottqa import load_ottqa
-    from graphret.evaluation.paths import bench_paths
+    from graphret.evaluation.paths import bench_graphraft, bench_paths
     from graphret.evaluation.runner import bench_multihop, bench_ottqa
     from graphret.evaluation.spark import bench_spark
     from graphret.evaluation.stark_plans import bench_stark_plans
     from graphret.evaluation.table import render
 
 #: The benchmarks, each ``bench_<name>`` here, with underscores.
-NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "stark-plans", "paths")
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "stark-plans", "paths", "graphraft")
 
 __all__ = [
     "NAMES",
     "all_at_k",
+    "bench_graphraft",
     "bench_guard",
     "bench_metaqa",
     "bench_multihop",
@@ -46,6 +47,7 @@ _MODULES = {
     **dict.fromkeys(("bench_multihop", "bench_ottqa"), "runner"),
     **{f"load_{name}": name for name in ("multihop", "ottqa")},
     **{f"bench_{name}": name for name in ("guard", "metaqa", "paths", "spark")},
+    "bench_graphraft": "paths",
     "bench_stark_plans": "stark_plans",
     "render": "table",
 }

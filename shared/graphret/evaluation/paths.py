@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphret.evaluation.runner import Progress
+from graphret.graphraft.writer import Writer, written
 from graphret.planning import PathScorer
 from graphret.training.candidates import choice_of, path_space, read_records
 from graphret.training.paths import Choice, fit_scorer
@@ -35,27 +36,61 @@ def bench_paths(data: str | Path, train: str | Path | None = None, progress: Pro
         ``top_is_best`` is the share of questions with the best query first: that of most hits, then of the fewest
         results. ``hit@1`` and ``recall@20`` are what is to be expected when results of a query come in any order.
     """
+    return _ranked("paths", read_records(data), train, {}, progress)
+
+
+def bench_graphraft(
+    data: str | Path,
+    writer: str | Path | None = None,
+    train: str | Path | None = None,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Rank the candidate queries of the first `limit` questions as GraphRAFT does: `bench_paths` with a `Writer`.
+
+    Returns
+    -------
+    dict
+        ``rows``: ``fewest``, ``paths`` with no model, ``writer``, and ``writer, free``, which is held to nothing: what
+        its four beams write counts where it is a candidate.
+    """
+    models: dict[str, _Order] = {}
+    if writer is not None:
+        model = Writer.load(writer)
+        models["writer"] = lambda record, _: _held(model, record)
+        models["writer, free"] = lambda record, _: _freely(model, record)
+    result = _ranked("graphraft", read_records(data)[:limit], train, models, progress)
+    rows = result["rows"]
+    paths = rows.pop("trained", rows.pop("untrained"))
+    return result | {"rows": {"fewest": rows.pop("fewest"), "paths": paths, **rows}}
+
+
+_Order = Callable[[Mapping[str, Any], Choice], Sequence[int]]
+
+
+def _ranked(
+    name: str, records: list[dict[str, Any]], train: str | Path | None, models: dict[str, _Order], progress: Any
+) -> dict[str, Any]:
     start = time.perf_counter()
-    records = read_records(data)
     known = [] if train is None else read_records(train)
     space = path_space(records + known)
     asked = [choice_of(record, space) for record in records]
     read = time.perf_counter()
-    models: dict[str, Callable[[Choice], Any]] = {"untrained": _by(PathScorer())}
+    ways = {"untrained": _by(PathScorer())}
     if known:
-        models["trained"] = _by(fit_scorer([choice_of(record, space) for record in known]))
-    models["fewest"] = lambda choice: choice.facts[:, 1]
+        ways["trained"] = _by(fit_scorer([choice_of(record, space) for record in known]))
+    ways |= {"fewest": lambda _, choice: np.argsort(choice.facts[:, 1], kind="stable").tolist(), **models}
     rows = {}
-    for name, costs in models.items():
+    for row, order in ways.items():
         measured = []
         for nth, (record, choice) in enumerate(zip(records, asked, strict=True)):
-            if progress is not None and nth % 100 == 0:
-                progress(name, nth, len(records))
-            measured.append(_measured(record, np.argsort(costs(choice), kind="stable").tolist(), choice.best))
+            if progress is not None and nth % 10 == 0:
+                progress(row, nth, len(records))
+            measured.append(_measured(record, order(record, choice), choice.best))
         means = map(statistics.mean, zip(*measured, strict=True))
-        rows[name] = {metric: round(100 * mean, 2) for metric, mean in zip(SHOWN, means, strict=True)}
+        rows[row] = {metric: round(100 * mean, 2) for metric, mean in zip(SHOWN, means, strict=True)}
     return {
-        "name": "paths",
+        "name": name,
         "rows": rows,
         "counts": {"questions": len(records), "queries": sum(len(c.paths) for c in asked), "trained_on": len(known)},
         "seconds": {"read": round(read - start, 3), "total": round(time.perf_counter() - start, 3)},
@@ -63,12 +98,29 @@ def bench_paths(data: str | Path, train: str | Path | None = None, progress: Pro
     }
 
 
-def _by(scorer: PathScorer) -> Callable[[Choice], Any]:
-    return lambda choice: scorer.costs(choice.words, scorer.parts_of(choice.paths), choice.facts)
+def _held(writer: Writer, record: Mapping[str, Any]) -> list[int]:
+    texts = record["cypher_queries"]
+    return [place for place, _ in writer.rank_texts(record["question"], texts, len(texts), record["num_results"])]
+
+
+def _freely(writer: Writer, record: Mapping[str, Any]) -> list[int]:
+    """The candidates that are written where nothing is forbidden, the best first."""
+    places = {written(text): place for place, text in reversed([*enumerate(record["cypher_queries"])])}
+    return [places[text] for text in writer.write([record["question"]])[0] if text in places]
+
+
+def _by(scorer: PathScorer) -> _Order:
+    def order(_: Mapping[str, Any], choice: Choice) -> list[int]:
+        costs = scorer.costs(choice.words, scorer.parts_of(choice.paths), choice.facts)
+        return [int(place) for place in np.argsort(costs, kind="stable")]
+
+    return order
 
 
 def _measured(record: Mapping[str, Any], order: Sequence[int], best: int) -> tuple[float, float, float]:
     hits, results = record["hits"], record["num_results"]
+    if not order:
+        return 0.0, 0.0, 0.0
     top, left, found = order[0], float(_K), 0.0
     for i in order:
         taken = min(left, results[i])

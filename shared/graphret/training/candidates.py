@@ -26,7 +26,12 @@ _FIELDS = ("question", "answer_ids", "cypher_queries", "hits", "num_results")
 
 
 def read_records(path: str | Path) -> list[dict[str, Any]]:
-    """Read questions with their candidate queries; an `InvalidInput` names the line that is malformed."""
+    """Read questions with their candidate queries and the paths of these; an `InvalidInput` names a malformed line."""
+    return [record | {"paths": [_path(query) for query in record["cypher_queries"]]} for record in read_queries(path)]
+
+
+def read_queries(path: str | Path) -> list[dict[str, Any]]:
+    """Read questions with their candidate queries, whatever these are; an `InvalidInput` names a malformed line."""
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
             records = [json.loads(line) for line in file if line.strip()]
@@ -37,7 +42,13 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
             raise InvalidInput(f"{path}, line {number}: an object with {', '.join(_FIELDS)} is expected")
         if not len(record["cypher_queries"]) == len(record["hits"]) == len(record["num_results"]) > 0:
             raise InvalidInput(f"{path}, line {number}: hits and num_results of each query are expected")
-    return [record | {"paths": [_path(query) for query in record["cypher_queries"]]} for record in records]
+    return records
+
+
+def best_of(record: Mapping[str, Any]) -> int:
+    """Return the place of a question's best query: it has most hits, then the fewest results."""
+    hits, results = record["hits"], record["num_results"]
+    return min(range(len(hits)), key=lambda i: (-hits[i], results[i]))
 
 
 def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
@@ -75,9 +86,8 @@ def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
         read = readings(question, start, end, others, space.lexicon)
         facts[mine, 0] = space.costs(read, [paths[mine[0]][0].start], table)
         facts[mine, 2] = 1 - share
-    best = min(range(len(paths)), key=lambda i: (-record["hits"][i], record["num_results"][i]))
     found = [place[:2] for place in places.values() if place[2] == 1]
-    return Choice(masked(question, found), paths, facts, best)
+    return Choice(masked(question, found), paths, facts, best_of(record))
 
 
 def _place(question: str, name: str) -> tuple[int, int, float]:

@@ -1,0 +1,232 @@
+"""Candidates as a trie of tokens: what a model may write next, and which of them it would write first (section 4.2)."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.errors import ModelError
+
+_Floats = NDArray[np.float64]
+#: Tokens that a model reads at once, where the best branch alone has fewer: as quick on a processor as a few.
+_TOKENS = 32
+
+
+class Span(NamedTuple):
+    """A node of the trie: the sequences, by their order, that begin with the same so many tokens."""
+
+    start: int
+    stop: int
+    depth: int
+
+
+class Trie:
+    """Sequences of tokens, sorted; its nodes are made when they are first asked for.
+
+    Parameters
+    ----------
+    sequences
+        Each ends with one token that none has elsewhere, so that one may begin another.
+
+    Attributes
+    ----------
+    places
+        Of each sequence in order its place among those that were given.
+    """
+
+    def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
+        self.places = sorted(range(len(sequences)), key=lambda place: list(sequences[place]))
+        self.sequences = [sequences[place] for place in self.places]
+        self.root = Span(0, len(self.sequences), 0)
+        self._children: dict[Span, dict[int, Span]] = {}
+
+    def children(self, node: Span) -> dict[int, Span]:
+        """Return what follows each token that may come next; nothing where a sequence is complete."""
+        if node not in self._children:
+            found, depth, at = {}, node.depth, node.start
+            while at < node.stop and depth < len(self.sequences[at]):
+                token = self.sequences[at][depth]
+                single = self.sequences[node.stop - 1][depth] == token
+                end = (
+                    node.stop if single else bisect_right(self.sequences, token, at, node.stop, key=lambda s: s[depth])
+                )
+                found[token] = Span(at, end, depth + 1)
+                at = end
+            self._children[node] = found
+        return self._children[node]
+
+    def find(self, tokens: Sequence[int]) -> Span | None:
+        """Return the node that tokens lead to, if they begin a sequence."""
+        node: Span | None = self.root
+        for token in tokens:
+            node = self.children(node).get(token) if node is not None else None
+        return node
+
+
+class GroundedLogits:
+    """A logits processor for ``generate`` that lets each question's beams write its candidates alone (equation 2).
+
+    Beams keep their places in the trie: a step costs what the tokens cost that are allowed there, whatever the number
+    of candidates. Scores become log-probabilities among the allowed; NaN counts as the least.
+
+    Parameters
+    ----------
+    tries
+        The candidates of each question of a batch.
+    prompt
+        Tokens of the padded prompts, which are skipped.
+    end
+        The token that ends a sequence.
+    """
+
+    def __init__(self, tries: Sequence[Trie], prompt: int, end: int) -> None:
+        self.tries, self.prompt, self.end = tries, prompt, end
+        self._nodes: dict[tuple[int, ...], Span | None] = {}
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores, ``(rows, vocabulary)``, with those of all other tokens at −∞."""
+        masked = scores.new_full(scores.shape, -np.inf)
+        beams, nodes = len(scores) // len(self.tries), {}
+        for row, written in enumerate(input_ids[:, self.prompt :].tolist()):
+            trie, key = self.tries[row // beams], (row // beams, *written)
+            if (before := self._nodes.get(key[:-1])) is not None:
+                node = trie.children(before).get(written[-1])
+            else:
+                node = trie.find(written)
+            nodes[key] = node
+            allowed = [*trie.children(node)] if node is not None else []
+            if len(allowed) > 1:
+                told = scores[row, allowed].float().nan_to_num(nan=-1e9, neginf=-1e9)
+                masked[row, allowed] = told.log_softmax(-1).to(masked.dtype)
+            else:  # forced; no more than an end after it, and where there are fewer candidates than beams
+                masked[row, allowed[0] if allowed else self.end] = 0.0
+        self._nodes = nodes
+        return masked
+
+
+class SharedPrefixes:
+    """Reads branches with a causal model in one sequence, whose mask shows each branch what leads to it.
+
+    Keys and values of shared prefixes are computed once. What leads to a branch is its positions in the sequence.
+    """
+
+    def __init__(self, model: Any) -> None:
+        from transformers import DynamicCache
+
+        self._model, self._cache = model, DynamicCache()
+
+    def read(self, branches: Sequence[tuple[NDArray[np.intp], Sequence[int]]]) -> list[tuple[Any, NDArray[np.intp]]]:
+        """Return the logits after each branch, and what leads to its own: given what leads to it and its tokens."""
+        import torch
+
+        past, sizes = self._cache.get_seq_length(), [len(tokens) for _, tokens in branches]
+        ends = np.cumsum(sizes)
+        mask = np.full((ends[-1], past + ends[-1]), -np.inf, dtype=np.float32)
+        positions: list[int] = []
+        paths = []
+        for (before, _), end, size in zip(branches, ends, sizes, strict=True):
+            own = np.arange(end - size, end)
+            mask[own[:, None], before] = 0.0
+            mask[own[:, None], past + own] = np.where(np.tri(size), 0.0, -np.inf)
+            positions += range(len(before), len(before) + size)
+            paths.append(np.concatenate([before, past + own]))
+        device, dtype = self._model.device, self._model.dtype
+        logits = self._model(
+            input_ids=torch.tensor([[token for _, tokens in branches for token in tokens]], device=device),
+            attention_mask=torch.from_numpy(mask)[None, None].to(device, dtype),
+            position_ids=torch.tensor([positions], device=device),
+            past_key_values=self._cache,
+            use_cache=True,
+            logits_to_keep=torch.from_numpy(ends - 1).to(device),
+        ).logits[0]
+        return list(zip(logits, paths, strict=True))
+
+
+class WholePrefixes:
+    """Reads each branch from its beginning, for models that keep no such mask; what leads to a branch is its tokens."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def read(self, branches: Sequence[tuple[NDArray[np.intp], Sequence[int]]]) -> list[tuple[Any, NDArray[np.intp]]]:
+        """Return what `SharedPrefixes.read` does."""
+        import torch
+
+        paths = [np.concatenate([before, np.asarray(tokens, dtype=np.intp)]) for before, tokens in branches]
+        return [
+            (self._model(torch.from_numpy(path)[None].to(self._model.device)).logits[0, -1], path) for path in paths
+        ]
+
+
+def best_first(
+    trie: Trie,
+    reader: SharedPrefixes | WholePrefixes,
+    prompt: Sequence[int],
+    most: int,
+    prior: _Floats | None = None,
+    length_power: float = 0.0,
+) -> list[tuple[int, float]]:
+    """Return the best sequences, exactly: the same as if each were scored alone, with the log-probability of each.
+
+    What is read next is the branch whose bound is the highest. A bound falls with every token, and a complete sequence
+    above all bounds is the best of what is left. Tokens that are forced have the probability 1.
+
+    Parameters
+    ----------
+    most
+        How many are wanted.
+    prior
+        What is added to the log-probability of each, by place.
+    length_power
+        Log-probabilities are divided by the length to this power.
+
+    Raises
+    ------
+    ModelError
+        When a logit is NaN.
+    """
+    lengths = np.asarray([len(sequence) for sequence in trie.sequences]) ** length_power
+    added = np.zeros(len(lengths)) if prior is None else prior[trie.places]
+    heap: list[tuple[float, bool, int, float, Any]] = []
+
+    def push(logprob: float, node: Span, before: NDArray[np.intp], tokens: list[int]) -> None:
+        while len(after := trie.children(node)) == 1:
+            [(token, node)] = after.items()
+            tokens = [*tokens, token]
+        span = slice(node.start, node.stop)
+        if after:
+            bound = logprob / lengths[span].max() + added[span].max()
+            heapq.heappush(heap, (-float(bound), False, node.start, logprob, (node, before, tokens)))
+        else:
+            same = node.stop - node.start  # of one text, and equally probable
+            for i in range(node.start, node.stop):
+                score = logprob / lengths[i] + added[i]
+                heapq.heappush(heap, (-float(score), True, trie.places[i], logprob - np.log(same), None))
+
+    found: list[tuple[int, float]] = []
+    push(0.0, trie.root, np.zeros(0, dtype=np.intp), list(prompt))
+    while heap and len(found) < most:
+        branches: list[tuple[float, Any]] = []
+        left = _TOKENS
+        while heap and not heap[0][1] and (not branches or len(heap[0][4][2]) <= left):
+            _, _, _, logprob, branch = heapq.heappop(heap)
+            branches.append((logprob, branch))
+            left -= len(branch[2])
+        if not branches:
+            _, _, place, logprob, _ = heapq.heappop(heap)
+            found.append((place, float(logprob)))
+            continue
+        read = reader.read([(before, tokens) for _, (_, before, tokens) in branches])
+        for (logprob, (node, _, _)), (logits, before) in zip(branches, read, strict=True):
+            after = trie.children(node)
+            shares = logits[[*after]].float().log_softmax(-1).tolist()
+            if any(share != share for share in shares):
+                raise ModelError("the model's logits are NaN")
+            for (token, child), share in zip(after.items(), shares, strict=True):
+                push(logprob + min(share, 0.0), child, before, [token])
+    return found

@@ -1,0 +1,125 @@
+"""Training GraphRAFT's models: the writer on synthesised queries (section 4.2), the reasoner on its prompts (4.3)."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.graphraft.writer import Writer, prompt_of, written
+from graphret.llm import Message
+from graphret.training.candidates import best_of, read_queries
+from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
+
+#: How much the size of a query may count, of which the best on the validation questions is chosen.
+SIZE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
+
+Progress = Callable[[str, int, int], None]
+
+
+def train_writer(
+    data: str | Path,
+    out: str | Path,
+    tuning: Tuning = Tuning(),  # noqa: B008
+    *,
+    limit: int | None = None,
+    test: float = 0.0,
+    progress: Progress | None = None,
+) -> FineTuned:
+    """Fine-tune a model to write the best query of a question: that with most hits, then the fewest results.
+
+    Questions that no candidate answers are left out.
+
+    Parameters
+    ----------
+    data
+        What ``graphret train queries`` wrote; see `read_records`.
+    out
+        The folder of the writer, for `Writer.load`.
+    limit
+        Only so many questions, drawn at random.
+    test
+        A share of the questions, drawn at random, that is not learned of: it is written to ``out/test.jsonl``, and the
+        rest to ``out/train.jsonl``.
+
+    Raises
+    ------
+    InvalidInput, MissingDependency, ModelError
+        As `fine_tune`, and for a malformed line.
+    """
+    records, folder = read_queries(data), Path(out)
+    drawn = random.Random(tuning.seed)
+    drawn.shuffle(records)
+    if test:
+        folder.mkdir(parents=True, exist_ok=True)
+        cut = int(test * len(records))
+        for name, part in (("test", records[:cut]), ("train", records[cut:])):
+            text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in part)
+            (folder / f"{name}.jsonl").write_text(text, "utf-8")
+        records = records[cut:]
+    records = [record for record in records if max(record["hits"])][:limit]
+    examples = [
+        Example(prompt_of(record["question"]), written(record["cypher_queries"][best_of(record)])) for record in records
+    ]
+    tuned = fine_tune(examples, out, tuning, progress)
+    chosen = _size_weight(tuned, records[: tuned.counts["validated"]], progress)
+    purpose = "Writes the query of a knowledge graph that finds what answers a question: `graphret.graphraft.Writer`."
+    save(tuned, out, data, purpose, {"size_weight": chosen})
+    return tuned
+
+
+def _size_weight(tuned: FineTuned, records: Sequence[Mapping[str, Any]], progress: Progress | None) -> float:
+    """The weight of sizes with which the best query of most questions is first."""
+    writer, right = Writer(tuned.model, tuned.tokenizer), dict.fromkeys(SIZE_WEIGHTS, 0)
+    for nth, record in enumerate(records):
+        texts, sizes, best = record["cypher_queries"], record["num_results"], best_of(record)
+        ranked = writer.rank_texts(record["question"], texts, len(texts))
+        for weight in SIZE_WEIGHTS:
+            scores = {i: math.log(max(p, 1e-300)) - weight * math.log10(sizes[i] + 1) for i, p in ranked}
+            right[weight] += max(scores, key=lambda i: scores[i]) == best
+        if progress is not None:
+            progress("choose the weight of sizes", nth + 1, len(records))
+    return max(SIZE_WEIGHTS, key=lambda weight: (right[weight], -weight))
+
+
+def train_reasoner(
+    data: str | Path,
+    out: str | Path,
+    tuning: Tuning = Tuning(),  # noqa: B008
+    *,
+    limit: int | None = None,
+    progress: Progress | None = None,
+) -> FineTuned:
+    """Fine-tune a model on conversations whose last turn is the right answer, as GraphRAFT's reasoner writes them.
+
+    Parameters
+    ----------
+    data
+        JSON Lines of ``{"messages": [{"role", "content"}, …]}``, the format of OpenAI's fine-tuning.
+
+    Raises
+    ------
+    InvalidInput, MissingDependency, ModelError
+        As `fine_tune`, and for a malformed line.
+    """
+    examples = []
+    try:
+        lines = Path(data).read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{data}: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            *prompt, answer = [Message.from_dict(one) for one in json.loads(line)["messages"]]
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f'{data}, line {number}: {{"messages": [turns]}} is expected: {error}') from error
+        if answer.role != "assistant" or not prompt:
+            raise InvalidInput(f"{data}, line {number}: the last of several turns is the assistant's")
+        examples.append(Example(prompt, answer.content))
+    random.Random(tuning.seed).shuffle(examples)
+    tuned = fine_tune(examples[:limit], out, tuning, progress)
+    save(tuned, out, data, "Chooses among nodes that were found, with the paths to them: GraphRAFT's reasoner.", {})
+    return tuned

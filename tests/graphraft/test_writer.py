@@ -1,0 +1,159 @@
+"""A writer writes only candidates, and ranks them as scoring each alone does; a chat model chooses by number."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from tiny_model import tiny_model
+
+from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
+from graphret.graphraft.trie import GroundedLogits, Trie, WholePrefixes
+from graphret.graphraft.writer import ChatWriter, Writer, answer_tokens, chat_tokens, prompt_of, written
+from graphret.llm import OpenAIChat
+from graphret.testing.openai_server import OpenAIServer, json_text, status, text
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.xdist_group("torch")
+
+NAMES = ["ibuprofen", "asthma", 'the "x"', "a\\b", "line\nbreak", "{name: }) RETURN", "<|end|>", "a", "ab", "x" * 300]
+ENDS = ["", "-[:TREATS]-(T:Disease)"]  # the first begins the second
+TEXTS = [f"(a1:Drug {{name: {json.dumps(name)}}})-[:TARGET]-(x1_1:Gene){end}" for name in NAMES for end in ENDS]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> tuple[Any, Any]:
+    return tiny_model()
+
+
+def alone(model: Any, tokenizer: Any, question: str, texts: Sequence[str], power: float = 0.0) -> list[float]:
+    """The log-probability of each, where the model reads it whole and the tokens allowed share the probability."""
+    trie, prompt = (
+        Trie(answer_tokens(tokenizer, [written(one) for one in texts])),
+        chat_tokens(tokenizer, prompt_of(question)),
+    )
+    scores = [0.0] * len(texts)
+    for sequence, place in zip(trie.sequences, trie.places, strict=True):
+        with torch.inference_mode():
+            logits = model(torch.tensor([[*prompt, *sequence]])).logits[0, len(prompt) - 1 :]
+        node, total = trie.root, 0.0
+        for at, token in zip(logits, sequence, strict=False):
+            allowed = [*trie.children(node)]
+            total += float(at[allowed].log_softmax(-1)[allowed.index(token)])
+            node = trie.children(node)[token]
+        scores[place] = total / len(sequence) ** power
+    return scores
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["shared", "whole"])
+def test_ranking_is_that_of_scoring_each_alone(
+    tiny: tuple[Any, Any], broken: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if broken:  # as a model that takes no mask of its own
+        monkeypatch.setattr("transformers.DynamicCache", None)
+    writer, texts = Writer(*tiny), [*TEXTS, TEXTS[0]]  # two nodes of one name
+    scores = alone(*tiny, "Which gene?", texts)
+    ranked = writer.rank_texts("Which gene?", texts, len(texts))
+    assert (writer._reader is WholePrefixes) == broken
+    in_order = sorted(scores, reverse=True)
+    assert sorted(place for place, _ in ranked) == [*range(len(texts))]
+    assert [scores[place] for place, _ in ranked] == pytest.approx(in_order, abs=1e-4)
+    shared = [math.exp(scores[place]) / texts.count(texts[place]) for place, _ in ranked]
+    assert [p for _, p in ranked] == pytest.approx(shared, rel=1e-3)
+    assert sum(p for _, p in ranked) == pytest.approx(1)
+    assert writer.rank_texts("Which gene?", texts, 3) == ranked[:3]
+
+
+def test_length_and_size_count_by_option(tiny: tuple[Any, Any]) -> None:
+    sizes, scores = [10 ** (place % 5) for place in range(len(TEXTS))], alone(*tiny, "Which?", TEXTS, 0.7)
+    wanted = [score - 0.5 * math.log10(size + 1) for score, size in zip(scores, sizes, strict=True)]
+    found = Writer(*tiny, size_weight=0.5, length_power=0.7).rank_texts("Which?", TEXTS, 7, sizes)
+    assert [place for place, _ in found] == sorted(range(len(TEXTS)), key=lambda i: -wanted[i])[:7]
+
+
+@pytest.mark.parametrize(("template", "end"), [(None, None), (None, "<|end|>")], ids=["no end", "no template"])
+def test_prompts_and_queries_are_read_apart_and_always_end(template: str | None, end: str | None) -> None:
+    model, tokenizer = tiny_model(template=template, end=end)
+    prompt, [query] = chat_tokens(tokenizer, prompt_of("Who")), answer_tokens(tokenizer, ["\n"])
+    assert tokenizer.encode(f"{tokenizer.decode(prompt)}\n") != [*prompt, *query[:-1]]  # which would merge
+    assert query[-1] not in query[:-1]
+    writer = Writer(model, tokenizer)
+    assert len(writer.rank_texts("Who", TEXTS, 5)) == 5
+    assert {*writer.write(["Who"], [TEXTS])[0]} <= {*TEXTS}
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_what_is_written_is_a_candidate_of_its_own_question(tiny: tuple[Any, Any], beams: int) -> None:
+    writer = Writer(*tiny)
+    given = [TEXTS, TEXTS[:1], [], TEXTS[4:9]]
+    found = writer.write(["Which gene does it target?", "Who?", "Nothing?", "What?"], given, beams=beams)
+    assert [len(some) for some in found] == [beams, 1, 0, beams]
+    assert all({*some} <= {*texts} for some, texts in zip(found, given, strict=True))
+    assert found[3] == writer.write(["What?"], [TEXTS[4:9]], beams=beams)[0]
+    assert not {*writer.write(["Who?"], beams=beams, tokens=8)[0]} & {*TEXTS}
+
+
+def test_one_candidate_needs_no_model_and_none_is_no_error() -> None:
+    writer = Writer(None, None)
+    assert (writer.rank_texts("?", [], 3), writer.rank_texts("?", ["(T:Drug)"], 3)) == ([], [(0, 1.0)])
+
+
+def test_nan_is_an_error_in_ranking_and_the_least_in_writing(
+    tiny: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trie = Trie([[5, 9], [6, 9], [6, 7, 9]])
+    mask = GroundedLogits([trie], 1, 9)
+    scores = torch.zeros(3, 12)
+    scores[0, 5], scores[1] = math.nan, math.nan
+    first = mask(torch.tensor([[1]] * 3), scores)
+    assert [row.exp().tolist()[5:7] for row in first] == [[0, 1], [0.5, 0.5], [0.5, 0.5]]
+    second = mask(torch.tensor([[1, 6], [1, 5], [1, 11]]), scores)  # beams changed places, and one is no candidate
+    assert [row.exp().nonzero().flatten().tolist() for row in second] == [[7, 9], [9], [9]]
+    model, tokenizer = tiny_model()
+    model.lm_head.weight.data[:] = math.nan
+    with pytest.raises(ModelError, match="NaN"):
+        Writer(model, tokenizer).rank_texts("?", TEXTS, 3)
+
+
+def test_queries_are_written_without_the_names_of_variables() -> None:
+    meets = '(a1:A {name: "(x:1"})-[:R]->(T:B)<-[:S]-(x2_1)-[:Q]-(a2:`C d` {name: "b"})'
+    assert written(meets) == '(:A {name: "(x:1"})-[:R]->(T:B)<-[:S]-(x2_1)-[:Q]-(:`C d` {name: "b"})'
+    query = 'MATCH (x1:A {name: "a"})-[r1:R]-(x2:B)-[r2:S]-(x3:C) RETURN x3.name AS name'
+    assert (
+        written(query)
+        == '(:A {name: "a"})-[:R]-(:B)-[:S]-(T:C)'
+        == written('(a1:A {name: "a"})-[:R]-(x1_1:B)-[:S]-(T:C)')
+    )
+
+
+def test_what_cannot_be_loaded_is_said(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelError, match="nowhere"):
+        Writer.load(tmp_path / "nowhere")
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(StorageError, match="training did not end"):
+        Writer.load(tmp_path)
+    monkeypatch.setitem(__import__("sys").modules, "transformers", None)
+    with pytest.raises(MissingDependency, match="graphret\\[train\\]"):
+        Writer.load("a-model")
+
+
+def test_a_chat_model_chooses_by_number_or_is_guided() -> None:
+    numbers, no = json_text({"best": [3, 1, 3]}), json_text({"best": [99]})
+    script = [numbers, text(TEXTS[1]), status(400, "guided_choice: unknown"), json_text({"best": [2]}), no, no]
+    with OpenAIServer(script) as server:
+        model = OpenAIChat("m", server.base_url, api_key="none", max_retries=0)
+        best = [(2, pytest.approx(2 / 3)), (0, pytest.approx(1 / 3))]
+        assert ChatWriter(model).rank_texts("Which?", TEXTS, 5) == best
+        guided = ChatWriter(model, guided=True)
+        assert guided.rank_texts("Which?", TEXTS, 5) == [(1, 1.0)]
+        assert guided.rank_texts("Which?", TEXTS, 5) == [(1, 1.0)]  # by number, as the server does not guide
+        chosen = server.requests[0].body["response_format"]["json_schema"]["schema"]["properties"]["best"]
+        assert chosen["items"]["enum"] == [*range(1, len(TEXTS) + 1)]
+        assert server.requests[1].body["guided_choice"] == TEXTS
+        with pytest.raises(ModelError, match="no usable JSON"):
+            ChatWriter(model).rank_texts("Which?", TEXTS, 5)
+    with pytest.raises(InvalidInput, match="ChatModel"):
+        ChatWriter("gpt")  # type: ignore[arg-type]

@@ -1,0 +1,134 @@
+"""Training a writer: on what it writes alone, going on where it stopped, with a card; and ranking with it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import graphret
+from tiny_model import saved_tiny_model, tiny_model
+
+from graphret.errors import InvalidInput
+from graphret.evaluation import bench_graphraft
+from graphret.graphraft.writer import Writer
+from graphret.llm import Message
+from graphret.training import Example, Tuning, fine_tune, train_reasoner, train_writer
+from graphret.training.lora import _Collator
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("peft")
+pytestmark = pytest.mark.xdist_group("torch")
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(saved_tiny_model(tmp_path_factory.mktemp("base")))
+
+
+def records(n: int) -> list[dict[str, Any]]:
+    """Questions that say which of two paths they mean."""
+
+    def record(i: int) -> dict[str, Any]:
+        kinds, treats = ["TREATS", "TARGET"], i % 2 == 0
+        asked = "What treats" if treats else "What targets"
+        queries = [f'MATCH (x1:Drug {{name: "d{i}"}})-[r1:{kind}]-(x2:Gene) RETURN x2.name AS name' for kind in kinds]
+        hits = [int(treats), int(not treats)]
+        fields = {"answer_ids": [i], "cypher_queries": queries, "hits": hits, "num_results": [2, 1]}
+        return {"question": f"{asked} d{i}?", **fields}
+
+    return [record(i) for i in range(n)]
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def test_a_writer_is_trained_stopped_resumed_and_ranks(
+    base: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    data, out = write(tmp_path / "data.jsonl", records(40)), tmp_path / "writer"
+    tuning = Tuning(base, epochs=8, rate=5e-3)
+    whole = train_writer(data, tmp_path / "whole", tuning, test=0.2)
+
+    def stop(stage: str, done: int, total: int) -> None:
+        if done > total // 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_writer(data, out, tuning, test=0.2, progress=stop)
+    with pytest.raises(InvalidInput, match="other data or settings"):
+        train_writer(data, out, Tuning(base, epochs=1), test=0.2)
+    newest = max((out / "checkpoints").glob("checkpoint-*"), key=lambda one: int(one.name[11:]))
+    (newest / "adapter_model.safetensors").write_bytes((newest / "adapter_model.safetensors").read_bytes()[:100])
+    with caplog.at_level(logging.WARNING, "graphret"):
+        tuned = train_writer(data, out, tuning, test=0.2)
+    assert f"{newest.name} was cut off" in caplog.text
+    losses = [[one["eval_loss"] for one in each.curve if "eval_loss" in one] for each in (tuned, whole)]
+    assert losses[0] == pytest.approx(losses[1], rel=0.02)  # nearly as if it had not been stopped
+    assert losses[0][-1] < losses[0][0] / 2
+    card = (out / "README.md").read_text()
+    assert all(said in card for said in ("`data.jsonl`", "| rate | 0.005 |", f"| {losses[0][-1]:.4f} |"))
+    with pytest.raises(InvalidInput, match="there is a trained model"):
+        train_writer(data, out, tuning)
+    result = bench_graphraft(out / "test.jsonl", writer=out, train=out / "train.jsonl", limit=6)
+    assert list(result["rows"]) == ["fewest", "paths", "writer", "writer, free"]
+    assert result["rows"]["writer"]["top_is_best"] == 100 > result["rows"]["fewest"]["top_is_best"]
+
+
+def test_the_command_trains_merges_and_measures(base: str, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "Which of a, b?"}, {"role": "assistant", "content": "a"}]
+    data, out = write(tmp_path / "data.jsonl", [{"messages": turns}] * 6), tmp_path / "reasoner"
+    ran = graphret(
+        "train", "reasoner", "--data", data, "--out", out, "--model", base, "--epochs", 1, "--merge", "--json"
+    )
+    assert ran.json["counts"]["trained"] == 5
+    assert (out / "model.safetensors").exists()
+    assert Writer.load(out).write(["?"], [["(T:a)"]]) == [["(T:a)"]]
+    asked = write(tmp_path / "asked.jsonl", records(4))
+    rows = graphret("bench", "graphraft", "--data", asked, "--writer", out, "--json", "-").json["rows"]
+    assert rows["fewest"] == {"top_is_best": 50.0, "hit@1": 50.0, "recall@20": 100.0}
+
+
+def test_only_answers_are_learned() -> None:
+    rows = [{"input_ids": [1, 2, 3, 8, 9], "answer": 2}, {"input_ids": [4, 5, 9], "answer": 1}]
+    batch = _Collator(pad=0)(rows)
+    assert batch["input_ids"].tolist() == [[1, 2, 3, 8, 9], [0, 4, 5, 9, 0]]
+    assert batch["labels"].tolist() == [[-100, 8, 9], [-100, 9, -100]]
+    model, _ = tiny_model()
+    loss, logits = (lambda out: (out.loss, out.logits))(model(**batch))
+    right = logits.log_softmax(-1)[[0, 0, 1], [0, 1, 0], [8, 9, 9]]
+    assert float(loss) == pytest.approx(-float(right.mean()), rel=1e-4)
+    assert batch["position_ids"][1].tolist()[1:4] == [0, 1, 2]
+
+
+def test_out_of_memory_means_half_the_batch(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = _Collator.__call__
+
+    def small(self: _Collator, rows: Any) -> Any:
+        if len(rows) > 2:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
+        return made(self, rows)
+
+    monkeypatch.setattr(_Collator, "__call__", small)
+    examples = [Example([Message.user("?")], "yes")] * 9
+    assert fine_tune(examples, tmp_path, Tuning(base, epochs=1, batch=4)).tuning.batch == 2
+
+
+@pytest.mark.parametrize(
+    ("train", "line", "said"),
+    [
+        (train_writer, {"question": "Who?"}, "line 2: an object with question"),
+        (train_writer, {**records(1)[0], "hits": [1]}, "line 2: hits and num_results"),
+        (train_reasoner, {"messages": [{"role": "user", "content": "?"}]}, "line 2: the last of several turns"),
+        (train_reasoner, {"prompt": "?"}, "line 2: .*messages"),
+    ],
+)
+def test_a_bad_line_is_named(train: Any, line: dict[str, Any], said: str, tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "a"}]
+    data = write(tmp_path / "data.jsonl", [{**records(1)[0], "messages": turns}, line])
+    with pytest.raises(InvalidInput, match=said):
+        train(data, tmp_path / "out")
