@@ -98,7 +98,7 @@ class SentenceTransformerEncoder:
 
     def _encode(self, texts: Sequence[str], encode: Callable[..., Any], progress: Progress | None) -> Floats:
         model = self._loaded()
-        budget = 2048 if str(model.device) == "cpu" else 16384  # tokens in a batch, padding included
+        budget = 1024 if str(model.device) == "cpu" else 16384  # tokens in a batch: few, so that caches hold them
 
         def encoded(distinct: list[str]) -> Floats:
             done, vectors = 0, np.zeros((len(distinct), self.dimension), np.float32)
