@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests_support import HashingEncoder
-from venue_files import mentions, write_venues
+from tests_support import HashingEncoder, mentions, write_venues
 
 from graphret import SageGraph, read
 

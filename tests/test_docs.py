@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
@@ -91,26 +90,17 @@ def test_a_page_runs_and_prints_what_it_says(page: Page, run: Callable[..., None
     run(page)
 
 
-@pytest.mark.usefixtures("neo4j_empty")
-def test_spark_runs_on_neo4j_as_on_a_file(
-    run: Callable[..., None], neo4j_uri: str, neo4j_auth: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for variable, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (), strict=False):
-        monkeypatch.setenv(variable, value)
+def test_spark_runs_on_neo4j_as_on_a_file(run: Callable[..., None], neo4j_address: str) -> None:
     page = Page.read(ROOT / "docs/tutorials/spark.md")
     page.blocks = [block for block in page.blocks if "link_similar" not in block[1]]  # which needs an encoder
     assert any("movies.lbug" in code for _, code, _ in page.blocks)
-    run(page, new=neo4j_uri)
+    run(page, new=neo4j_address)
 
 
-def test_what_is_left_out_has_a_reason() -> None:
-    assert not {page.name: page.unexplained for page in map(Page.read, PAGES) if page.unexplained}
-
-
-def test_the_readme_and_the_tutorials_have_code() -> None:
+def test_the_readme_and_the_tutorials_have_code_and_what_is_left_out_has_a_reason() -> None:
     names = {page.name for page in WITH_CODE}
-    assert "README.md" in names
-    assert {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs/tutorials").glob("*.md")} <= names
+    assert {"README.md", *(f"docs/tutorials/{page.name}" for page in (ROOT / "docs/tutorials").glob("*.md"))} <= names
+    assert not {page.name: page.unexplained for page in map(Page.read, PAGES) if page.unexplained}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -1,16 +1,22 @@
+"""Combinators of retrievers, fusion and voting, relevance, and filters."""
+
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Expand
+from graphret.fusion import VOTES, settled, vote
 from graphret.rerank import Rerank
 from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Retriever, Steps
 from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
@@ -141,24 +147,6 @@ def test_several_retrievers_are_asked_at_once() -> None:
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_a_reranker_orders_and_the_earlier_rank_stays_as_evidence(ask) -> None:
-    answer = ask(Rerank(Fixed("abc"), Backwards(), weight=0.5), "q", 2)
-    assert answer.ids == ["c", "a"]  # its order and the one before count the same
-    assert answer.hits[0].evidence[-1] == Evidence("rank", rank=3, retriever="before reranking")
-
-
-@pytest.mark.parametrize("scores", [[1.0], [float("nan")] * 3])
-def test_a_reranker_that_fails_leaves_the_order_or_raises(scores: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    reranker = Backwards()
-    monkeypatch.setattr(reranker, "scores", lambda query, hits: scores)
-    answer = Rerank(Fixed("abc"), reranker).retrieve("q", 3)
-    assert answer.ids == ["a", "b", "c"]
-    assert answer.trace.fallbacks
-    with pytest.raises(RetrievalFailed):
-        Rerank(Fixed("abc"), reranker, on_failure="raise").retrieve("q", 3)
-
-
-@pytest.mark.parametrize("ask", ASKED)
 def test_a_fallback_stands_in_and_fills(ask) -> None:
     assert ask(Fallback(Broken(), Fixed("ab")), "q", 2).ids == ["a", "b"]
     filled = ask(Fallback(Fixed("c"), Fixed("abc")), "q", 3)
@@ -201,9 +189,9 @@ def test_settings_are_checked() -> None:
         ("weights", {"weights": [float("inf")]}),
         ("on_failure", {"on_failure": "ignore"}),
     ]
-    for message, given in wrong:
+    for message, options in wrong:
         with pytest.raises(InvalidInput, match=message):
-            Fuse(**{"retrievers": [Fixed("a")], **given})
+            Fuse(**{"retrievers": [Fixed("a")], **options})
 
 
 def test_the_callers_mistake_is_no_failure_to_fall_back_from() -> None:
@@ -305,3 +293,48 @@ def test_a_key_that_no_node_has_is_warned_of() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Expand(None, store, BM25Index.of_store(store)).retrieve("alpha", 2, {"yaer": 1})
+
+
+HOW = st.sampled_from(sorted(VOTES))
+LISTS = st.lists(st.lists(st.sampled_from("abcd"), unique=True, max_size=3), min_size=1, max_size=3)
+
+
+def ids(lists: list[list[str]], how: str = "votes") -> list[str]:
+    return [one.id for one in vote(lists, how)]
+
+
+def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_voters() -> None:
+    assert ids([["a", "b", "c"], ["d", "b"], ["c", "e"]]) == ["c", "b", "a", "d", "e"]
+    first = vote([["x"], ["y", "x"]])[0]
+    assert (first.id, first.votes, first.voters, first.position) == ("x", 2, (0, 1), 1)
+
+
+def test_the_named_alternatives() -> None:
+    lists = [["a", "b"], ["b", "c"], ["c"]]
+    assert ids(lists, "ordered") == ["a", "b", "c"]
+    assert ids(lists, "reciprocal") == ["b", "c", "a"]  # 1/61 + 1/62 twice, b seen first in an earlier list
+    with pytest.raises(InvalidInput, match="random"):
+        vote(lists, "random")
+
+
+@settings(max_examples=25)
+@given(LISTS, st.sets(st.integers(0, 2)), HOW, st.integers(1, 2))
+def test_settled_is_exactly_that_no_continuation_changes_the_top(
+    lists: list[list[str]], growing: set[int], how: str, top: int
+) -> None:
+    running = growing & set(range(len(lists)))
+    alphabet = "abcdef"  # two nodes more than anyone has selected
+
+    def continuations(number: int) -> list[list[str]]:
+        own = lists[number]
+        if number not in running:
+            return [own]
+        rest = [node for node in alphabet if node not in own]
+        return [[*own, *more] for size in range(3) for more in itertools.permutations(rest, size)]
+
+    expected = not running or len(ids(lists, how)) >= top
+    expected = expected and all(
+        ids(list(after), how)[:top] == ids(lists, how)[:top]
+        for after in itertools.product(*map(continuations, range(len(lists))))
+    )
+    assert settled(lists, running, top=top, how=how) == expected

@@ -128,12 +128,7 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
         ("empty", verify, NotAnIndex, "no graphret index"),
         ("one", lambda f: load(f, kind="other"), NotAnIndex, "'test' index, not a 'other'"),
         ("one", lambda f: save(f, Parts(), kind="other"), NotAnIndex, r"'test'.*'other'"),
-        (
-            "one",
-            lambda f: save(f, numbered(2), kind="test", replaces="g"),
-            IndexChanged,
-            "load it again",
-        ),
+        ("one", lambda f: save(f, numbered(2), kind="test", replaces="g"), IndexChanged, "load it again"),
         ("layout", get, NewerVersion, r"version 99.* 5; build it again"),
         ("older", get, NotAnIndex, r"version 4.* 5; build it again"),
         ("layout", verify, NewerVersion, "version 99"),
@@ -156,33 +151,23 @@ def test_what_cannot_be_opened_or_replaced(
     assert len(generations(tmp_path / "layout")) == 1
 
 
-def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "thesis.txt").write_text("mine")
-    acts: list[Callable[[], object]] = [
-        lambda: put(tmp_path, 1),
-        lambda: writing(tmp_path).__enter__(),
-        lambda: put(tmp_path / "thesis.txt", 1),
-    ]
-    for act in acts:
-        with pytest.raises(NotAnIndex, match=re.escape(str(tmp_path))):
+def test_files_of_others_are_left_alone(tmp_path: Path, folder: Path) -> None:
+    (mine := tmp_path / "mine").mkdir()
+    thesis, current = mine / "thesis.txt", mine / "CURRENT"
+    thesis.write_text("mine")
+    acts: list[Callable[[], object]] = [lambda: writing(mine).__enter__(), lambda: put(thesis, 1), lambda: put(mine, 1)]
+    for act in (*acts, lambda: current.write_text("MANIFEST-000001\n"), acts[-1], thesis.unlink, acts[-1]):
+        if act not in acts:
             act()
-    (tmp_path / "CURRENT").write_text("MANIFEST-000001\n")
-    with pytest.raises(NotAnIndex):
-        put(tmp_path, 1)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["CURRENT", "thesis.txt"]
-    (tmp_path / "thesis.txt").unlink()
-    with pytest.raises(NotAnIndex):
-        put(tmp_path, 1)
-
-
-def test_files_beside_an_index_stay_and_are_not_counted(folder: Path) -> None:
-    put(folder, 1)
+            continue
+        with pytest.raises(NotAnIndex, match=re.escape(str(mine))):
+            act()
+    assert list(mine.iterdir()) == [current]
+    put(folder, 1)  # and beside an index they stay, and are not counted
     (folder / "notes.txt").write_text("mine")
     (folder / "gen-mine").mkdir()
     put(folder, 2)
-    assert number(folder) == 2
-    assert (folder / "notes.txt").read_text() == "mine"
-    assert (folder / "gen-mine").is_dir()
+    assert (number(folder), (folder / "notes.txt").read_text(), (folder / "gen-mine").is_dir()) == (2, "mine", True)
     found, written = verify(folder), files(folder)[1:]
     size = sum(path.stat().st_size for path in written)
     assert (found["kind"], found["files"], found["bytes"]) == ("test", len(written), size) == ("test", 3, size)

@@ -100,26 +100,20 @@ def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: s
 
 @pytest.mark.neo4j
 def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_path: Path, neo4j_module: Any) -> None:
+    from llama_index.core.graph_stores import SimplePropertyGraphStore
+
     from graphret.search import Neo4jTextIndex
     from graphret.stores import Neo4jStore
+    from llama_index_graphret import from_property_graph_store
 
     condition = Where.parse(PUBLIC)
     with LadybugStore(tmp_path / "db.lbug") as embedded:
         server = Neo4jStore.from_driver(neo4j_module)
-        for one in (store, embedded, server, Neo4jTextIndex(server)):
+        theirs = from_property_graph_store(SimplePropertyGraphStore())
+        for one in (store, embedded, server, Neo4jTextIndex(server), theirs):
             assert restriction_of(one) is None
             assert restriction_of(one.view(PUBLIC)) == condition
             assert restriction_of(one.view({"team": "open"}).view({"team": "open"})) is not None
-
-
-def test_a_property_graph_keeps_the_condition_of_its_view() -> None:
-    stores = pytest.importorskip("llama_index.core.graph_stores")
-    from llama_index_graphret import from_property_graph_store
-
-    store = from_property_graph_store(stores.SimplePropertyGraphStore())
-    assert restriction_of(store) is None
-    assert restriction_of(store.view(PUBLIC)) == Where.parse(PUBLIC)
-    require_same_view(store.view({}), BM25Index.build([]))
 
 
 def test_no_view_of_an_index_follows_a_store(store: MemoryStore, tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
-"""What tests of several folders share."""
+"""What tests of several folders share: an encoder without a model, small corpora, and files as people have them."""
 
 from __future__ import annotations
 
 import hashlib
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.corpus import Document, Table
 from graphret.sage import SageGraph
 
 
@@ -45,3 +47,77 @@ def _vector_of(word: str, dimension: int) -> NDArray[np.float64]:
 def edges_of(graph: SageGraph) -> list[dict[str, Any]]:
     """Every edge as values that compare."""
     return [edge.to_dict() for edge in graph.edges.edges(graph.nodes.ids)]
+
+
+_PAGES: list[tuple[str, str, dict[str, object], str]] = [
+    (
+        *("pilots", "Seattle Pilots", {"year": 1969, "tenant": "a"}),
+        "The Seattle Pilots were a baseball team of the American League that played one season, in 1969.",
+    ),
+    (
+        *("sicks", "Sick's Stadium", {"year": 1938, "tenant": "b"}),
+        "Sick's Stadium was a ballpark in Rainier Valley. It was opened in 1938 and torn down in 1979.",
+    ),
+    (
+        *("milwaukee", "Milwaukee", {"tenant": "a"}),
+        "Milwaukee is the largest city of Wisconsin, on the shore of Lake Michigan.",
+    ),
+    (
+        *("county", "County Stadium (Milwaukee)", {"year": 1953, "tenant": "b"}),
+        "Milwaukee County Stadium was a ballpark that hosted baseball, football, concerts and religious gatherings.",
+    ),
+    (
+        *("opera", "Opera houses", {"year": 1778, "tenant": "a"}),
+        "Opera houses of Europe are known for their acoustics and their boxes.",
+    ),
+]
+BALLPARKS = [
+    *(Document(text, id=id_, title=title, metadata=metadata) for id_, title, metadata, text in _PAGES),
+    Table(
+        header=["Team", "Park", "City"],
+        rows=[
+            ["Seattle Pilots", "Sick's Stadium", "Seattle"],
+            ["Milwaukee Brewers", "County Stadium", "Milwaukee"],
+            ["Montreal Expos", "Jarry Park", "Montreal"],
+            ["San Diego Padres", "San Diego Stadium", "San Diego"],
+            ["Kansas City Royals", "Municipal Stadium", "Kansas City"],
+        ],
+        id="teams",
+        title="Expansion teams of baseball",
+        section="Teams",
+        metadata={"year": 1969, "tenant": "a"},
+    ),
+]
+
+QUESTION = "When was the ballpark opened in which the Seattle Pilots played?"
+
+
+VENUE_QUESTION = "Who was the architect of the stadium of the 1990 European Athletics Championships?"
+_CITIES = "Turin Oslo Brussels Berne Stockholm Belgrade Budapest Athens Helsinki Rome Prague Split Stuttgart".split()
+_FILLER = "It has seats, a roof and a track. Many games were held there, and concerts too. "
+_VENUES = {
+    "poljud.md": ("Stadion Poljud", "Poljud opened in 1979. " + _FILLER * 6 + "Its architect was Boris Magaš."),
+    "neckar.md": ("Neckarstadion", "The arena opened in 1933. " + _FILLER * 6 + "Its architect was Paul Bonatz."),
+    "magas.md": ("Boris Magaš", "An architect. " + _FILLER * 3 + "He built Stadion Poljud in Split."),
+}
+
+
+def write_venues(folder: Path) -> None:
+    """Write the files; row 12 of the table says 1990 and Stadion Poljud."""
+    rows = [f"{1934 + 4 * n + (n > 10) * 12},{city},Stadium of {city}" for n, city in enumerate(_CITIES)]
+    rows[11:] = ["1990,Split,Stadion Poljud", "1986,Stuttgart,Neckarstadion"]
+    table = "\n".join(["Year,City,Stadium", *rows])
+    (folder / "European Athletics Championships.csv").write_text(table + "\n")
+    for name, (title, text) in _VENUES.items():
+        (folder / name).write_text(f"# {title}\n\n{text}\n")
+
+
+def mentions(graph: SageGraph) -> set[tuple[str, int, str]]:
+    """Return who mentions whom: the name of the source, the row of its table from 1, 0 for text, and the other name."""
+    nodes, found = {node.id: node for node in graph.nodes}, set()
+    for edge in graph.edges.edges(graph.nodes.ids):
+        if edge.relation == "MENTIONS":
+            source, row = nodes[edge.source], edge.properties.get("source_row")
+            number = 0 if row is None else row + 1 + source.properties["table_row_start"]
+            found.add((source.name, number, nodes[edge.target].name))
+    return found

@@ -1,21 +1,25 @@
-"""The tools' calls: what a model may write, what it gets back, and what it can never see."""
+"""The tools' calls: what a model may write, what it gets back, and that columns, stores and databases say the same."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
+import neo4j
 import pytest
-from ark_graphs import HOSTILE, LABELS, RELATIONS, WORDS, OnlyContract, graphs, lines_of, toolbox
+from ark_support import HOSTILE, LABELS, RELATIONS, WORDS, OnlyContract, graphs, lines_of, toolbox
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests_support import HashingEncoder
 
-from graphret.ark import ArkSettings, Observation, Toolbox
-from graphret.errors import InvalidInput, StoreUnavailable
-from graphret.search import BM25Index, DenseIndex, NodeText
-from graphret.stores import MemoryStore
+from graphret.ark import ArkSettings, Observation, Toolbox, neighborhood
+from graphret.ark.neighborhood import explore
+from graphret.errors import InvalidInput
+from graphret.search import BM25Index, DenseIndex, FieldIndex, Neo4jTextIndex, NodeText, TextIndex
+from graphret.stores import GraphStore, MemoryStore
+from graphret.stores.neo4j import Neo4jStore
+from graphret.testing.graphs import random_graph
 from graphret.types import Edge, Node
 
 NODES = [
@@ -37,14 +41,14 @@ def search(query: str, tools: Toolbox = TOOLS, **arguments: Any) -> Observation:
     return tools.run("global_search", {"query": query, **arguments})
 
 
-def explore(node: Any, tools: Toolbox = TOOLS, **arguments: Any) -> Observation:
+def around(node: Any, tools: Toolbox = TOOLS, **arguments: Any) -> Observation:
     return tools.run("explore_neighborhood", {"node": node, **arguments})
 
 
 def test_a_search_shows_what_matches() -> None:
     expected = [{"found": 1, "query": "Tom Hanks"}, {"id": "Tom Hanks", "type": "person"}]
     assert lines_of(search("Tom Hanks", k=3)) == expected
-    head, line = lines_of(search("piano"))
+    head, line = lines_of(search("pianos"))
     assert (head["found"], line["id"], line["name"], line["type"]) == (1, "m1", "Big", "movie")
     assert "floor piano" in line["text"]
     assert len(line["text"]) <= 200
@@ -55,7 +59,7 @@ def test_a_search_shows_what_matches() -> None:
 
 
 def test_an_exploration_shows_neighbours_and_counts_relations() -> None:
-    found = explore("Tom Hanks")
+    found = around("Tom Hanks")
     head, first, second = lines_of(found)
     assert head == {
         "explored": "Tom Hanks",
@@ -75,16 +79,16 @@ def test_an_exploration_shows_neighbours_and_counts_relations() -> None:
 
 
 def test_an_exploration_is_ranked_filtered_and_cut() -> None:
-    ranked = explore("Tom Hanks", query="piano player", k=1)
+    ranked = around("Tom Hanks", query="piano player", k=1)
     head, line = lines_of(ranked)
     assert (head["query"], head["shown"], head["of"], line["id"]) == ("piano player", 1, 2, "m1")
     assert ranked.total == 2
     for names in (["produced_by"], ["<-[produced_by]-"]):
-        head, line = lines_of(explore("Tom Hanks", relation_types=names))
+        head, line = lines_of(around("Tom Hanks", relation_types=names))
         assert (head["of"], line["id"], line["via"]) == (1, "m2", ["<-[produced_by]-"])
         assert len(head["relations"]) == 2
-    assert explore("Tom Hanks", relation_types=["-[produced_by]->"]).total == 0
-    assert explore("m1", node_types=["person"]).total == 2
+    assert around("Tom Hanks", relation_types=["-[produced_by]->"]).total == 0
+    assert around("m1", node_types=["person"]).total == 2
 
 
 def test_ids_and_names_that_words_do_not_find() -> None:
@@ -92,26 +96,18 @@ def test_ids_and_names_that_words_do_not_find() -> None:
     for box, found in ((tools, {"m1", "m2"}), (tools.view({"tenant": "a"}), {"m1"})):
         assert {node for id in ("m1", "m2") for node in search(id, box).nodes} == found
     kongs = toolbox([Node("k33", ("film",), "King Kong"), Node("k05", ("film",), "King Kong")], [])
-    assert set(explore("king kong", kongs).nodes) == {"k33", "k05"}  # of nodes of one name all are named
+    assert set(around("king kong", kongs).nodes) == {"k33", "k05"}  # of nodes of one name all are named
     numbers = toolbox([Node("17"), Node("18")], [Edge("17", "r", "18")])
-    assert explore(17, numbers).nodes == ("18",)
+    assert around(17, numbers).nodes == ("18",)
+    letters = "東京 Ångström می\u200cخواهم 🎬 x < 5 [a] <3"  # which stay as they are
+    assert letters in search("東京", toolbox([Node("t", name=letters)], [])).text
 
 
-def test_what_is_no_graph_or_no_index_is_refused_and_a_failing_one_raises() -> None:
-    index = BM25Index.build(NODES)
-    for store, given_index, said in (
-        (index, MemoryStore(), "store: a GraphStore is expected, not BM25Index"),
-        (MemoryStore(), MemoryStore(), "index: a TextIndex is expected, not MemoryStore"),
-    ):
+def test_what_is_no_graph_or_no_index_is_refused() -> None:
+    index, store = BM25Index.build(NODES), MemoryStore()
+    for given_store, given_index, said in ((index, store, "store: a GraphStore"), (store, store, "index: a TextIndex")):
         with pytest.raises(InvalidInput, match=said):
-            Toolbox(store, given_index)  # type: ignore[arg-type]
-
-    class Gone(MemoryStore):
-        def get(self, ids: Sequence[str]) -> list[Node | None]:
-            raise StoreUnavailable("gone")
-
-    with pytest.raises(StoreUnavailable):
-        explore("m1", Toolbox(Gone.of(NODES, EDGES), index))
+            Toolbox(given_store, given_index)  # type: ignore[arg-type]
 
 
 def test_texts_and_ranks_are_those_of_the_index_or_what_is_asked_for() -> None:
@@ -124,7 +120,7 @@ def test_texts_and_ranks_are_those_of_the_index_or_what_is_asked_for() -> None:
     films = MemoryStore.of(NODES, EDGES)
     dense = Toolbox(films, DenseIndex.of_store(films, HashingEncoder()))
     assert search("a man and a volleyball", dense, k=1).nodes == ("m2",)
-    assert explore("Tom Hanks", dense, query="a boy wakes up in the body of an adult").nodes == ("m1", "m2")
+    assert around("Tom Hanks", dense, query="a boy wakes up in the body of an adult").nodes == ("m1", "m2")
 
 
 names = st.one_of(st.none(), st.text(max_size=9), st.lists(st.sampled_from([*LABELS, *RELATIONS]), max_size=2))
@@ -217,5 +213,135 @@ def test_a_call_whose_meaning_is_clear_is_run() -> None:
         {"node_types": ["`movie`"]},
         {"relation_types": ["<-[starred_actors]-"]},
     ):
-        answer = explore("Tom Hanks", **arguments)
+        answer = around("Tom Hanks", **arguments)
         assert (answer.failed, answer.nodes, answer.total) == (False, ("m2", "m1"), 2), answer.text
+
+
+Graph = tuple[list[Node], list[Edge]]
+
+queries = st.one_of(st.none(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
+filters = st.fixed_dictionaries(
+    {
+        "query": queries,
+        "labels": st.one_of(st.none(), st.frozensets(st.sampled_from(LABELS), min_size=1)),
+        "relations": st.one_of(
+            st.none(), st.dictionaries(st.sampled_from(RELATIONS), st.sampled_from(["in", "out", "both"]), min_size=1)
+        ),
+        "k": st.integers(1, 15),
+    }
+)
+
+INDEXES: dict[str, Callable[[MemoryStore], TextIndex]] = {
+    "words": BM25Index.of_store,
+    "half": lambda store: BM25Index.build([node for block in store.nodes() for node in block][::2]),
+    "dense": lambda store: DenseIndex.of_store(store, HashingEncoder()),
+    "hnsw": lambda store: DenseIndex.of_store(store, HashingEncoder(), hnsw_above=1),
+    "fields": FieldIndex.of_store,
+}
+
+
+@given(graph=graphs(), asked=filters, index=st.sampled_from(sorted(INDEXES)), place=st.integers(0, 11))
+@settings(max_examples=25)
+def test_both_paths_agree_and_show_what_passes(graph: Graph, asked: dict[str, Any], index: str, place: int) -> None:
+    nodes, edges = graph
+    store = MemoryStore.of(nodes, edges)
+    made, node = INDEXES[index](store), nodes[place % len(nodes)].id
+    found = explore(store, made, node, **asked)
+    assert found == explore(OnlyContract(store), made, node, **asked)
+
+    kinds, labels, relations = {one.id: one.labels for one in nodes}, asked["labels"], asked["relations"]
+    passing: dict[str, set[tuple[str, bool]]] = {}
+    for edge in edges:
+        for other, leaves in ((edge.target, True), (edge.source, False)):
+            here = edge.source if leaves else edge.target
+            fits = relations is None or relations.get(edge.relation) in ("both", "out" if leaves else "in")
+            loop_again = edge.source == edge.target and not leaves
+            if here == node and fits and not loop_again and (labels is None or labels & {*kinds[other]}):
+                passing.setdefault(other, set()).add((edge.relation, leaves))
+    assert found.total == len(passing)
+    assert {one.id: set(via) for one, via in zip(found.nodes, found.via, strict=True)}.items() <= passing.items()
+    assert len(found.nodes) == min(asked["k"], len(passing))
+
+
+def hub(n: int) -> MemoryStore:
+    """A hub with `n` neighbours, of which the lightest alone says "temple"."""
+    kinds = ("even",), ("odd",)
+    nodes = [Node(f"n{i:04}", kinds[i % 2], text="temple" if i == n - 1 else "") for i in range(n)]
+    edges = [Edge("hub", "r" if i % 3 else "s", f"n{i:04}", float(n - i)) for i in range(n)]
+    return MemoryStore.of([Node("hub"), *nodes], edges)
+
+
+def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_are_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighborhood, "CAP", 20)
+    store = hub(100)
+    index = BM25Index.of_store(store)
+    found = explore(OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3)
+    assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
+    assert (found.total, found.capped, found.partial, sum(found.counts.values())) == (17, True, False, 20)
+    found = explore(OnlyContract(store), index, "hub", "temples", k=2)
+    assert ([one.id for one in found.nodes], found.partial) == (["n0099", "n0000"], True)
+    tools = Toolbox(OnlyContract(store), index)
+    for arguments, of in (({}, "20+"), ({"query": "temple"}, "21+"), ({"relation_types": ["r"]}, "20+")):
+        head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]
+        assert head["of"] == of
+        assert all(n.endswith("+") for _, _, n in head["relations"])
+
+
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("global_search", {"query": "text of 7"}),
+    ("explore_neighborhood", {"node": "hub", "k": 40}),
+    ("explore_neighborhood", {"node": "hub", "query": "text of 7", "k": 3}),
+    ("explore_neighborhood", {"node": "hub", "node_types": ["Person"]}),
+    ("explore_neighborhood", {"node": "hub", "relation_types": ["<-[LEADS TO]-"]}),
+    ("explore_neighborhood", {"node": "hub", "query": "text of 7", "relation_types": ["-[LEADS TO]->"], "k": 9}),
+    ("explore_neighborhood", {"node": "hub", "query": "zeppelin"}),
+    ("explore_neighborhood", {"node": "Hub"}),
+    ("explore_neighborhood", {"node": "\x00"}),
+    ("explore_neighborhood", {"node": "hub", "node_types": ["Persons"]}),
+    ("explore_neighborhood", {"node": "hub", "relation_types": ["LEADS"]}),
+]
+
+
+def filled(store: GraphStore) -> GraphStore:
+    nodes, edges = random_graph(3, n_nodes=30, n_edges=60)
+    links = [Edge("hub", "LEADS TO", node.id, 1.0 + i % 4) for i, node in enumerate(nodes)]
+    links += [Edge(node.id, "LEADS TO", "hub", 2.0) for node in nodes[::3]]
+    store.upsert([Node("hub", ("Place",), "The Hub"), *nodes], [*edges, *links, Edge("hub", "LEADS TO", "hub", 9.0)])
+    return store
+
+
+def test_a_database_says_what_memory_says_and_a_view_of_it_hides_the_rest(database: Any) -> None:
+    store, memory = filled(database), filled(MemoryStore())
+    assert isinstance(memory, MemoryStore)
+    near, far = (Toolbox(one, BM25Index.of_store(memory)) for one in (memory, store))
+    where = {"$or": [{"label": "Place"}, {"label": "Person"}]}
+    for i, (name, arguments) in enumerate(CALLS):  # databases plan each query anew
+        assert far.run(name, arguments) == near.run(name, arguments), arguments
+        if i % 3 == 0:
+            assert far.view(where).run(name, arguments) == near.view(where).run(name, arguments), arguments
+    assert near.run(*CALLS[1]).total > 20
+    assert "There is no relation" in near.run(*CALLS[-1]).text
+
+
+def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(neo4j_empty: neo4j.Driver) -> None:
+    graph = Neo4jStore.from_driver(neo4j_empty)
+    filled(graph)
+    tools = Toolbox(graph, Neo4jTextIndex.create(graph))
+    texts = {node.id: node.text for block in graph.nodes() for node in block}
+    said = next(one for one, text in sorted(texts.items()) if text)
+
+    def nodes(tools: Toolbox, **arguments: Any) -> tuple[str, ...]:
+        found = tools.run("explore_neighborhood" if "node" in arguments else "global_search", arguments)
+        lines_of(found)
+        return found.nodes
+
+    assert nodes(tools, query=texts[said])[0] == said
+    assert nodes(tools, query="zeppelin") == ()
+    assert nodes(tools, node="hub", query=texts[said], k=1) == (said,)
+    assert nodes(tools, node="hub", query="zeppelin") == nodes(tools, node="hub")
+    hidden = tools.view({"id": {"$ne": said}})
+    assert said not in nodes(hidden, query=texts[said], k=40)
+    assert said not in nodes(hidden, node="hub", query=texts[said], k=40)
+    assert hidden.run("explore_neighborhood", {"node": said}).failed

@@ -1,4 +1,4 @@
-"""``graphret import``, ``export``, ``schema`` and ``inspect`` on graphs of every format."""
+"""``graphret import``, ``export``, ``schema``, ``inspect`` and ``cypher check``, on graphs of every format."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ import os
 from pathlib import Path
 
 import networkx as nx
+import pytest
 from cli_helpers import built, graphret, refused
+from neo4j_faults import SilentServer
+from typer.testing import CliRunner
 
 from graphret import storage
+from graphret.cli.app import app
+from graphret.graphs import example, locations
 from graphret.stores import MemoryStore
 
 NODES = "id,labels,name,born\nada,Person;Author,Ada Lovelace,1815\neng,Machine,Analytical Engine,\n"
@@ -128,3 +133,103 @@ def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) 
     graph = built(tmp_path)
     assert "'sage'" in refused(3, "import", tables(tmp_path), "--to", graph, "--replace")
     assert graphret("inspect", graph, "--json").json["nodes"] == 4
+
+
+def all_commands_on(where: str, tmp_path: Path) -> None:
+    """Import into a database, look at it, and get the same graph out of it again."""
+    said = graphret("import", example.KB, "--to", where, "--json").json
+    assert (said["nodes"], said["edges"]) == (398, 549)
+    found = graphret("inspect", where, "--json").json
+    assert found.keys() == {"where", *COUNTS}
+    assert {key: found[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
+    assert "directed_by" in graphret("inspect", where).out
+    assert "(:Movie)-[:directed_by]->(:Director) 63" in graphret("schema", "--graph", where).out
+    ran = graphret("export", "--graph", where, "--format", "graphml", "--out", tmp_path / "g.graphml", "--json")
+    assert (ran.json["nodes"], ran.json["edges"]) == (398, 549)
+    back = graphret("import", where, "--to", tmp_path / "back", "--json").json
+    assert {key: back[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
+
+
+def test_a_ladybug_file(tmp_path: Path) -> None:
+    all_commands_on(str(tmp_path / "movies.lbug"), tmp_path)
+    assert graphret("inspect", tmp_path / "movies.lbug", "--plot", tmp_path / "x.png").code == 2
+
+
+def test_a_neo4j(neo4j_address: str, tmp_path: Path) -> None:
+    all_commands_on(neo4j_address, tmp_path)
+
+
+def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
+    where = "bolt://127.0.0.1:9"
+    for arguments in (["import", example.KB, "--to", where], ["import", where, "--to", tmp_path / "out"]):
+        ran = graphret(*arguments)
+        assert (ran.code, ran.out) == (6, ""), ran
+        assert where in ran.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_server_that_says_nothing_is_6_in_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    patience = {"connection_timeout": 0.3, "connection_acquisition_timeout": 0.3, "max_transaction_retry_time": 0.0}
+    monkeypatch.setattr(locations, "_PATIENCE", patience)
+    with SilentServer() as server:
+        for scheme in ("bolt", "neo4j"):
+            where = server.uri.replace("bolt", scheme)
+            ran = graphret("schema", "--graph", where)
+            assert (ran.code, ran.out) == (6, ""), ran
+            assert where in ran.err
+
+
+def test_what_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.lbug"
+    path.write_text("this is no database, and what is in it stays")
+    for arguments in (["inspect", path], ["import", example.KB, "--to", path], ["schema", "--graph", path]):
+        ran = graphret(*arguments)
+        assert ran.code in (3, 6), ran
+        assert ran.out == ""
+        assert "text.lbug" in ran.err
+    assert path.read_text() == "this is no database, and what is in it stays"
+
+
+@pytest.fixture(scope="module", params=["graph", "graph.lbug"])
+def graph(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cypher")
+    (folder / "n.csv").write_text("id,label,name,year\na,Person,Ann,\nd,Movie,Dawn,1999\n")
+    (folder / "e.csv").write_text("source,relation,target\na,ACTED_IN,d\n")
+    assert graphret("import", folder / "n.csv", folder / "e.csv", "--to", folder / request.param).code == 0
+    return folder / request.param
+
+
+def test_an_error_has_its_line_and_the_nearest_names(graph: Path) -> None:
+    ran = graphret("cypher", "check", "MATCH (p:Person)\nWHERE p.nmae = 'x'\nRETURN p LIMIT 1", "--graph", graph)
+    assert ran.code == 2
+    found, verdict = ran.out.splitlines()[0], ran.out.splitlines()[-1]
+    assert found.startswith("2:")
+    assert "nmae" in found
+    assert found.endswith("(nearest: name)")
+    assert "may not run; errors: 1," in verdict
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("MATCH (p:Person)-[r:ACTED_IN]->(m:Movie) WHERE r.weight > 0.5 RETURN p.id, p.name, m.year LIMIT 3", []),
+        ("MATCH (n) WHERE n.name = 'Ann' RETURN n.id LIMIT 3", []),
+        ("MATCH (p:Persn) RETURN p LIMIT 1", [("unknown-label", "Person")]),
+        ("MATCH (p:Person) RETURN p.nmae LIMIT 1", [("unknown-property", "name")]),
+    ],
+)
+def test_json_is_the_report(graph: Path, query: str, wrong: list[tuple[str, str]]) -> None:
+    ran = graphret("cypher", "check", query, "--graph", graph, "--json")
+    assert (ran.code, ran.json["ok"]) == ((2, False) if wrong else (0, True))
+    assert ran.json["dialect"] == ("ladybug" if graph.suffix else "neo4j")
+    assert [(e["kind"], e["suggestions"][0]) for e in ran.json["errors"]] == wrong
+    assert json.loads(ran.out).keys() == {"query", "dialect", "ok", "errors", "warnings"}
+
+
+def test_without_a_graph_names_are_not_checked_and_a_query_may_come_from_stdin() -> None:
+    assert graphret("cypher", "check", "MATCH (p:Anything) RETURN p.whatever LIMIT 1").code == 0
+    assert graphret("cypher", "check", "MATCH (p:Anything) SET p.x = 1").code == 2
+    ran = CliRunner().invoke(app, ["cypher", "check", "-"], input="MATCH (n) RETURN m", prog_name="graphret")
+    assert ran.exit_code == 2
+    assert "1:18" in ran.stdout
+    assert "--dialect" in graphret("cypher", "check", "RETURN 1", "--dialect", "sql").err

@@ -1,16 +1,215 @@
-"""The benchmarks from folder to result."""
+"""Public benchmarks as nodes and questions, measures, results from folder to page, and the tools that make figures."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
+import make_corpus
+import numpy as np
 import pytest
+from bench_loaders import bench_loaders
+from benchmarks import bench_ark_hub, bench_search, bench_stores, speed_parts
+from benchmarks.figures import Report
 from rich.console import Console
-from tests_support import HashingEncoder
+from tests_support import VENUE_QUESTION, HashingEncoder, write_venues
 
-from graphret.evaluation import bench_multihop, bench_ottqa, render
+from graphret.errors import InvalidInput
+from graphret.evaluation import (
+    all_at_k,
+    bench_multihop,
+    bench_ottqa,
+    hit_at_k,
+    load_multihop,
+    load_ottqa,
+    mrr,
+    paired_bootstrap,
+    recall_at_k,
+    render,
+)
+from graphret.evaluation.ottqa import half
+
+BORN = {
+    "Ada Lovelace": "London",
+    "Grace Hopper": "New York",
+    "Alan Turing": "Maida Vale",
+    "Edsger Dijkstra": "Rotterdam",
+    "Barbara Liskov": "Los Angeles",
+    "Donald Knuth": "Milwaukee",
+}
+
+
+@pytest.fixture
+def born() -> dict[str, str]:
+    return BORN
+
+
+@pytest.fixture(scope="session")
+def ottqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four tables of prizes and a passage for each who won them, with a question for each row."""
+    folder = tmp_path_factory.mktemp("benchmark") / "ottqa"
+    for name in ("data/traindev_tables_tok", "data/traindev_request_tok", "released_data"):
+        (folder / name).mkdir(parents=True)
+    pages = {person: f"/wiki/{person.replace(' ', '_')}" for person in BORN}
+    passages = {pages[person]: f"{person} came from {place}." for person, place in BORN.items()}
+    asked = []
+    for t in range(4):
+        table = {
+            "uid": f"t{t}",
+            "title": f"Prize {t}",
+            "url": "https://en.wikipedia.org/wiki/Prize",
+            **dict.fromkeys(("section_title", "section_text", "intro"), ""),
+            "header": [["Winner", []], ["Year", []]],
+            "data": [[[person, [pages[person]]], [str(1900 + 10 * t + i), []]] for i, person in enumerate(BORN)],
+        }
+        (folder / f"data/traindev_tables_tok/t{t}.json").write_text(json.dumps(table))
+        (folder / f"data/traindev_request_tok/t{t}.json").write_text(json.dumps(passages))
+        for i, (person, place) in enumerate(BORN.items()):
+            question = {
+                "question_id": f"q{t}{i}",
+                "question": f"Where did the winner of Prize {t} in {1900 + 10 * t + i} come from?",
+                "table_id": f"t{t}",
+                "answer-text": place,
+                "answer-node": [[place, [i, 0], pages[person], "passage"]],
+            }
+            asked.append(question)
+    (folder / "released_data/dev.traced.json").write_text(json.dumps(asked))
+    return folder
+
+
+def test_worked_by_hand() -> None:
+    ranked, right = ["a", "b", "c", "d"], {"b", "d", "z"}
+    assert recall_at_k(ranked, right, 1) == 0
+    assert recall_at_k(ranked, right, 2) == pytest.approx(1 / 3)
+    assert recall_at_k(ranked, right, 9) == pytest.approx(2 / 3)
+    assert [hit_at_k(ranked, right, k) for k in (1, 2, 4)] == [0, 1, 1]
+    assert all_at_k(ranked, right, 4) == 0
+    assert all_at_k(ranked, {"b", "a"}, 2) == 1
+    assert mrr(ranked, right) == 0.5
+    assert mrr(ranked, {"z"}) == 0
+
+
+def test_the_interval_holds_the_mean_of_pairs_and_is_the_same_every_time() -> None:
+    rng = np.random.default_rng(0)
+    theirs = rng.random(400)
+    ours = theirs + rng.normal(0.05, 0.1, 400)
+    first, wider = paired_bootstrap(ours, theirs), paired_bootstrap(ours, theirs, confidence=0.99)
+    assert first == paired_bootstrap(ours, theirs)
+    assert first.mean == pytest.approx(float((ours - theirs).mean()))
+    assert 0 < wider.low < first.low < first.mean < first.high < wider.high
+    assert paired_bootstrap(theirs + 0.01, theirs).low > 0 > paired_bootstrap(theirs[::-1] + 0.01, theirs).low
+
+
+def write(path: Path, value: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value), encoding="utf-8")
+
+
+def table(uid: str, n_rows: int, links: list[str]) -> dict[str, Any]:
+    return {
+        "uid": uid,
+        "title": "Songs of 1999",
+        "section_title": "Winners",
+        "section_text": "",
+        "intro": "A list.",
+        "header": [["Song", []], ["Year", []]],
+        "data": [[[f"Song {i}", links], ["1999", []]] for i in range(n_rows)],
+    }
+
+
+@pytest.fixture
+def two_tables(tmp_path: Path) -> Path:
+    tables, requests = tmp_path / "data/traindev_tables_tok", tmp_path / "data/traindev_request_tok"
+    write(tables / "t_0.json", table("t_0", 12, ["/wiki/Secret_link"]))
+    write(tables / "t_1.json", table("t_1", 3, []))
+    write(requests / "t_0.json", {"/wiki/Caf%C3%A9_%28song%29": "A song of a café.", "/wiki/Other": "Other."})
+    write(requests / "t_1.json", {"/wiki/Other": "Other."})
+    asked = [
+        {
+            "question": "Which song has a café?",
+            "table_id": "t_0",
+            "answer-node": [["x", [11, 0], "/wiki/Caf%C3%A9_%28song%29", "passage"], ["1999", [3, 1], None, "table"]],
+        },
+        {"question": "And which not?", "table_id": "t_1", "answer-node": [["x", [2, 0], "/wiki/Gone", "passage"]]},
+    ]
+    write(tmp_path / "released_data/dev.traced.json", asked)
+    return tmp_path
+
+
+def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(two_tables: Path) -> None:
+    data = load_ottqa(two_tables)
+    nodes = {node.id: node for node in data.nodes}
+    assert set(nodes) == {"t_0#0", "t_0#1", "t_1#0", "/wiki/Caf%C3%A9_%28song%29", "/wiki/Other"}
+    assert nodes["/wiki/Caf%C3%A9_%28song%29"].name == "Café (song)"
+    assert nodes["/wiki/Caf%C3%A9_%28song%29"].text == "A song of a café."
+    assert nodes["t_0#1"].properties["table_rows"] == [["Song 10", "1999"], ["Song 11", "1999"]]
+    first, second = data.questions
+    assert first.gold == {"t_0#0", "t_0#1", "/wiki/Caf%C3%A9_%28song%29"}
+    assert second.gold == {"t_1#0"}
+    assert data.counts["gold_not_in_corpus"] == 1
+    assert not [node for node in data.nodes if "Secret" in json.dumps(node.to_dict())]  # the links of cells
+    assert [q.half for q in data.questions] == [half("t_0"), half("t_1")]
+    assert len(data.limited(1).questions) == 1
+    assert len(data.limited(1).nodes) == len(data.nodes)
+
+
+def test_nodes_may_be_left_without_titles(two_tables: Path) -> None:
+    untitled = load_ottqa(two_tables, titled=False)
+    for node in untitled.nodes:  # a name may still be made from what the text says
+        said = json.dumps([node.name, node.text, dict(node.properties)]).replace(node.id, "")
+        assert not [title for title in ("(song)", "Songs of 1999") if title in said]
+    assert [q.gold for q in untitled.questions] == [q.gold for q in load_ottqa(two_tables).questions]
+
+
+def test_what_is_missing_or_malformed_is_named(two_tables: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"test\.traced\.json"):
+        load_ottqa(two_tables, "test")
+    with pytest.raises(InvalidInput, match="no tables"):
+        load_ottqa(two_tables / "nowhere")
+    write(two_tables / "data/traindev_tables_tok/bad.json", {"uid": "bad"})
+    with pytest.raises(InvalidInput, match=r"bad\.json"):
+        load_ottqa(two_tables)
+    with pytest.raises(InvalidInput, match="_corpus"):
+        load_multihop(two_tables)
+    write(two_tables / "x_corpus.json", {"A": ["One."]})
+    write(two_tables / "x.json", [{"question": "q?", "supporting_facts": [["B", 0]]}])
+    with pytest.raises(InvalidInput, match="question 0"):
+        load_multihop(two_tables)
+
+
+A_TWICE = [{"title": "A", "text": "one"}, {"title": "A", "text": "two"}]
+SHOWN = [{"title": "A", "paragraph_text": text, "is_supporting": text == "two"} for text in ("one", "two")]
+FACTS = {"question": "q?", "supporting_facts": [["A", 0]]}
+
+
+@pytest.mark.parametrize(
+    ("corpus", "asked", "texts", "gold"),
+    [
+        ({"A": ["One.", " Two."], "B": ["Three."]}, [FACTS], ["One. Two.", "Three."], [["One. Two."]]),  # HotpotQA
+        ([*A_TWICE, A_TWICE[0]], [{"question": "q?", "paragraphs": SHOWN}], ["one", "two"], [["two"]]),  # MuSiQue
+        (
+            A_TWICE,
+            [FACTS | {"context": [["A", ["t", "wo"]]]}, FACTS],
+            ["one", "two"],
+            [["two"], ["one", "two"]],
+        ),  # 2Wiki
+    ],
+)
+def test_passages_of_one_title_are_told_apart_by_what_a_question_shows(
+    tmp_path: Path, corpus: Any, asked: Any, texts: list[str], gold: list[list[str]]
+) -> None:
+    write(tmp_path / "some_corpus.json", corpus)
+    write(tmp_path / "some.json", asked)
+    write(tmp_path / "notes.json", [])
+    (data,) = load_multihop(tmp_path)
+    assert data.name == "some"
+    by_id = {node.id: node.text for node in data.nodes}
+    assert list(by_id.values()) == texts
+    assert [sorted(by_id[id_] for id_ in question.gold) for question in data.questions] == gold
 
 
 @pytest.fixture(autouse=True)
@@ -52,8 +251,8 @@ def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> No
     counts = result["counts"]
     assert (counts["nodes"], counts["gold"]) == (10, 48)
     assert counts["questions"] == 24 == counts["questions_tuned"] + counts["questions_held"]
-    for half, part in result["halves"].items():
-        assert (part["questions"], set(part["rows"])) == (counts[f"questions_{half}"], ALL)
+    for name, part in result["halves"].items():
+        assert (part["questions"], set(part["rows"])) == (counts[f"questions_{name}"], ALL)
     whole = sum(part["questions"] * part["rows"]["default"]["recall@5"] for part in result["halves"].values()) / 24
     assert whole == pytest.approx(result["rows"]["default"]["recall@5"], abs=0.02)
     for row, intervals in result["intervals"].items():
@@ -78,3 +277,49 @@ def test_without_an_encoder_the_dense_rows_are_left_out_with_a_note(multihop: Pa
     assert result["rows"]["people/default"]["all@8"] > result["rows"]["people/bm25"]["all@8"]
     assert result["counts"]["people/questions"] == result["counts"]["questions"] == 6
     assert {"recall@2", "recall@5", "recall@8", "recall@20", "all@8"} < set(result["rows"]["people/bm25"])
+
+
+def test_five_ways_find_the_same_files(tmp_path: Path) -> None:
+    for part in ("tables", "passages"):
+        (tmp_path / part).mkdir()
+    write_venues(tmp_path / "passages")
+    table = tmp_path / "passages" / "European Athletics Championships.csv"
+    table.rename(tmp_path / "tables" / table.name)
+    asked = [{"question": VENUE_QUESTION, "gold": [table.name, "poljud.md"]}]
+    (tmp_path / "questions.json").write_text(json.dumps(asked))
+    result = bench_loaders(tmp_path, encoder=None, k=(2,), chunk_size=128)
+    assert list(result["rows"]) == ["native", "llama_index", "langchain", "from_index", "chroma"]
+    assert {row["recall@2"] for row in result["rows"].values()} == {100.0}
+    assert {row["MENTIONS"] for row in result["rows"].values()} == {4}
+
+
+def test_the_corpus_of_the_demo_has_the_tables_that_are_asked_about(ottqa: Path, tmp_path: Path) -> None:
+    (ottqa / "LICENSE").write_text("MIT")
+    counts = make_corpus.make(ottqa, tmp_path / "demo")
+    assert counts == {"tables": 4, "passages": 6, "questions": 24}
+    assert {path.name for path in (tmp_path / "demo").iterdir()} == {
+        *("corpus.jsonl.gz", "questions.jsonl.gz", "ATTRIBUTION.md"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("part", "figures", "counts"),
+    [
+        (partial(speed_parts.edges, n=300), {"edges"}, {"edges/nodes": 300}),
+        (partial(speed_parts.scale, small=100, large=1000, degree=3), {"scale paper"}, {"scale/nodes, 1,000": 1000}),
+        (partial(bench_search.lexical, n=1200), {"search rank_bm25", "search bm25s"}, {"search/nodes": 1200}),
+        (partial(bench_search.hnsw, n=500), {"hnsw recall", "hnsw exact"}, {"hnsw/nodes": 500}),
+        (partial(bench_search.spotting, n=1500), {"spot", "spot built"}, {}),
+        (partial(bench_stores.stores, n_nodes=2000, degree=5), {"store build", "store open"}, {"stores/nodes": 2000}),
+        (partial(bench_ark_hub.whole, n=500), {"ark hub"}, {"ark hub/neighbours": 500}),
+    ],
+)
+def test_a_part_adds_its_figures_and_counts(
+    part: Callable[[Report], None], figures: set[str], counts: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bench_ark_hub, "ROUNDS", 2)
+    report = Report()
+    part(report)
+    assert figures <= set(report.figures)
+    assert counts.items() <= report.counts.items()
+    assert all(figure.value > 0 for figure in report.figures.values())

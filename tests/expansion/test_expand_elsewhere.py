@@ -1,4 +1,4 @@
-"""Expansion over graphs and indexes that are not laid out side by side in this process."""
+"""Expansion over graphs and indexes elsewhere: only the contract is seen, or a database holds them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Any
 import expand_parts
 import numpy as np
 import pytest
+from tests_support import BALLPARKS
+from tests_support import QUESTION as ASKED
 
+from graphret import expansion
 from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
 from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
 from graphret.expansion.reach import ONWARD
 from graphret.retriever import IndexRetriever
+from graphret.sage import SageGraph
 from graphret.search import BM25Index, DenseIndex, HybridIndex
 from graphret.search.index import Matches
 from graphret.stores import MemoryStore
@@ -150,3 +154,19 @@ def test_a_hit_that_the_store_lost_is_left_out() -> None:
     assert "leeds" not in Expand(None, Elsewhere(store), remote).retrieve("Leeds", 5).ids
     with pytest.raises(InvalidInput, match="store"):
         IndexRetriever(remote)
+
+
+@pytest.fixture(scope="module")
+def graph() -> SageGraph:
+    return SageGraph.build(BALLPARKS, encoder=None)
+
+
+def test_the_same_hits_over_a_copy_in_a_database(database: Any, graph: SageGraph) -> None:
+    nodes, edges = random_graph(5, n_nodes=30, n_edges=60)
+    memory = MemoryStore()
+    for one in (memory, database):
+        one.upsert([*graph.nodes, *nodes], [*graph.edges.edges(graph.nodes.ids), *edges])
+    index = BM25Index.of_store(memory)
+    for make in expansion.RANKINGS.values():
+        near, far = (Expand(None, one, index, ranking=make()).retrieve(ASKED, 6) for one in (memory, database))
+        assert [hit.to_dict() for hit in far] == [hit.to_dict() for hit in near]

@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.graphs import Columns, GraphTables, read_tables
+from graphret.testing.graphs import all_nodes
 from graphret.types import Edge, Node
 
 NODES = """id,labels,name,text,born,zip
@@ -44,7 +45,7 @@ def write(folder: Path, name: str, content: str | bytes) -> Path:
 
 def objects(tables: GraphTables) -> tuple[list[Node], list[Edge]]:
     store = tables.store()
-    return [n for block in store.nodes() for n in block], [e for block in store.edges() for e in block]
+    return all_nodes(store), [e for block in store.edges() for e in block]
 
 
 @pytest.mark.parametrize("form", ["bom and crlf", "tabs", "semicolons"])
@@ -164,12 +165,11 @@ def test_what_is_malformed_is_named_by_its_line(
     assert said in message
 
 
-def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
+def test_a_column_that_is_not_there_and_a_missing_package_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(InvalidInput, match="--id-column: the source has no column 'key'; it has: id, name"):
         read_tables(write(tmp_path, "n.csv", "id,name\na,A\n"), Columns(id="key"))
-
-
-def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingDependency, match=r"networkx.*graphret\[import\]"):
         read_tables(write(tmp_path, "nodes.graphml", "<graphml/>"))

@@ -1,29 +1,51 @@
-"""ARK in LangChain: its operations as tools, agents as one tool of another agent, and as a retriever."""
+"""Methods in LangChain: ARK's operations and agents as tools, and ARK, GRASP and SPARK as retrievers and graphs."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from ark_support import Follows, call, turns
+from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_parts import FULL, INDEX, QUESTION, STORE, graph, models, thread
 from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.checkpoint.memory import InMemorySaver, MemorySaver
+from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.types import Command
-from langgraph_parts import FULL, INDEX, QUESTION, STORE, graph, models, thread
 from pydantic import ValidationError
+from spark_parts import EDGES, NODES, plan
+from typing_extensions import TypedDict
 
 from graphret.ark import Ark, ArkSettings, Run, make_tools
-from graphret.errors import RetrievalFailed
+from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.grasp import GraspSettings, PlanRetriever, StaticWeights
 from graphret.llm.chat import ChatError, Reply
-from langchain_graphret import ArkRetriever, CoreChat, ScriptedExplorer, ark_tools, create_ark_tool, to_hit
+from graphret.planning import GraphPlan
+from graphret.search import BM25Index
+from graphret.spark import SparkSettings
+from graphret.stores import MemoryStore
+from graphret.stores.ladybug import LadybugStore
+from langchain_graphret import (
+    ArkRetriever,
+    CoreChat,
+    GraspRetriever,
+    SageRetriever,
+    ScriptedExplorer,
+    SparkRetriever,
+    ark_tools,
+    create_ark_tool,
+    create_plan_node,
+    create_spark_graph,
+    to_hit,
+)
 
 SEARCH, EXPLORE = ark_tools(STORE, INDEX)
 
@@ -70,13 +92,6 @@ async def test_a_wrong_call_is_answered_with_an_instruction() -> None:
     for message in (EXPLORE.invoke(called), await EXPLORE.ainvoke(called)):
         assert message.artifact["failed"]
         assert "p1" in json.loads(message.content)["error"]
-
-
-def test_a_view_shows_nothing_else() -> None:
-    where = {"year": {"$lt": 1992}}
-    search, explore = ark_tools(STORE.view(where), INDEX.view(where))
-    assert "f4" not in search.invoke({"query": "Red Light Dark film"})
-    assert "error" in explore.invoke({"node": "f4"})
 
 
 # -- a graph of agents as a tool of another agent
@@ -198,3 +213,158 @@ def test_malformed_constructions_are_refused() -> None:
     for wrong, named in (({"model": "gpt-4o"}, "model"), ({"n_agents": 0}, "n_agents"), ({"depth": 3}, "depth")):
         with pytest.raises(ValidationError, match=named):
             retriever(**wrong)
+
+
+STORE = MemoryStore.of(NODES, EDGES)
+INDEX = BM25Index.of_store(STORE)
+PLAN_BY_ADA = {
+    "anchors": [{"var": "a", "text": "Ada Ames", "label": "Author"}],
+    "hops": [{"from": "a", "rel": "WROTE", "to_var": "T"}],
+    "target": {"labels": ["Paper"]},
+}
+
+
+def model(*plans: Any) -> FakeListChatModel:
+    return FakeListChatModel(responses=[one if isinstance(one, str) else json.dumps(one) for one in plans])
+
+
+class TestGraspSuite(RetrieversIntegrationTests):
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return GraspRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return {"planner": None, "store": STORE, "index": INDEX}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "papers by Ada Ames"
+
+
+async def test_a_model_or_none_plans_and_each_document_says_why() -> None:
+    for planner in (model(PLAN_BY_ADA), None):
+        retriever = GraspRetriever(planner, STORE, INDEX, k=3)
+        for found in (
+            retriever.invoke("Which papers did Ada Ames write?"),
+            await retriever.ainvoke("Which papers did Ada Ames write?"),
+        ):
+            assert {one.id for one in found} == {"p0", "p3", "p6"}
+            kinds = {evidence["kind"] for evidence in found[0].metadata["graphret"]["evidence"]}
+            assert {"rank", "path"} <= kinds
+    narrowed = retriever.invoke("Which papers did Ada Ames write?", k=1, where={"year": {"$gt": 2014}})
+    assert [one.id for one in narrowed] == ["p6"]
+
+
+def test_the_second_opinion_may_be_a_retriever_of_langchain() -> None:
+    search = SageRetriever(retriever=PlanRetriever(GraspRetriever(None, STORE, INDEX).core.plan.planner, STORE), k=5)
+    options = {"settings": GraspSettings(weights=StaticWeights(0.0))}
+    found = GraspRetriever(model("no plan"), STORE, search, options=options, k=3).invoke("papers by Ada Ames")
+    assert {one.id for one in found} == {"p0", "p3", "p6"}
+
+
+class State(TypedDict, total=False):
+    question: str
+    plan: Any
+    bindings: Any
+    problem: str
+
+
+@pytest.mark.parametrize("reply", [PLAN_BY_ADA, "no plan"])
+async def test_the_plan_is_a_node(reply: Any) -> None:
+    builder = StateGraph(State)
+    builder.add_node("plan", create_plan_node(model(reply), STORE))
+    builder.add_edge(START, "plan")
+    builder.add_edge("plan", END)
+    graph = builder.compile()
+    for state in (graph.invoke({"question": "papers by Ada"}), await graph.ainvoke({"question": "papers by Ada"})):
+        if reply == "no plan":
+            assert state["plan"] is None
+            assert "JSON" in state["problem"]
+        else:
+            assert GraphPlan.model_validate(state["plan"]) == GraphPlan.model_validate(PLAN_BY_ADA)
+    with pytest.raises(InvalidInput, match="store"):
+        create_plan_node(model(reply))
+
+
+BY_ADA = "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'ada ames' RETURN p ORDER BY p.year"
+ASKED = {"question": "papers by Ada Ames"}
+THREAD: Any = {"configurable": {"thread_id": "1"}}
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LadybugStore, BM25Index]]:
+    with LadybugStore(tmp_path_factory.mktemp("papers") / "papers.lbug") as store:
+        store.upsert(NODES, EDGES)
+        yield store, BM25Index.of_store(store)
+
+
+def model_of(*replies: str) -> GenericFakeChatModel:
+    """A model that gives these replies, and fails where it is asked once more."""
+    return GenericFakeChatModel(messages=iter(replies))
+
+
+async def test_a_question_becomes_a_plan_and_hits(parts: Any) -> None:
+    graph = create_spark_graph(model_of(*[plan(BY_ADA)] * 4), *parts, k=3)
+    assert [name for update in graph.stream(ASKED) for name in update] == ["plan", "check", "run", "expand"]
+    for answer in (graph.invoke(ASKED), await graph.ainvoke({**ASKED, "k": 2})):
+        assert [hit["id"] for hit in answer["hits"]][:2] == ["p0", "p3"]
+        assert answer["hits"][0]["evidence"][0]["kind"] == "query"
+        assert answer["plan"] == {"steps": [{"cypher": BY_ADA}]}
+        assert [stage["name"] for stage in answer["trace"]["stages"]] == ["plan", "step 1", "rank"]
+    filtered = graph.invoke({**ASKED, "where": {"year": {"$gt": 2012}}, "k": 2})
+    assert [hit["id"] for hit in filtered["hits"]] == ["p3", "p6"]
+    expanded = create_spark_graph(model_of(plan(BY_ADA)), *parts, k=6, expand="auto").invoke(ASKED)
+    assert len(expanded["hits"]) == 6
+    assert any(e["kind"] == "neighbor" for hit in expanded["hits"] for e in hit["evidence"])
+
+
+@pytest.mark.parametrize(("reply", "reason"), [("no idea", "no plan"), (plan("MATCH (p:Planet) RETURN p"), "Planet")])
+def test_what_fails_goes_to_the_fallback_and_one_more_call_where_it_is_allowed(
+    parts: Any, reply: str, reason: str
+) -> None:
+    updates = list(create_spark_graph(model_of(reply), *parts, k=3).stream(ASKED))
+    [(last, answer)] = updates[-1].items()
+    [fallback] = [stage for stage in answer["trace"]["stages"] if stage["name"] == "fallback"]
+    assert last == "fallback"
+    assert reason in fallback["error"]
+    assert len(answer["hits"]) == 3
+    if reason == "Planet":
+        settings = SparkSettings(repair_calls=1)
+        graph = create_spark_graph(model_of(reply, plan(BY_ADA)), *parts, k=3, settings=settings)
+        assert [hit["id"] for hit in graph.invoke(ASKED)["hits"]] == ["p0", "p3", "p6"]
+    with pytest.raises(InvalidInput, match="question"):
+        create_spark_graph(model_of(), *parts).invoke({"question": " "})
+
+
+@pytest.mark.parametrize(("word", "run"), [(True, True), ("too broad", False)])
+def test_a_person_approves_queries_before_they_run(parts: Any, word: Any, run: bool) -> None:
+    model = model_of(plan(BY_ADA), plan(BY_ADA))
+    graph = create_spark_graph(model, *parts, k=3, approve=True, checkpointer=MemorySaver())
+    [waiting] = graph.invoke(ASKED, THREAD)["__interrupt__"]
+    assert waiting.value["steps"][0]["cypher"].startswith("MATCH (a:Author)")
+    answer = graph.invoke(Command(resume=word), THREAD)
+    assert ("step 1" in [stage["name"] for stage in answer["trace"]["stages"]]) is run
+    assert len(answer["hits"]) == 3
+    assert "__interrupt__" in graph.invoke({"question": "another"}, THREAD)
+    assert not list(model.messages)  # the model was not paid twice
+
+
+class TestSparkSuite(RetrieversIntegrationTests):
+    @pytest.fixture(autouse=True)
+    def _parts(self, parts: Any) -> None:
+        self.parts = parts
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return SparkRetriever
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        store, index = self.parts
+        model = FakeListChatModel(responses=[plan(BY_ADA)])
+        return {"model": model, "store": store, "index": index, "expand": "auto"}
+
+    @property
+    def retriever_query_example(self) -> str:
+        return "papers by Ada Ames"

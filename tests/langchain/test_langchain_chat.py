@@ -12,8 +12,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 from langchain_core.tools import tool
+from langchain_parts import INDEX, STORE
 from langchain_tests.unit_tests import ChatModelUnitTests
-from langgraph_parts import INDEX, STORE
 from pydantic import ValidationError
 
 from graphret.errors import InvalidInput

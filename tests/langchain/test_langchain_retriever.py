@@ -1,25 +1,34 @@
-"""`SageRetriever` as LangChain sees it, and `SageExpansion` around retrievers that are not graphret's."""
+"""`SageRetriever` as LangChain sees it, expansion around its retrievers, and these and its documents in graphret."""
 
 from __future__ import annotations
 
-import json
 from typing import Any, TypedDict
 
+import numpy as np
 import pytest
-from corpora import QUESTION
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
+from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
 from langchain_tests.integration_tests import RetrieversIntegrationTests
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from pydantic import ValidationError
+from tests_support import QUESTION
 
 from graphret.errors import InvalidInput, RetrievalFailed
-from langchain_graphret import KEY, SageExpansion, SageGraph, SageRetriever, evidence_of
+from langchain_graphret import (
+    KEY,
+    EncoderEmbeddings,
+    LangChainSeeds,
+    SageExpansion,
+    SageGraph,
+    SageRetriever,
+    evidence_of,
+)
 
 CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
 
@@ -89,45 +98,6 @@ async def test_a_node_that_two_questions_find_is_one_document(graph: SageGraph) 
     for found in (several.invoke(QUESTION), await several.ainvoke(QUESTION)):
         assert len(set(ids(found))) == len(found)
         assert all(map(evidence_of, found))
-
-
-class Events(BaseCallbackHandler):
-    def __init__(self) -> None:
-        self.seen: list[tuple[str, Any, Any]] = []
-        self.parents: dict[Any, Any] = {}
-
-    def on_retriever_start(self, serialized: Any, query: str, *, run_id: Any, parent_run_id: Any, **_: Any) -> None:
-        self.parents[run_id] = parent_run_id
-        self.seen.append(("start", run_id, query))
-
-    def on_retriever_end(self, documents: Any, *, run_id: Any, **_: Any) -> None:
-        self.seen.append(("end", run_id, ids(documents)))
-
-    def on_custom_event(self, name: str, data: Any, *, run_id: Any, **_: Any) -> None:
-        self.seen.append((name, run_id, data))
-
-
-@pytest.mark.parametrize("form", ["blocking", "awaited"])
-async def test_callbacks_hear_of_start_trace_and_end(graph: SageGraph, form: str) -> None:
-    retriever = SageRetriever(graph=graph, k=2, seeds=ListRetriever(documents=by_id("opera", "pilots")))
-    events = Events()
-    if form == "blocking":
-        found = retriever.invoke(QUESTION, config={"callbacks": [events]})
-    else:
-        found = await retriever.ainvoke(QUESTION, config={"callbacks": [events]})
-    outer = events.seen[0][1]
-    assert [(kind, run == outer) for kind, run, _ in events.seen] == [
-        ("start", True),
-        ("start", False),  # the seeds, below
-        ("end", False),
-        ("graphret_trace", True),
-        ("end", True),
-    ]
-    inner = events.seen[1][1]
-    assert events.parents == {outer: None, inner: outer}
-    assert {"seeds", "expand"} <= {stage["name"] for stage in events.seen[3][2]["stages"]}
-    json.dumps(events.seen[3][2])
-    assert events.seen[-1][2] == ids(found)
 
 
 async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
@@ -230,3 +200,65 @@ async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
     assert SageExpansion(graph=graph, on_failure="raise").invoke({"query": CITY, "documents": []}) == []
     with pytest.raises(InvalidInput, match="'query' and 'documents'"):
         expansion.invoke({"query": CITY})
+
+
+class WordEmbeddings(Embeddings):
+    """Counts a few words."""
+
+    words = ("ballpark", "city", "baseball", "opera")
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[float(text.lower().count(word)) + 0.01 for word in self.words] for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [2 * number for number in self.embed_documents([text])[0]]
+
+
+async def test_a_langchain_retriever_is_a_graphret_retriever(graph: SageGraph) -> None:
+    inner = ListRetriever(documents=by_id("opera", "pilots", "opera"))
+    seeds = LangChainSeeds(inner, name="mine")
+    retrieval = seeds.retrieve(QUESTION, 5)
+    assert retrieval.ids == ["opera", "pilots"]
+    assert [hit.score for hit in retrieval] == sorted((hit.score for hit in retrieval), reverse=True)
+    assert [(e.rank, e.retriever) for hit in retrieval for e in hit.evidence] == [(1, "mine"), (2, "mine")]
+    assert (await seeds.aretrieve(QUESTION, 1)).ids == ["opera"]
+    assert inner.asked == ["invoke", "ainvoke"]
+    assert seeds.retrieve(QUESTION, 5, {"year": {"$lt": 1900}}).ids == ["opera"]
+
+
+async def test_graphrets_own_retrievers_get_k_and_where(graph: SageGraph) -> None:
+    seeds = LangChainSeeds(graph.as_retriever(k=1))
+    assert set((await seeds.aretrieve(QUESTION, 3, {"tenant": "a"})).ids) == {"pilots", "milwaukee", "opera"}
+
+
+def test_documents_become_the_nodes_of_a_graph() -> None:
+    nameless = [Document(document.page_content, metadata=document.metadata) for document in DOCUMENTS]
+    graph = SageGraph.from_documents(nameless, None)
+    store = InMemoryVectorStore.from_documents(nameless, WordEmbeddings())
+    known = {node.id for node in graph.nodes}
+    one = store.as_retriever(search_kwargs={"k": 1})  # it is asked for as many as are needed
+    found = LangChainSeeds(one, graph=graph).retrieve("ballpark", 3).ids
+    assert len(found) == 3
+    assert set(found) <= known
+    assert not set(LangChainSeeds(store.as_retriever()).retrieve("ballpark", 3).ids) & known
+    retriever = graph.as_retriever(k=5, seeds=store.as_retriever(), on_failure="raise")
+    assert {document.id for document in retriever.invoke(QUESTION)} == known
+
+
+async def test_any_runnable_to_documents_will_do(graph: SageGraph) -> None:
+    seeds = LangChainSeeds(RunnableLambda(lambda query: by_id("sicks")), graph=graph)
+    assert seeds.retrieve(QUESTION).ids == (await seeds.aretrieve(QUESTION)).ids == ["sicks"]
+    with pytest.raises(RetrievalFailed, match="a list of documents"):
+        LangChainSeeds(RunnableLambda(lambda query: [1, 2])).retrieve(QUESTION)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="retriever"):
+        LangChainSeeds(print)  # type: ignore[arg-type]
+
+
+def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
+    embeddings = EncoderEmbeddings(encoder)
+    texts = ["one two", "three"]
+    np.testing.assert_allclose(embeddings.embed_documents(texts), encoder.encode_documents(texts))
+    np.testing.assert_allclose(embeddings.embed_query("one"), encoder.encode_queries(["one"])[0])
+    assert embeddings.embed_documents([]) == []
+    with pytest.raises(InvalidInput, match="encoder"):
+        EncoderEmbeddings(None)

@@ -1,14 +1,133 @@
+"""Names normalised, spotted in questions, and mentions that become nodes."""
+
 from __future__ import annotations
 
+import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
-from graphret.linking import Linker
+from graphret.linking import Linker, NameBook, Spot
+from graphret.linking.mentions import DOUBTFUL, spot
 from graphret.search import NodeText
 from graphret.stores import MemoryStore
+from graphret.text import normalize_name, tokenize, words
 from graphret.types import Edge, Node
+
+
+@pytest.mark.parametrize(
+    ("name", "normal"),
+    [
+        ("  Beyoncé Knowles-Carter ", "beyonce knowles carter"),
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("Brøndby IF", "brondby if"),
+        ("Łódź", "lodz"),
+        ("O'Brien & Co.", "o brien co"),
+        ("İstanbul", "istanbul"),
+        ("Ёлка", "елка"),
+        ("ガス", "ガス"),
+        ("Ⅳ ﬁne ½", "iv fine 1 2"),
+        ("soft\u00adhyphen", "softhyphen"),
+        ("—", ""),
+        ("❤\ufe0f", ""),
+    ],
+)
+def test_normalize_name(name: str, normal: str) -> None:
+    assert normalize_name(name) == normalize_name(normal)
+    assert not normal.isascii() or normalize_name(name) == normal
+    assert normalize_name("カス") != normalize_name("ガス")
+    assert words("東京 tower") == ["東", "京", "tower"]
+
+
+@settings(max_examples=25)
+@given(st.text(max_size=60))
+def test_tokens_are_the_normalised_text_cut_up_in_order(text: str) -> None:
+    once, tokens = normalize_name(text), tokenize(text)
+    assert normalize_name(once) == once == " ".join(once.split())
+    assert "".join(word for word, _, _ in tokens) == once.replace(" ", "")
+    assert words(text) == [word for word, _, _ in tokens]
+    places = [(start, end) for _, start, end in tokens]
+    assert places == sorted(places)
+    assert all(word and " " not in word and 0 <= start < end <= len(text) for word, start, end in tokens)
+
+
+EVERYDAY = ["It", "The", "Up", "She", "You", "War", "Love", "Film", "Director", "Hanks", "Women", "Human", "1984"]
+NAMES = [*EVERYDAY, "Tom Hanks", "The Girl", "Killer Joe", "The Killer", "In Darkness", "8 Women", "東京", "$", "???"]
+NAMES += [
+    "$",
+    "???",
+    "Raiders of the Lost Ark",
+    "Beyoncé Knowles-Carter",
+    "The 'Human' Factor",
+    "What Women Want",
+    "I.O.U.S.A.",
+]
+
+
+@pytest.fixture(scope="module")
+def book() -> NameBook:
+    return NameBook((name, name, None) for name in NAMES)
+
+
+def ids(found: list[Spot]) -> list[str]:
+    return [node_id for one in found for node_id in one.ids]
+
+
+@pytest.mark.parametrize("line", (Path(__file__).parent / "spots.tsv").read_text(encoding="utf-8").splitlines())
+def test_names_are_spotted_and_everyday_words_need_the_support_of_form(book: NameBook, line: str) -> None:
+    how, question, names = line.split("\t")
+    found = spot(question, book)
+    assert ids(found) == names.split("|") * bool(names)
+    assert {one.score for one in found} <= {DOUBTFUL if how == "doubtful" else 1}
+
+
+def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
+    book = NameBook((name, name, None) for name in ("The Girl", "Girl in Paris Town"))
+    assert ids(spot('who saw "The Girl" in Paris Town', book)) == ["The Girl"]
+    assert ids(spot("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.data())
+def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: st.DataObject) -> None:
+    telling, small = ["fig", "kiwi", "lime", "plum"], ["the", "of"]
+    some = st.lists(st.sampled_from([*telling, *small]), min_size=1, max_size=4)
+    names = data.draw(st.lists(some.filter(lambda run: any(w in telling for w in run)).map(" ".join), max_size=8))
+    run = data.draw(st.lists(st.sampled_from([*telling, *small, "eat"]), max_size=10))
+    question = " ".join(run)
+
+    def length(name: str) -> tuple[int, int]:
+        return sum(word in telling for word in name.split()), len(name.split())
+
+    found = spot(question, NameBook((name, name, None) for name in names))
+    for one, other in itertools.pairwise(found):
+        assert one.end < other.start
+    for name in names:
+        for first in range(len(run)):
+            if run[first : first + len(name.split())] == name.split():
+                start = len(" ".join([*run[:first], ""]))
+                beside = [one for one in found if one.start < start + len(name) and start < one.end]
+                assert max(length(one.text) for one in beside) >= length(name)
+
+
+def test_spots_stand_where_the_question_says_them(book: NameBook) -> None:
+    question = "Did  Tom-HANKS meet Beyonce\u0301 Knowles-Carter?"
+    for one, text in zip(spot(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True):
+        assert question[one.start : one.end] == one.text == text
+
+
+def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
+    book = NameBook([("b", "Kismet", None), ("a", "KISMET", None), ("c", "Kismet Hardy", ["Oliver"])])
+    assert spot("who saw Kismet", book)[0].ids == ("a", "b")
+    assert spot("who saw Kismet Hardy", book)[0].ids == ("c",)
+    kept = spot("who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c"))
+    assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
+
 
 NODES = [
     Node("hanks", ("Person",), "Tom Hanks", "An actor.", {"aliases": ["Thomas Jeffrey Hanks"], "born": 1956}),
@@ -96,6 +215,17 @@ def test_spots_by_label_and_condition(linker: Linker) -> None:
     assert spots() == [("hanks",), ("solaris02", "solaris72"), ("god", "mercury")]
     assert spots(labels=["Planet", "Film"]) == [("solaris02", "solaris72"), ("mercury",)]
     assert spots(where={"year": 2002}) == [("solaris02",)]
+
+
+def test_names_that_normalise_alike_are_told_apart_by_their_form() -> None:
+    linker = Linker.build(
+        [Node("a", name="Émile"), Node("b", name="EMILE"), Node("c", name="Emile"), Node("d", name="$")]
+    )
+    assert found(linker, "Emile") == [("c", 1.0, "exact"), ("a", 0.99, "normalised"), ("b", 0.99, "normalised")]
+    for name, ids in (("Émile", ("a", "b", "c")), ("EMILE", ("b", "a", "c"))):
+        (spot_,) = linker.spot(f"what did {name} write")
+        assert (spot_.ids, spot_.scores[0] > spot_.scores[1] == spot_.scores[2]) == (ids, True)
+    assert found(linker, "$") == [("d", 1.0, "exact")]
 
 
 def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:

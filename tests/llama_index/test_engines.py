@@ -1,25 +1,38 @@
-"""graphret inside LlamaIndex's own engines: failures, fusion, and what they can observe."""
+"""graphret inside LlamaIndex's own engines: failures, fusion, reranking, and evidence in copies of nodes."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 from llama_index.core import Settings
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.instrumentation.events.retrieval import RetrievalEndEvent, RetrievalStartEvent
+from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
+from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_support import FixedRetriever, HashEmbedding, Recording, World, ids
+from workflows.context import JsonSerializer
 
-from graphret.errors import RetrievalFailed
+from graphret import Paper
+from graphret.errors import InvalidInput, ModelError, RetrievalFailed
+from graphret.rerank import CrossEncoderReranker
+from graphret.types import Evidence, Hit, Node
 from llama_index_graphret import (
     GraphReranker,
+    LlamaIndexSeeds,
+    RRFFusionRetriever,
     SageExpansion,
     SageGraph,
+    SageNodeWithScore,
     SageRetrievalEvent,
     SageRetriever,
     evidence_of,
+    from_llama_node,
     retrieval_of,
 )
 
@@ -102,3 +115,242 @@ def test_async_embeds_in_a_thread_awaits_seeds_and_answers_the_same(world: World
     assert model._queries == [question]
     assert (seeds.awaited, seeds.blocking) == (1, 0)
     assert ids(found) == ids(SageRetriever(graph, seeds=FixedRetriever(seeds.nodes)).retrieve(question))
+
+
+def serialised(value: Any) -> Any:
+    return JsonSerializer().deserialize(JsonSerializer().serialize(value))
+
+
+@pytest.mark.parametrize(
+    "through",
+    [
+        lambda one: TextNode.model_validate_json(one.node.model_dump_json()),
+        lambda one: SageNodeWithScore.model_validate_json(one.model_dump_json()),
+        lambda one: serialised({"nodes": [one]})["nodes"][0],  # the context of a workflow
+    ],
+)
+@pytest.mark.parametrize("expanded", [False, True])
+def test_evidence_outlives_json(
+    world: World, question: str, expanded: bool, through: Callable[[SageNodeWithScore], NodeWithScore]
+) -> None:
+    found = SageRetriever(world.graph, k=6).retrieve(question)
+    if expanded:
+        found = SageExpansion(world.graph, k=6).postprocess_nodes(
+            [NodeWithScore(node=found[0].node)], query_str=question
+        )
+    assert any(evidence.kind == "neighbor" for one in found for evidence in evidence_of(one))
+    for one in found:
+        assert isinstance(one, SageNodeWithScore)
+        again = through(one)
+        assert evidence_of(again) == evidence_of(one)
+        node = again.node if isinstance(again, NodeWithScore) else again
+        assert (node.node_id, node.hash) == (one.node.node_id, one.node.hash)
+        if isinstance(again, SageNodeWithScore):
+            assert (again.score, again.raw_score) == (one.score, one.raw_score)
+
+
+def test_evidence_outlives_citations(world: World, question: str) -> None:
+    retriever = SageRetriever(world.graph, similarity_top_k=6)
+    found = retriever.retrieve(question)
+    cited = CitationQueryEngine(retriever).query(question).source_nodes
+    assert cited[0].text.startswith("Source 1:")
+    said = [[str(evidence_of(one)) for one in nodes] for nodes in (found, cited)]  # a node may be cited in pieces
+    assert list(dict.fromkeys(said[1])) == list(dict.fromkeys(said[0]))
+
+
+def test_evidence_is_in_no_text_and_in_no_graph_made_of_the_nodes(world: World, question: str) -> None:
+    given = TextNode(id_="mine", text="Stadion Poljud stands in Split.", metadata={"page": 3})
+    kept = given.model_copy(deep=True)
+    handed = [NodeWithScore(node=given, score=0.5)]
+    [found, *_] = SageExpansion(world.graph).postprocess_nodes(handed, query_str=question)
+    [found, *_] = GraphReranker(Always(), k=1).postprocess_nodes([found], query_str=question)
+    assert given == kept
+    assert evidence_of(found)
+    assert found.node.hash == given.hash
+    for mode in MetadataMode:
+        assert found.node.get_content(metadata_mode=mode) == given.get_content(metadata_mode=mode)
+    [hit] = LlamaIndexSeeds(FixedRetriever([found])).retrieve(question, 1).hits
+    assert hit.node == from_llama_node(given)
+
+
+class Always:
+    """Likes every node alike."""
+
+    name = "always"
+
+    def scores(self, query: str, hits: Any) -> list[float]:
+        return [1.0] * len(hits)
+
+
+@pytest.mark.parametrize(
+    ("make", "own"), [(SageRetriever, "similarity_top_k"), (SageExpansion, "top_n"), (GraphReranker, "top_n")]
+)
+def test_k_is_another_name(world: World, make: Callable[..., Any], own: str) -> None:
+    first = Always() if make is GraphReranker else world.graph
+    assert [getattr(make(first, **given), own) for given in ({}, {"k": 3}, {own: 4})] == [10, 3, 4]
+    for wrong in ({"k": 3, own: 3}, {"k": 0}):
+        with pytest.raises(InvalidInput, match="k"):
+            make(first, **wrong)
+
+
+# -- expansion
+
+
+@pytest.fixture
+def handed(world: World, question: str) -> list[NodeWithScore]:
+    return world.index.as_retriever(similarity_top_k=4).retrieve(question)
+
+
+def test_the_total_is_returned_and_what_was_handed_in_is_the_same(
+    world: World, question: str, handed: list[NodeWithScore]
+) -> None:
+    before = [(one.node.hash, one.node.get_content(metadata_mode=MetadataMode.LLM), one.score) for one in handed]
+    found = SageExpansion(world.graph, top_n=12).postprocess_nodes(handed, query_str=question)
+    assert len(found) == 12
+    assert set(ids(handed)) <= set(ids(found))
+    originals = {node.node_id: node for node in world.nodes}
+    assert all(one.node.hash == originals[one.node.node_id].hash for one in found)
+    assert all(evidence_of(one) for one in found)
+    assert [(n.node.hash, n.node.get_content(metadata_mode=MetadataMode.LLM), n.score) for n in handed] == before
+
+
+def test_a_node_that_the_graph_lacks_keeps_its_place(world: World, question: str, handed: list[NodeWithScore]) -> None:
+    first, last = (NodeWithScore(node=TextNode(id_=i, text=i), score=s) for i, s in (("new-1", 9.0), ("new-2", 0.0)))
+    given = [first, *handed, last]
+    found = SageExpansion(world.graph, top_n=30, ranking=Paper()).postprocess_nodes(given, query_str=question)
+    assert ids(found)[:6] == ids(given)
+    assert (found[0].node.hash, found[0].node.get_content()) == (first.node.hash, "new-1")
+    scores = [one.score for one in found]
+    assert scores == sorted(scores, reverse=True)  # type: ignore[type-var]
+
+
+both_ways = pytest.mark.parametrize("awaited", [False, True], ids=["sync", "async"])
+
+
+def fixed(*names: str) -> FixedRetriever:
+    return FixedRetriever(
+        [NodeWithScore(node=TextNode(id_=n, text=f"text {n}"), score=1 / (i + 1)) for i, n in enumerate(names)]
+    )
+
+
+def run(retriever: RRFFusionRetriever, query: str, awaited: bool) -> list[NodeWithScore]:
+    return asyncio.run(retriever.aretrieve(query)) if awaited else retriever.retrieve(query)
+
+
+# -- fusion
+
+
+@both_ways
+def test_weighted_reciprocal_ranks_add_up_and_are_cut_at_k(awaited: bool) -> None:
+    fusion = RRFFusionRetriever([fixed("a", "b", "c"), fixed("c", "d")], weights=[1.0, 2.0], rrf_k=10)
+    found = run(fusion, "x", awaited)
+    expected = {"a": 1 / 11, "b": 1 / 12, "c": 1 / 13 + 2 / 11, "d": 2 / 12}
+    assert {one.node.node_id: one.score for one in found} == pytest.approx(expected)
+    assert ids(found) == ["c", "d", "a", "b"]
+    assert ids(run(RRFFusionRetriever([fixed("b"), fixed("a")], k=1), "x", awaited)) == ["a"]  # ties go by id
+
+
+@both_ways
+def test_evidence_of_all_is_kept_whatever_the_order(world: World, awaited: bool) -> None:
+    question = world.questions[0].question
+    vector, sage = world.index.as_retriever(similarity_top_k=10), SageRetriever(world.graph, similarity_top_k=10)
+    expected = {one.node.node_id: evidence_of(one) for one in sage.retrieve(question)}
+    raw = {node.node_id: node.hash for node in world.nodes}
+    for pair, names in (([vector, sage], ["vector", "sage"]), ([sage, vector], ["sage", "vector"])):
+        found = run(RRFFusionRetriever(pair, names=names, similarity_top_k=40), question, awaited)
+        for one in found:
+            evidence = evidence_of(one)
+            assert all(known in evidence for known in expected.get(one.node.node_id, []))
+            assert {e.retriever for e in evidence if e.kind == "rank"} <= {"vector", "sage"}
+            assert one.node.hash == raw[one.node.node_id]
+        assert set(expected) <= set(ids(found))
+
+
+# -- reranking
+
+
+class Model:
+    """Scores a pair by how often the question is in the text."""
+
+    def __init__(self, answer: Any = None) -> None:
+        self.answer = answer
+        self.pairs: list[tuple[str, str]] = []
+
+    def predict(self, pairs: list[tuple[str, str]]) -> Any:
+        self.pairs = pairs
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        counts = np.asarray([text.count(query) for query, text in pairs], np.float32)
+        return counts if self.answer is None else self.answer
+
+
+def scored(*texts: str) -> list[NodeWithScore]:
+    return [
+        NodeWithScore(node=TextNode(id_=f"n{i}", text=text, metadata={"title": "T"}), score=1.0)
+        for i, text in enumerate(texts)
+    ]
+
+
+def post(reranker: GraphReranker, nodes: list[NodeWithScore], query: str, awaited: bool) -> list[NodeWithScore]:
+    if awaited:
+        return asyncio.run(reranker.apostprocess_nodes(nodes, query_str=query))
+    return reranker.postprocess_nodes(nodes, query_str=query)
+
+
+@both_ways
+def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
+    model, nodes = Model(), scored("b", "a", "aa")
+    found = post(GraphReranker(model, top_n=2, weight=1), nodes, "a", awaited)
+    assert [(one.node.node_id, one.score) for one in found] == [("n2", 1.0), ("n1", 0.5)]
+    assert found[0].node.hash == nodes[2].node.hash
+    assert [one.score for one in nodes] == [1.0, 1.0, 1.0]
+    assert model.pairs == [("a", "T\nb"), ("a", "T\na"), ("a", "T\naa")]
+    by_model, before = evidence_of(found[0])
+    assert by_model == Evidence("rank", rank=1, retriever="Model", properties={"score": 2.0})
+    assert before == Evidence("rank", rank=3, retriever="before reranking")
+    nodes[0].score = 9.0
+    fused = post(GraphReranker(model, top_n=2), nodes, "a", awaited)
+    assert [one.node.node_id for one in fused] == ["n0", "n2"]
+    nodes[0].score = 1.0
+    assert GraphReranker(model).postprocess_nodes([]) == []
+    with pytest.raises(InvalidInput, match="question"):
+        GraphReranker(model).postprocess_nodes(nodes)
+
+
+def test_a_failing_model_keeps_the_order_and_is_noted() -> None:
+    nodes = scored("b", "a", "aa")
+    found = post(GraphReranker(Model(RuntimeError("no")), top_n=2), nodes, "a", awaited=False)
+    assert [(one.node.node_id, one.score) for one in found] == [("n0", 1.0), ("n1", 1.0)]
+    assert retrieval_of(found).trace.fallbacks[0].details["failed"] == "Model"  # type: ignore[union-attr]
+
+
+# -- the reranker of the core
+
+
+def hits(*texts: str) -> list[Hit]:
+    return [Hit(Node(f"n{i}", ("Document",), "T", text), 1.0) for i, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("answer", [[1.0], [float("inf"), 1.0], RuntimeError("no"), "no scores"])
+def test_what_is_no_score_a_pair_is_a_model_error(answer: Any) -> None:
+    assert CrossEncoderReranker(Model([[0.5], [0.25]])).scores("a", hits("b", "aa")) == [0.5, 0.25]
+    with pytest.raises(ModelError, match="Model"):
+        CrossEncoderReranker(Model(answer)).scores("a", hits("b", "c"))
+
+
+@pytest.mark.xdist_group("torch")  # with the others that import it, which takes seconds
+@pytest.mark.timeout(600)
+def test_a_real_cross_encoder_is_loaded_from_a_folder(tmp_path: Any) -> None:
+    pytest.importorskip("sentence_transformers")
+    from sentence_transformers import CrossEncoder
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    with pytest.raises(ModelError, match=tmp_path.name):
+        CrossEncoderReranker(tmp_path).scores("a", hits("b"))
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "t"]))
+    sizes = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 1, "intermediate_size": 8}
+    BertForSequenceClassification(BertConfig(vocab_size=8, num_labels=1, **sizes)).save_pretrained(tmp_path)
+    BertTokenizerFast(str(tmp_path / "vocab.txt")).save_pretrained(tmp_path)
+    reranker = CrossEncoderReranker(tmp_path, device="cpu")
+    expected = CrossEncoder(str(tmp_path), max_length=512, device="cpu").predict([("a", "T\nb"), ("a", "T\na a")])
+    assert reranker.scores("a", hits("b", "a a")) == pytest.approx([float(x) for x in expected], abs=1e-6)

@@ -1,20 +1,27 @@
-"""The real `openai` client against a real local server that misbehaves."""
+"""The contract of chat models, the real `openai` client against a server that misbehaves, and JSON out of answers."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
 import warnings
+from dataclasses import dataclass, field
 
+import httpx
+import openai
 import pytest
+from pydantic import BaseModel, TypeAdapter
 
 from graphret.errors import InvalidInput, ModelError
-from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Tool, Usage
+from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Reply, Tool, ToolCall, Usage, aask_json, ask_json
+from graphret.llm.errors import as_chat_error
+from graphret.llm.structured import parse_json
 from graphret.testing.openai_server import (
     Behaviour,
     OpenAIServer,
     body,
     cut,
+    json_text,
     slow,
     status,
     text,
@@ -187,3 +194,173 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked() -> None:
             OpenAIChat("tiny", url)
         assert "secret" not in str(refused.value)
     OpenAIChat("tiny", "HTTP://user:secret@[::1]:8000/v1")
+
+
+REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
+
+
+@pytest.mark.parametrize(
+    ("raw", "parsed"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("  ", {}),
+        (" null\n", {}),
+        ("[1]", None),
+        ('{"a": NaN}', None),
+        ('{"k": 1e400}', None),
+        ("[" * 99_999, None),
+    ],
+)
+def test_arguments_of_a_tool_call(raw: str, parsed: dict | None) -> None:
+    call = ToolCall("1", "walk", raw)
+    assert call.parsed == parsed
+    assert (call.error is None) == (parsed is not None)
+
+
+def test_messages_go_to_openai_format_and_back() -> None:
+    call = ToolCall("c1", "walk", '{"hops": 1}')
+    reply = Reply("", (call,), Usage(1, 2) + Usage(3, 4))
+    assert reply.usage.total_tokens == 10
+    messages = [Message.system("s"), Message.user("u"), reply.message, Message.tool(call, "found")]
+    assert [Message.from_dict(message.to_dict()) for message in messages] == messages
+    assert messages[3].to_dict() == {"role": "tool", "content": "found", "tool_call_id": "c1", "name": "walk"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Message("robot", "x"),
+        lambda: Message("user", "x", (ToolCall("1", "f"),)),
+        lambda: Message("tool", "x"),
+        lambda: Message.from_dict({"content": "x"}),
+        lambda: Message.from_dict({"role": "assistant", "tool_calls": [{"id": "1"}]}),
+        lambda: Tool("two words", "x"),
+    ],
+)
+def test_malformed_is_refused(make) -> None:
+    with pytest.raises(InvalidInput):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "status"),
+    [
+        (openai.RateLimitError("slow", response=httpx.Response(429, request=REQUEST), body=None), "rate_limit", 429),
+        (openai.InternalServerError("oh", response=httpx.Response(503, request=REQUEST), body=None), "server", 503),
+        (openai.APITimeoutError(REQUEST), "timeout", None),
+        (openai.APIConnectionError(request=REQUEST), "connection", None),
+        (httpx.RemoteProtocolError("peer closed connection"), "connection", None),
+        (ConnectionResetError("reset"), "connection", None),
+        (TimeoutError(), "timeout", None),
+        (ValueError("odd"), "server", None),
+    ],
+)
+def test_the_reason_of_a_client_s_error_is_told(error: Exception, reason: str, status: int | None) -> None:
+    made = as_chat_error(error, "m", timeout=2.0)
+    assert isinstance(made, ChatError)
+    assert (made.reason, made.status, made.model) == (reason, status, "m")
+
+
+def test_keys_stay_out_of_it_and_errors_of_ours_stay_as_they_are() -> None:
+    response = httpx.Response(401, request=REQUEST)
+    refused = openai.AuthenticationError("Incorrect API key: sk-abcdefghij", response=response, body=None)
+    assert "sk-abc" not in str(as_chat_error(refused, "m"))
+    ours = InvalidInput("messages: none")
+    assert as_chat_error(ours, "m") is ours
+
+
+@dataclass
+class City:
+    title: str
+    people: int | None = None
+    rivers: list[str] = field(default_factory=list)
+
+
+WHERE = [Message.user("Where is it?")]
+ULM = City("Ulm", 126_000)
+CITY = TypeAdapter(City)
+
+
+def asked_once(server: OpenAIServer) -> OpenAIChat:
+    return OpenAIChat("tiny", server.base_url, max_retries=0, timeout=5)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ' \n{"title": "Ulm", "people": 126000}\n',
+        '```\n{"title": "Ulm", "people": 126000}',
+        'Sure! Here it is:\n```JSON\n{"title": "Ulm", "people": 126000}\n```\nAnything else?',
+        'The set {x} has it: {"title": "Ulm", "people": 126000} (see [1]).',
+        '<think>Is it {"title": "Bonn"}?</think>{"title": "Ulm", "people": 126000}',
+        '{"note": "not this"} but {"title": "Ulm", "people": 126000, "unasked": true}',
+    ],
+)
+def test_json_is_found(said: str) -> None:
+    assert parse_json(said, CITY) == (ULM, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("", "empty"),
+        ("I do not know.", "Invalid JSON"),
+        ('{"title": "Ulm", "peo', "Invalid JSON"),
+        ('See: {"title": 5}', "title: Input should be a valid string"),
+        ('{"title": "Ulm", "people": NaN}', "people: "),
+        ('{"title": ' + "[" * 100_000, "Invalid JSON"),
+        ("{" * 300_000, "Invalid JSON"),
+    ],
+)
+def test_what_cannot_be_used_is_explained(said: str, problem: str) -> None:
+    value, found = parse_json(said, CITY)
+    assert value is None
+    assert problem in (found or "")
+    assert len(found or "") < 500
+
+
+def test_schema_is_asked_for_twice_over() -> None:
+    with OpenAIServer([json_text({"title": "Ulm", "people": 126_000})]) as server:
+        value, usage, attempts = ask_json(asked_once(server), [Message.system("Be exact."), *WHERE], City)
+    assert (value, attempts) == (ULM, 1)
+    assert usage.input_tokens > 5
+    sent = server.requests[0].body
+    assert [message["role"] for message in sent["messages"]] == ["system", "user"]
+    assert sent["messages"][0]["content"].startswith("Be exact.\n\nAnswer with one JSON value")
+    assert sent["response_format"]["json_schema"]["strict"] is True
+
+
+async def test_malformed_truncated_and_empty_replies_are_repaired() -> None:
+    wrong = [text('{"title": "Ulm", "people": "many"}'), text(""), text('{"title": "U', finish_reason="length")]
+    with OpenAIServer([*wrong, json_text({"title": "Ulm"})]) as server:
+        answer = await aask_json(asked_once(server), WHERE, City, repairs=3)
+    assert (answer.value, answer.attempts) == (City("Ulm"), 4)
+    asked = [[message["role"] for message in request.messages] for request in server.requests]
+    assert asked[1:3] == [["system", "user", "assistant", "user"], ["system", "user", "user"]]
+    said = [request.messages[-1]["content"] for request in server.requests]
+    assert "people: Input should be a valid integer" in said[1]
+    assert "token limit" in said[3]
+
+
+@pytest.mark.parametrize(
+    ("then", "reason", "tokens"), [(text("no idea"), "invalid_reply", 4), (status(500), "server", 2)]
+)
+def test_what_fails_in_the_end_still_counts_what_it_cost(then: Behaviour, reason: str, tokens: int) -> None:
+    with OpenAIServer([text("no idea"), then]) as server, pytest.raises(ChatError) as caught:
+        ask_json(asked_once(server), WHERE, City)
+    assert (caught.value.reason, caught.value.usage.output_tokens, len(server.requests)) == (reason, tokens, 2)
+
+
+def test_any_type_will_do_and_native_can_be_off() -> None:
+    class Model(BaseModel):
+        x: int
+
+    with OpenAIServer([text("[1, 2]"), text('{"x": 3}'), text('{"x": 4}')]) as server:
+        model = asked_once(server)
+        assert ask_json(model, WHERE, list[int]).value == [1, 2]
+        assert ask_json(model, WHERE, Model).value == Model(x=3)
+        assert ask_json(model, WHERE, TypeAdapter(dict[str, int]), native=False).value == {"x": 4}
+    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
+    assert formats == [None, "json_schema", None]
+    with pytest.raises(InvalidInput, match="empty"):
+        ask_json(model, [], City)

@@ -1,15 +1,22 @@
-"""Models that think: what their providers want to see again beside text and calls is handed back as it came."""
+"""Models that think get back what their providers want again; coroutines in synchronous code, answers on disk."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from contextlib import closing
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ark_support import films, index_of
 
 from graphret.ark import Ark, ArkSession, ArkSettings, Recorder, read_runs
+from graphret.errors import StorageError
 from graphret.llm import Message, OpenAIChat, Reply
+from graphret.llm.cache import AnswerCache, cache_key
+from graphret.llm.event_loop import run_sync
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, body, status
 
 CALLS = (
@@ -97,3 +104,36 @@ def test_it_survives_a_session_put_away_and_is_lost_with_a_turn_that_was_changed
     with OpenAIServer(["ok"]) as server:  # and another model's is ignored
         OpenAIChat("other", server.base_url).chat([Message.user("hi"), again.messages[2], Message.user("and?")])
     assert "reasoning_content" not in server.requests[0].messages[1]
+
+
+async def which_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+async def test_under_a_running_loop_it_runs_in_another_and_never_waits_for_itself() -> None:
+    variable: ContextVar[str] = ContextVar("variable")
+    variable.set("the caller's")
+
+    async def nested() -> str:
+        with closing(which_loop()) as coroutine, pytest.raises(RuntimeError, match="await"):
+            run_sync(coroutine)
+        return variable.get()
+
+    assert run_sync(which_loop()) is not asyncio.get_running_loop()
+    assert run_sync(nested()) == "the caller's"
+
+
+def test_answers_stay(tmp_path: Path) -> None:
+    key = cache_key("m", {"b": 1, "a": [2]})
+    assert key == cache_key("m", {"a": [2], "b": 1})
+    assert key != cache_key("m", {"b": 1, "a": ["2"]})
+    cache, other = AnswerCache(tmp_path / "new"), AnswerCache(tmp_path / "new")
+    assert cache.get(key) is None
+    cache.put(key, "one")
+    other.put(key, "two")
+    assert cache.get(key) == "two"
+    assert [file.name for file in (tmp_path / "new").iterdir()] == [f"{key}.json"]
+    (tmp_path / "file").write_text("")
+    for use in (lambda cache: cache.get(key), lambda cache: cache.put(key, "three")):
+        with pytest.raises(StorageError, match=r"file cannot be"):
+            use(AnswerCache(tmp_path / "file"))

@@ -1,19 +1,22 @@
-"""Edges between nodes that are alike: signals, percentiles, OR and AND, shared entities, structure."""
+"""Edges between nodes that are alike: signals, neighbours, percentiles, entities, structure, and `link_similar`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from tests_support import HashingEncoder, edges_of
 
 from graphret import SageGraph, SageSettings
+from graphret.errors import InvalidInput, StoreError
 from graphret.nodes import NodeTable
-from graphret.sage import SimilaritySettings
+from graphret.sage import SimilaritySettings, link_similar, neighbors
+from graphret.sage.neighbors import Neighbors, Side, nearest, pair_similarities
 from graphret.sage.similarity import (
     ENTITY_RARITY,
     SHARES_ENTITY,
@@ -23,6 +26,10 @@ from graphret.sage.similarity import (
     passing,
     weights,
 )
+from graphret.search import DenseIndex
+from graphret.stores import GraphStore, MemoryStore
+from graphret.stores.ladybug import LadybugStore
+from graphret.stores.neo4j import Neo4jStore
 from graphret.types import Edge, Node
 
 WORDS = ["red", "blue", "green", "cat", "dog", "fox"]
@@ -240,3 +247,121 @@ def test_structure_links_all_of_a_small_source_and_a_window_of_a_large_one(count
     graph = build([*chunks, document("other#0", "text", source_id="other")])
     assert len(edges(graph, "SAME_SOURCE")) == pairs
     assert set(edges(graph, "NEXT")) == {(f"s#{i}", f"s#{i + 1}") for i in range(count - 1)}
+
+
+Floats = NDArray[np.float32]
+
+
+def rows_of(n: int, d: int, *, whole: bool = False) -> Floats:
+    """Random unit rows; of whole numbers many are alike, and some are zero."""
+    rows = np.random.default_rng(0).standard_normal((n, d))
+    rows = np.round(rows) if whole else rows
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 0).astype(np.float32)
+
+
+def side(positions: Any, rows: Any = None) -> Side:
+    positions = np.asarray(positions)
+    return Side(positions, positions if rows is None else np.asarray(rows))
+
+
+def assert_exact(found: Neighbors, vectors: Floats, rows: Side, targets: Side, m: int) -> None:
+    """Every seventh node has the best targets, ties by position."""
+    for own, row in list(zip(rows.positions.tolist(), rows.rows.tolist(), strict=True))[::7]:
+        values = pair_similarities(vectors, np.full(len(targets.rows), row), targets.rows).tolist()
+        pairs = [(-x, p) for x, p in zip(values, targets.positions.tolist(), strict=True) if x > 0 and p != own]
+        at = found.own == own
+        got = zip((-found.similarity[at]).tolist(), found.other[at].tolist(), strict=True)
+        assert list(got) == sorted(pairs)[:m]
+
+
+@pytest.mark.parametrize(("n", "d", "m"), [(1, 3, 5), (60, 8, 20), (300, 16, 20)])
+@pytest.mark.parametrize("whole", [False, True])
+def test_neighbours_are_exact_and_ties_fall_by_position(
+    monkeypatch: pytest.MonkeyPatch, n: int, d: int, m: int, whole: bool
+) -> None:
+    monkeypatch.setattr(neighbors, "BLOCK_BYTES", 1 << 14)
+    vectors, every = rows_of(n, d, whole=whole), side(np.arange(n))
+    for rows, targets in ((every, every), (every.at(np.arange(n) < n // 2), every.at(np.arange(n) >= n // 3))):
+        assert_exact(nearest(vectors, rows, targets, m), vectors, rows, targets, m)
+
+
+def test_nodes_with_the_same_text_are_neighbours_each() -> None:
+    vectors = rows_of(6, 4)
+    bearers = side(np.arange(90) * 2, np.random.default_rng(3).integers(0, 6, 90))
+    assert_exact(nearest(vectors, bearers, bearers, 25), vectors, bearers, bearers, 25)
+    many = side(np.arange(30_000), np.zeros(30_000, np.int64))  # which costs no square
+    assert nearest(vectors, many, many, 3).other[:9].tolist() == [1, 2, 3, 0, 2, 3, 0, 1, 3]
+
+
+def test_hnsw_finds_most_of_the_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, every = rows_of(600, 12), side(np.arange(600))
+    exact = nearest(vectors, every, every, 5)
+    monkeypatch.setattr(neighbors, "HNSW_ABOVE", 100)
+    rough, again = (nearest(vectors, every, every, 5) for _ in range(2))
+    pairs = [set(zip(one.own.tolist(), one.other.tolist(), strict=True)) for one in (exact, rough)]
+    assert len(pairs[0] & pairs[1]) / (5 * 600) > 0.95
+    np.testing.assert_array_equal(rough.other, again.other)
+
+
+LONG = "a text of some length " * 6
+ANGLES = {"heat": 0.0, "ronin": 0.1, "alien": 1.5, "gravity": 1.55, "name": 0.05, "mann": 0.06}
+NODES = [
+    *(Node(film, ("Film",), film, LONG) for film in ("alien", "gravity", "heat", "ronin")),
+    Node("mann", ("Person",), "Michael Mann", LONG),
+    Node("name", ("Film",), "a film of which nothing is said"),
+]
+OWN = [Edge("heat", "DIRECTED_BY", "mann"), Edge("heat", "IS_SIMILAR", "gravity", 0.5, {"signals": "of a SageGraph"})]
+ALL = SimilaritySettings(percentile=0, neighbors=1)
+
+
+@pytest.fixture(params=["memory", "ladybug", "neo4j"])
+def store(request: pytest.FixtureRequest) -> Iterator[GraphStore]:
+    if request.param == "memory":
+        yield MemoryStore()
+    elif request.param == "neo4j":
+        yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_empty"))
+    else:
+        with LadybugStore(":memory:") as opened:
+            yield opened
+
+
+def index_of(nodes: list[Node], angles: dict[str, float] = ANGLES) -> DenseIndex:
+    rows = [[np.cos(angles[node.id]), np.sin(angles[node.id])] for node in nodes]
+    return DenseIndex.build(nodes, None, vectors=np.asarray(rows, dtype=np.float32))
+
+
+def similar(store: GraphStore) -> dict[tuple[str, str], float]:
+    edges = [edge for block in store.edges(relations=["IS_SIMILAR"]) for edge in block]
+    return {(edge.source, edge.target): round(edge.weight, 3) for edge in edges if "cosine" in edge.properties}
+
+
+def test_edges_are_written_beside_the_graphs_own_and_brought_up_to_date(store: GraphStore) -> None:
+    store.upsert(NODES, OWN)
+    films = {("heat", "ronin"): 0.995, ("alien", "gravity"): 0.999}
+    for _ in range(2):
+        assert link_similar(store, index_of(NODES), labels=["Film"], settings=ALL) == 2
+        assert similar(store) == films
+    link_similar(store, index_of(NODES), settings=ALL)  # the person too, whose text is as long
+    assert similar(store) == {("alien", "gravity"): 0.999, ("heat", "mann"): 0.998, ("mann", "ronin"): 0.999}
+    link_similar(store, index_of(NODES), min_characters=0, labels=["Film"], settings=ALL)
+    assert set(similar(store)) == {("alien", "gravity"), ("heat", "name"), ("name", "ronin")}
+    store.delete(["name"])
+    kept = [node for node in NODES if node.id != "name"]
+    link_similar(store, index_of(kept), min_characters=10_000)
+    assert not similar(store)
+    assert [node for block in store.nodes() for node in block] == sorted(kept, key=lambda node: node.id)
+    edges = [edge for block in store.edges() for edge in block]
+    assert sorted(edges, key=lambda edge: edge.relation) == OWN
+
+
+def test_what_cannot_be_written_is_named() -> None:
+    store = MemoryStore()
+    store.upsert(NODES[:3])
+    with pytest.raises(InvalidInput, match="'mann'"):
+        link_similar(store, index_of(NODES), settings=ALL)
+    with pytest.raises(InvalidInput, match="labels"):
+        link_similar(store, index_of(NODES), labels="Film")
+    with pytest.raises(StoreError, match="view"):
+        link_similar(store.view({"labels": "Film"}), index_of(NODES[:3]), settings=ALL)
+    assert not similar(store)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from corpora import BALLPARKS
+from tests_support import BALLPARKS
 
 from graphret import storage
 from graphret.errors import CorruptIndex, InvalidInput, NotAnIndex
@@ -14,11 +14,10 @@ from graphret.sage import SageGraph
 from graphret.stores import MemoryStore, open_store
 from graphret.stores.addresses import is_address, neo4j_login
 from graphret.stores.ladybug import LadybugStore
-from graphret.stores.neo4j import Neo4jStore
 from graphret.types import Edge, Node
 
 if TYPE_CHECKING:
-    import neo4j
+    pass
 
 STORE = MemoryStore.of([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
 
@@ -123,17 +122,3 @@ def test_a_ladybug_file_by_its_first_bytes(tmp_path: Path) -> None:
         assert isinstance(store, LadybugStore)
         assert store.get(["a"]) == STORE.get(["a"])
         assert store.neighbors(["a"]) == STORE.neighbors(["a"])
-
-
-def test_a_neo4j_by_its_address(
-    neo4j_empty: neo4j.Driver, neo4j_uri: str, neo4j_auth: tuple[str, str] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    login = {"NEO4J_USERNAME": neo4j_auth[0], "NEO4J_PASSWORD": neo4j_auth[1]} if neo4j_auth else {}
-    for name in ENVIRONMENT:
-        monkeypatch.delenv(name, raising=False)
-    for name, value in login.items():
-        monkeypatch.setenv(name, value)
-    with open_store(neo4j_uri) as store:  # type: ignore[attr-defined]
-        assert isinstance(store, Neo4jStore)
-        store.upsert([Node("a", name="A"), Node("b")], [Edge("a", "R", "b")])
-        assert store.get(["a"]) == STORE.get(["a"])

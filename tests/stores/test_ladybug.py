@@ -1,17 +1,40 @@
-"""`LadybugStore` keeps the contract of stores, and a limit on hubs is pushed down."""
+"""`LadybugStore` keeps the contract of stores; its conditions, limits and schema."""
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
+from graphret.cypher import check, kinds, run_checked
+from graphret.errors import InvalidInput
 from graphret.stores.ladybug import LadybugStore
-from graphret.testing.graphs import expected_neighbors
+from graphret.stores.ladybug import store as module
+from graphret.stores.ladybug.database import Session
+from graphret.stores.memory import MemoryStore
+from graphret.testing.graphs import all_nodes, check_schema, expected_neighbors, random_graph
 from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
+from graphret.where import Where
+
+
+@pytest.fixture
+def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of rows that each statement of a Ladybug returned."""
+    counts: list[int] = []
+    rows = Session.rows
+
+    def counting(self: Session, *arguments: Any) -> list[list[Any]]:
+        found = rows(self, *arguments)
+        counts.append(len(found))
+        return found
+
+    monkeypatch.setattr(Session, "rows", counting)
+    return counts
 
 
 class TestLadybugStore(CypherStoreSuite):
@@ -46,3 +69,118 @@ def test_of_hubs_no_more_is_read_than_the_limit(rows_read: list[int]) -> None:
             assert store.neighbors([*hubs, "n0005"], **given) == expected_neighbors(
                 nodes, edges, [*hubs, "n0005"], **given
             )
+
+
+#: By property, values that one column holds together, and some that it does not.
+KINDS: dict[str, list[Any]] = {
+    "whole": [0, 1, -1, 2**53],
+    "real": [0.0, 1.0, 0.5, -2.5],
+    "text": ["", "a", "A", "ab", "é", "'\"`\\"],
+    "flag": [True, False],
+    "texts": [[], ["a"], ["a", "b"], [""]],
+    "mixed": [1, "one", [1, "one"], {"a": {"b": 1}}, {"a": "x"}, 2**70, True, None],
+    "name": ["inner", "outer"],
+    "a.b": [1, 2],
+}
+FIELDS = [*KINDS, "absent", "id", "mixed.a.b", "mixed.a", "properties.whole", "properties.mixed", "properties.name"]
+OPERANDS: list[Any] = [1, 1.5, True, "", "a", "one", "n1", 2**70, "a\0", ["a"], [1, "one"], None]
+
+
+def test_conditions_mean_what_they_say() -> None:
+    nodes = [
+        Node(f"n{i}", [("Odd",), ("Even", "Odd"), ()][i % 3], ["", "a"][i % 2], "", {k: v[i % len(v)] for k, v in own})
+        for i in range(18)
+        for own in [[*KINDS.items()][i % 4 :]]
+    ]
+    edges = [Edge("n0", "TO", node.id) for node in nodes]
+    conditions = [{field: {op: one}} for field in FIELDS for op in ("$eq", "$gt", "$contains") for one in OPERANDS]
+    conditions += [{field: {op: OPERANDS[k::2]}} for field in FIELDS for op in ("$in", "$nin") for k in range(2)]
+    with LadybugStore(":memory:") as store:
+        store.upsert(nodes, edges)
+        memory, ids = MemoryStore.of(all_nodes(store), edges), [node.id for node in nodes]
+        for condition in conditions[::3]:
+            where = Where.parse(condition)
+            assert where is not None
+            expected = {node.id for node in nodes if where.matches(node)}
+            assert {node.id for node in all_nodes(store, where=condition)} == expected, condition
+        views = 0
+        for condition in (
+            {"$or": [one, {"$not": other}]} for one, other in zip(conditions[::50], conditions[7::50], strict=False)
+        ):
+            with suppress(InvalidInput):  # where the database does not decide the condition by itself
+                view, shown = store.view(condition), memory.view(condition)
+                assert view.count() == shown.count(), condition
+                assert view.get(ids) == shown.get(ids), condition
+                assert view.neighbors(ids) == shown.neighbors(ids), condition
+                assert [edge for block in view.edges() for edge in block] == view.neighbors(ids, direction="out")
+                views += 1
+            for limit in (None, 1):
+                options: dict[str, Any] = {"where": condition, "labels": ["Odd"], "limit": limit}
+                assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
+        assert views >= 3
+        with pytest.raises(InvalidInput, match="the database itself decides"):
+            store.view({"mixed.a": "x"})
+
+
+def test_the_database_decides_what_it_can(rows_read: list[int]) -> None:
+    nodes = [Node(f"i{i}", ("Item",), f"name {i}", properties={"rank": i, "tags": [f"t{i}"]}) for i in range(500)]
+    conditions: list[tuple[dict[str, Any], int]] = [
+        ({"$or": [{"rank": 7}, {"name": "name 8"}]}, 2),
+        ({"tags": {"$contains": "t5"}}, 1),
+        ({"$and": [{"rank": {"$lt": 5}}, {"tags": ["t4"]}]}, 1),  # the second of the five that the first leaves
+    ]
+    with LadybugStore(":memory:") as store:
+        store.upsert(nodes)
+        for condition, n in conditions:
+            rows_read.clear()
+            assert len(all_nodes(store, where=condition)) == n
+            assert max(rows_read) <= 8
+
+
+NODES, EDGES = random_graph(8, 300, 900)
+NODES += [Node("a", ("Odd",), properties={"age": 10}), Node("b", ("Odd", "Actor"))]
+EDGES.append(Edge("a", "ONCE", "b"))
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[LadybugStore]:
+    with LadybugStore(":memory:") as store:
+        store.upsert(NODES, EDGES)
+        yield store
+
+
+def test_counts_are_exact_and_properties_are_sampled(store: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = store.schema()
+    assert not whole.sampled
+    monkeypatch.setattr(module, "SAMPLE", 20)
+    schema = store.schema()
+    assert schema == store.schema()
+    check_schema(schema, NODES, EDGES, primary=True)
+    assert (schema.labels, schema.relations) == (whole.labels, whole.relations)
+    assert schema.sampled_properties == {"Person", "Film", "Actor", "Tag"}
+    assert schema.sampled_relation_properties == {"KNOWS", "LIKES", "MADE"}
+    age = schema.properties["Person"]["age"]
+    assert (age.type, age.coverage) == ("INTEGER", pytest.approx(whole.properties["Person"]["age"].coverage, abs=0.3))
+    (error,) = check("MATCH (f:Tag)-[:ONCE]->(p:Odd) RETURN p LIMIT 1", schema, dialect="ladybug").errors
+    assert error.kind == kinds.WRONG_ENDS
+
+
+def test_the_schema_of_a_view_shows_nothing_else(store: LadybugStore) -> None:
+    label = {n.id: n.label for n in NODES if n.properties.get("age") in (10, 20) and "Actor" not in n.labels}
+    schema = store.view({"age": {"$lt": 25}, "label": {"$ne": "Actor"}}).schema()
+    assert schema.labels == Counter(label.values())
+    there = (edge for edge in EDGES if {edge.source, edge.target} <= label.keys())
+    assert schema.relations == Counter((label[edge.source], edge.relation, label[edge.target]) for edge in there)
+    assert "ONCE" not in schema.relation_names
+
+
+def test_columns_that_every_table_has_are_known_though_nothing_is_in_them() -> None:
+    with LadybugStore(":memory:") as store:
+        store.upsert([Node("a", ("A",)), Node("b", ("B b",))], [Edge("a", "R r", "b")])
+        schema = store.schema()
+        query = "MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN r.weight, r.source_row, a.name, B.TEXT, a.labels"
+        assert run_checked(store, query, schema=schema).rows == [(1.0, None, "", "", ["A"])]
+        for wrong in ("r.name", "a.weight", "r.weigth", "b.brand"):
+            found = check(f"MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN {wrong}", schema, dialect="ladybug").errors
+            assert [one.kind for one in found] in ([kinds.UNKNOWN_PROPERTY], [kinds.MISPLACED_PROPERTY]), wrong
+        assert store.view({"id": "a"}).schema().columns.keys() == {"A"}
