@@ -1,5 +1,27 @@
-"""GraphRAFT: queries that exist around a question's entities, ranked by a model or without one, and run."""
+"""GraphRAFT: queries that exist around a question's entities, ranked by a model or without one, and run.
 
-from graphret.graphraft.candidates import Candidate, QueryWriter, pattern_of
+`entities` finds what a question names, `counts` and `count_queries` the paths around it and how much each finds, which
+`candidates` makes queries of; `path_writer` ranks them without a model, `writer` with one. `reasoner` reads what they
+found, and `retriever` joins all of it.
+"""
 
-__all__ = ["Candidate", "QueryWriter", "pattern_of"]
+from graphret.graphraft.candidates import Candidate, CandidateFinder, CandidateSettings, QueryWriter, pattern_of
+from graphret.graphraft.counts import Entity
+from graphret.graphraft.entities import EntityNamer
+from graphret.graphraft.path_writer import PathWriter
+from graphret.graphraft.reasoner import Reasoner
+from graphret.graphraft.retriever import GraphRAFT, GraphRAFTSettings
+
+__all__ = [
+    "Candidate",
+    "CandidateFinder",
+    "CandidateSettings",
+    "Entity",
+    "EntityNamer",
+    "GraphRAFT",
+    "GraphRAFTSettings",
+    "PathWriter",
+    "QueryWriter",
+    "Reasoner",
+    "pattern_of",
+]

@@ -5,9 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
-from graphret.planning import Bindings, GraphPlan, Hop
+from graphret.cypher.execution import TIMEOUT
+from graphret.errors import InvalidInput
+from graphret.graphraft.count_queries import counts_in_database
+from graphret.graphraft.counts import Count, Entity, Task, counts_in_memory
+from graphret.graphraft.path_tree import PathTree
+from graphret.planning import Bindings, GraphPlan, Hop, PathSpace
+from graphret.planning.path_planner import plan_of
+from graphret.planning.paths import MOST_HOPS
+from graphret.stores.base import GraphStore, require_cypher
+from graphret.stores.memory import MemoryStore
+from graphret.types import Trace
 
 #: Characters of a name in a pattern.
 NAME = 100
@@ -22,7 +33,7 @@ class Candidate:
     plan
         What runs; names are among its parameters and never in a query.
     bindings
-        Of each anchor the nodes that it stands for, with the score of each.
+        Of each anchor the nodes that it stands for, with the score of each; what else the question names as ``named``.
     text
         The pattern that a writer writes: ``(a1:Disease {name: "x"})-[:INDICATION]-(T:Drug)``.
     size
@@ -96,3 +107,103 @@ def _step(hop: Hop, hops: Collection[Hop]) -> str:
 
 def _quoted(name: str) -> str:
     return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
+
+
+#: The lengths of walks that meet: the paper's 1-hop, 2-hop and length two between entities (appendix A.2), and beyond
+#: it 3-hop, three entities that meet, and two of which one is two hops away.
+TEMPLATES = ((1,), (2,), (1, 1), (1, 2), (1, 1, 1), (3,))
+
+
+@dataclass(frozen=True)
+class CandidateSettings:
+    """Which candidates are looked for.
+
+    Parameters
+    ----------
+    templates
+        The lengths of the walks from entities to one target.
+    most
+        At most so many candidates: those of the fewest hops, then of the fewest results.
+    results
+        A candidate that finds more nodes is left out.
+    hub
+        A path that finds more nodes is followed no further.
+    targets
+        The labels that results may bear; none for any.
+    """
+
+    templates: tuple[tuple[int, ...], ...] = TEMPLATES
+    most: int = 1_000
+    results: int = 100_000
+    hub: int = 300
+    targets: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.templates or not all(one and all(1 <= hops <= MOST_HOPS for hops in one) for one in self.templates):
+            raise InvalidInput(f"templates: tuples of 1 to {MOST_HOPS} hops are expected, not {self.templates!r}")
+        if min(self.most, self.results, self.hub) < 1:
+            raise InvalidInput("most, results, hub: numbers of at least 1 are expected")
+
+
+class CandidateFinder:
+    """Finds the queries that exist around entities, with how many nodes each finds (GraphRAFT, section 4.1).
+
+    In memory all paths of one length are followed at once, in a database one aggregating query counts what the paths
+    of a template find. Both find the same.
+
+    Parameters
+    ----------
+    store
+        The graph; no view of a database.
+    space
+        The kinds of paths that it has, such as ``PathPlanner(store).space``.
+    timeout
+        Seconds for each query of a database.
+    """
+
+    def __init__(
+        self, store: GraphStore, space: PathSpace, settings: CandidateSettings | None = None, timeout: float = TIMEOUT
+    ) -> None:
+        self.store, self.space, self.timeout = store, space, timeout
+        self.settings = settings or CandidateSettings()
+        self.schema = None if isinstance(store, MemoryStore) else store.schema()
+        self._hops = frozenset(space.hops)
+        self._tree = lru_cache(maxsize=64)(lambda labels: PathTree(space, labels))
+
+    def find(
+        self, entities: Sequence[Entity], answers: Collection[str] | None = None, trace: Trace | None = None
+    ) -> list[Candidate]:
+        """Return the candidates around entities, those of the fewest hops first, then of the fewest results.
+
+        Parameters
+        ----------
+        answers
+            The ids of which each candidate's hits are counted.
+        trace
+            Where it is noted if a database fails or is too slow for a template, whose candidates are then missing.
+        """
+        if not entities:
+            return []
+        chosen, labels = self.settings, tuple(sorted({label for one in entities for label in one.labels}))
+        task = Task(entities, self._tree(labels), chosen.templates, chosen.hub, answers or ())
+        if self.schema is None:
+            found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
+        else:
+            found = counts_in_database(require_cypher(self.store), self.schema, task, self.timeout, trace or Trace())
+        fits = [one for one in found if one.size <= chosen.results]
+        if chosen.targets:
+            fits = [one for one in fits if one.walks[0].path[-1].label in chosen.targets]
+        made = [(sum(len(walk.path) for walk in one.walks), self._candidate(one, entities, answers)) for one in fits]
+        made.sort(key=lambda one: (one[0], one[1].size, one[1].text))
+        return [candidate for _, candidate in made[: chosen.most]]
+
+    def _candidate(self, count: Count, entities: Sequence[Entity], answers: Collection[str] | None) -> Candidate:
+        # one text for what meets, whichever walk was counted first
+        ordered = sorted(count.walks, key=lambda walk: (len(walk.path), walk.entity))
+        walks = [(entities[walk.entity].name, walk.path) for walk in ordered]
+        bindings = {f"a{number}": entities[walk.entity].nodes for number, walk in enumerate(ordered, 1)}
+        named = {node_id: 0.0 for one in entities for node_id in one.nodes}
+        if others := named.keys() - {node_id for bound in bindings.values() for node_id in bound}:
+            bindings["named"] = dict.fromkeys(sorted(others), 0.0)  # which are no answers either: see GraphPlan.apart
+        hits = None if answers is None else count.hits
+        return Candidate(plan_of(walks), bindings, pattern_of(walks, self._hops), count.size, hits)

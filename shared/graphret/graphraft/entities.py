@@ -1,0 +1,121 @@
+"""What a question names, found with no model or named by one, then linked (GraphRAFT, section 4.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from graphret.graphraft.candidates import shown
+from graphret.graphraft.counts import Entity
+from graphret.linking import Linker
+from graphret.llm import ChatModel, Message, aask_json, ask_json
+from graphret.llm.structured import Answer
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+
+#: Questions and what they name, as the paper has them for STaRK-Prime (appendix A.1).
+EXAMPLES = (
+    ("Which genes or proteins are linked to melanoma and also interact with TNFSF8?", ("melanoma", "TNFSF8")),
+    (
+        "What liquid drugs target the A2M gene/protein and bind to the PDGFR-beta receptor?",
+        ("A2M gene/protein", "PDGFR-beta receptor"),
+    ),
+    (
+        "Show me publications by A.J. Turvey on the topic of supersymmetry particle searches.",
+        ("A.J. Turvey", "supersymmetry particle searches"),
+    ),
+)
+_TASK = (
+    "You name the entities of a knowledge graph that a question mentions, in the question's own words. "
+    "Leave out what is asked for."
+)
+#: Names that a model may give, and nodes that are looked at for each.
+_NAMES, _FOUND = 6, 20
+
+
+@dataclass(frozen=True)
+class _Named:
+    names: list[str]
+
+
+def entities_of(store: GraphStore, linked: Iterable[tuple[tuple[int, int], Mapping[str, float]]]) -> list[Entity]:
+    """Return the entities of places in a question, from the nodes that each may mean: one for each name.
+
+    Nodes of one name are one entity: which of them is meant nothing tells.
+    """
+    found: dict[str, Entity] = {}
+    for place, scores in linked:
+        for node, score in zip(store.get(list(scores)), scores.values(), strict=True):
+            if node is not None:
+                name = shown(node.name or node.id)
+                known = found.get(name, Entity(name, {}, (), place))
+                labels = tuple(sorted({*known.labels, *(node.labels or ("",))}))
+                found[name] = replace(known, nodes={**known.nodes, node.id: score}, labels=labels)
+    return list(found.values())
+
+
+class EntityNamer:
+    """Has a chat model name what a question mentions, and finds the nodes: by exact name, else the most similar ones.
+
+    Parameters
+    ----------
+    model
+        The chat model.
+    store
+        The graph.
+    names
+        A `Linker`, which compares by meaning too if it has an encoder, or a text index over the graph.
+    top
+        At most so many nodes for a name that no node bears.
+    examples
+        Questions with the names in them, which the model is shown.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        store: GraphStore,
+        names: Linker | TextIndex,
+        *,
+        top: int = 1,
+        examples: Sequence[tuple[str, Sequence[str]]] = EXAMPLES,
+    ) -> None:
+        self.model, self.store, self.names, self.top, self.examples = model, store, names, top, tuple(examples)
+
+    def ask(self, question: str) -> Answer[_Named]:
+        """Have the model name what a question mentions; a `ChatError` says why it could not."""
+        return ask_json(self.model, self._messages(question), _Named)
+
+    async def aask(self, question: str) -> Answer[_Named]:
+        """Do what `ask` does without blocking the event loop."""
+        return await aask_json(self.model, self._messages(question), _Named)
+
+    def _messages(self, question: str) -> list[Message]:
+        shots = [
+            said
+            for asked, names in self.examples
+            for said in (Message.user(asked), Message.assistant(json.dumps({"names": list(names)})))
+        ]
+        return [Message.system(_TASK), *shots, Message.user(question)]
+
+    def link(self, question: str, names: Sequence[str]) -> list[Entity]:
+        """Return the entities of names that a model gave; one that nothing is like is left out."""
+        linked = []
+        for number, name in enumerate(dict.fromkeys(one.strip() for one in names if one.strip())):
+            if number == _NAMES:
+                break
+            start = question.lower().find(name.lower())
+            place = (start, start + len(name)) if start >= 0 else (len(question) + number, len(question) + number)
+            linked.append((place, self._nodes(name)))
+        return entities_of(self.store, linked)
+
+    def _nodes(self, name: str) -> dict[str, float]:
+        if isinstance(self.names, Linker):
+            return {one.id: one.score for one in self.names.link(name, k=self.top)}
+        found = self.names.search(name, _FOUND)
+        scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
+        exact = [one.id for one in self.store.get(list(scores)) if one and one.name.casefold() == name.casefold()]
+        best = max(scores.values(), default=0.0) or 1.0
+        chosen = exact or list(scores)[: self.top]
+        return {node_id: 1.0 if exact else scores[node_id] / best for node_id in chosen}

@@ -1,0 +1,118 @@
+"""`PathWriter`: candidates ranked with no model, by how well their paths fit the words of the question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.graphraft.candidates import Candidate
+from graphret.linking.everyday import FUNCTION_WORDS
+from graphret.planning import GraphPlan, Hop, PathScorer, PathSpace
+from graphret.planning.paths import PathTable
+from graphret.planning.question import readings
+from graphret.planning.scorer import masked
+from graphret.planning.words import stem
+from graphret.text import tokenize, words
+
+#: What it costs to leave out an entity, and that a node plays another part for one hop than for the next.
+LEFT_OUT, ODD_PART = 1.0, 0.6
+
+
+class PathWriter:
+    """Ranks candidates without a model, as `graphret.planning.PathPlanner` does (the place of section 4.2's model).
+
+    A candidate costs what its paths cost: words left unread, hops that no word names, an end of another kind than asked
+    for; more the more it finds, the less of an entity's name the question has, and the more entities it leaves out.
+    The probabilities are the softmax of these costs.
+
+    Parameters
+    ----------
+    space
+        The kinds of paths in the graph.
+    scorer
+        What ``graphret train paths`` learned; by default words are read as general English has them.
+    """
+
+    name = "paths"
+
+    def __init__(self, space: PathSpace, scorer: PathScorer | None = None) -> None:
+        self.space = space
+        self.scorer = scorer or PathScorer()
+        self._numbers: dict[tuple[str, bool, str], list[int]] = {}
+        for number, hop in enumerate(space.hops):
+            self._numbers.setdefault((hop.relation, hop.outgoing, hop.label), []).append(number)
+
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+        """Return the places of the best candidates with the probability of each, the best first."""
+        if not candidates:
+            return []
+        costs = self.costs(question, candidates)
+        shares = np.exp(costs.min() - costs)
+        shares /= shares.sum()
+        return [(place, float(shares[place])) for place in np.argsort(costs, kind="stable")[:most].tolist()]
+
+    def costs(self, question: str, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
+        """Return what each candidate costs, the least for the best, ``(candidates,)``."""
+        walks = [walks_of(one.plan) for one in candidates]
+        places = {name: place_of(question, name) for name in dict.fromkeys(name for one in walks for name, _ in one)}
+        said = masked(question, [(start, end) for start, end, share in places.values() if share == 1])
+        costs = np.zeros(len(candidates))
+        for name, at in places.items():
+            own = [(i, path) for i, one in enumerate(walks) for other, path in one if other == name]
+            facts = np.zeros((len(own), 3))
+            facts[:, 0] = self._fit(question, at, places, [path for _, path in own])
+            facts[:, 1] = [np.log10(candidates[i].size + 1) / len(walks[i]) for i, _ in own]
+            facts[:, 2] = 1 - at[2]
+            of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in own]), facts)
+            np.add.at(costs, [i for i, _ in own], of_walks)
+        spots = [{places[name][:2] for name, _ in one} for one in walks]
+        return costs + LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
+
+    def _fit(
+        self,
+        question: str,
+        at: tuple[int, int, float],
+        places: Mapping[str, tuple[int, int, float]],
+        paths: Sequence[tuple[Hop, ...]],
+    ) -> NDArray[np.float64]:
+        """How ill paths from one name fit the question."""
+        rows, odd = np.full((len(paths), 3), -1), np.zeros(len(paths))
+        for row, path in enumerate(paths):
+            for i, hop in enumerate(path):
+                numbers = self._numbers[hop.relation, hop.outgoing, hop.label]
+                same = [number for number in numbers if self.space.hops[number].start == hop.start]
+                rows[row, i] = (same or numbers)[0]
+                odd[row] += 0 if same else ODD_PART
+        others = frozenset(one[:2] for one in places.values() if one[2] and one[:2] != at[:2])
+        read = readings(question, at[0], at[1], others, self.space.lexicon)
+        labels = sorted({path[0].start for path in paths})
+        return self.space.costs(read, labels, PathTable(rows, odd, np.zeros(len(paths), dtype=bool)))
+
+
+def walks_of(plan: GraphPlan) -> list[tuple[str, tuple[Hop, ...]]]:
+    """Return the paths that `plan_of` made a plan of, each with the name that it begins at."""
+    found = []
+    labels = {anchor.var: anchor.label or "" for anchor in plan.anchors}
+    for anchor in plan.anchors:
+        var, path = anchor.var, list[Hop]()
+        while hop := next((one for one in plan.hops if one.source == var), None):
+            label = hop.to_label or ""
+            path.append(Hop(hop.rel[0], hop.direction == "out", labels[var], label))
+            var = hop.to_var
+            labels[var] = label
+        found.append((anchor.text, tuple(path)))
+    return found
+
+
+def place_of(question: str, name: str) -> tuple[int, int, float]:
+    """Return where a question says a name, or most words of it, and which share of them."""
+    tokens, wanted = tokenize(question), {stem(word) for word in words(name) if word not in FUNCTION_WORDS}
+    stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
+    windows = [(len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))]
+    most, first = max(windows, default=(0, 0))
+    if not most:
+        return len(question), len(question), 0.0
+    found = [tokens[i] for i in range(-first, min(len(stems), size - first)) if stems[i] in wanted]
+    return found[0][1], found[-1][2], most / len(wanted)

@@ -1,0 +1,293 @@
+"""`GraphRAFT`: the best of the queries that exist around a question's entities, run (Clemedtson and Shi 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from graphret.contracts import require_same_view, restriction_of
+from graphret.cypher.execution import TIMEOUT
+from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.graphraft.candidates import Candidate, CandidateFinder, CandidateSettings, QueryWriter
+from graphret.graphraft.counts import Entity
+from graphret.graphraft.entities import EntityNamer, entities_of
+from graphret.graphraft.path_writer import PathWriter
+from graphret.graphraft.reasoner import Reasoner
+from graphret.linking import Linker
+from graphret.llm import ChatModel
+from graphret.llm.structured import Answer
+from graphret.planning import PathPlanner, compile_plan, find_matches
+from graphret.retriever import (
+    Ask,
+    Call,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    answered,
+    filled,
+    require_on_failure,
+)
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore, require_cypher
+from graphret.stores.memory import MemoryStore
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.where import Where
+
+
+class Written(NamedTuple):
+    """A candidate that a writer chose, and its probability."""
+
+    candidate: Candidate
+    probability: float
+
+
+#: A part of a retrieval: it yields steps, and returns what it made.
+_Part: TypeAlias = Generator[Any, Any, Any]
+
+
+@dataclass(frozen=True)
+class GraphRAFTSettings:
+    """How GraphRAFT looks and how much of it runs.
+
+    Parameters
+    ----------
+    candidates
+        Which candidate queries are looked for.
+    queries
+        How many of the best may run.
+    nodes
+        Until so many nodes are found (section 5.2), or `k` where that is more.
+    limit
+        Most nodes that are read of a query.
+    timeout
+        Seconds for each query of a database.
+    """
+
+    candidates: CandidateSettings = field(default_factory=CandidateSettings)
+    queries: int = 10
+    nodes: int = 20
+    limit: int = 1_000
+    timeout: float = TIMEOUT
+
+
+class GraphRAFT(Retriever):
+    """Find the queries that exist around a question's entities, have a writer rank them, and run the best (section 4).
+
+    Every query that runs is a plan made of relations and labels of the graph, with ids as parameters: what a model
+    writes only chooses among those. Hits come by the probability of the first query that found them, then by how many
+    paths lead to them and how like their text is to the question, or in the order that a reasoner gives.
+
+    Parameters
+    ----------
+    store
+        The graph. No view of a database: a query could read past it.
+    index
+        Fills the places that the queries leave, and tells equals apart: a text index over the nodes, or a retriever.
+    writer
+        Ranks the candidates: `graphret.graphraft.writer.Writer`, a `ChatWriter`, or `None` for a `PathWriter`, which
+        needs no model.
+    planner
+        Spots names and knows the kinds of paths; made of the store by default. Its aliases and its scorer are those of
+        the default writer.
+    entities
+        A chat model that names what a question mentions, or an `EntityNamer`; without one the planner spots names.
+    reasoner
+        A chat model that selects and ranks what was found, or a `Reasoner` (section 4.3).
+    settings
+        How much is looked for and run.
+    on_failure
+        ``"fallback"`` goes on with what did not fail and says so in the trace; ``"raise"`` raises `RetrievalFailed`.
+
+    Examples
+    --------
+    >>> from graphret import BM25Index
+    >>> from graphret.graphs import read_metaqa
+    >>> from graphret.graphs.example import ALIASES, KB
+    >>> from graphret.planning import PathPlanner
+    >>> store = read_metaqa(KB).store()
+    >>> raft = GraphRAFT(store, BM25Index.of_store(store), planner=PathPlanner(store, aliases=ALIASES))
+    >>> raft.retrieve("which films share a director with Near Dark", k=1).hits[0].node.name
+    'Zero Dark Thirty'
+    """
+
+    name = "graphraft"
+
+    def __init__(
+        self,
+        store: GraphStore,
+        index: TextIndex | Retriever,
+        *,
+        writer: QueryWriter | None = None,
+        planner: PathPlanner | None = None,
+        entities: ChatModel | EntityNamer | None = None,
+        reasoner: ChatModel | Reasoner | None = None,
+        settings: GraphRAFTSettings | None = None,
+        on_failure: str = "fallback",
+    ) -> None:
+        self.documents = None if isinstance(index, Retriever) else index
+        if not isinstance(store, MemoryStore):
+            require_cypher(store)
+            if restriction_of(store) is not None:
+                raise InvalidInput("store: it is a view of a database, and a query could read past it")
+        if self.documents is not None:
+            require_same_view(store, self.documents)
+        self.store = store
+        self.settings = settings or GraphRAFTSettings()
+        self.planner = planner or PathPlanner(store, None if isinstance(store, MemoryStore) else self._names())
+        self.text = index if isinstance(index, Retriever) else IndexRetriever(index, store, name="text")
+        if entities is not None and not isinstance(entities, EntityNamer):
+            entities = EntityNamer(entities, store, self.planner.names)
+        self.namer = entities
+        self.reasoner = Reasoner(reasoner) if reasoner is not None and not isinstance(reasoner, Reasoner) else reasoner
+        self.finder = CandidateFinder(store, self.planner.space, self.settings.candidates, self.settings.timeout)
+        self.paths = PathWriter(self.planner.space, self.planner.scorer)
+        self.writer: QueryWriter = writer or self.paths
+        self.on_failure = require_on_failure(on_failure)
+
+    def _names(self) -> Linker | TextIndex:
+        return self.documents if self.documents is not None else Linker.of_store(self.store)
+
+    def _steps(self, query: str, k: int, where: Where | None) -> Steps:
+        trace = Trace()
+        entities = yield from self.entities(query, trace)
+        candidates = yield from self.candidates(entities, trace)
+        written = yield from self.write(query, candidates, trace)
+        hits = yield from self.run(query, k, where, written, trace)
+        hits = yield from self.reason(query, hits, trace)
+        found: Retrieval = yield from self.answer(query, k, where, hits, trace)
+        return found
+
+    def entities(self, query: str, trace: Trace) -> _Part:
+        """Find what a question names: a list of `Entity`."""
+        with trace.stage("entities") as stage:
+            found: list[Entity] = []
+            if (namer := self.namer) is not None:
+                try:
+                    reply: Answer[Any] = yield Call(lambda: namer.ask(query), lambda: namer.aask(query))
+                    stage.details["tokens"] = reply.usage.total_tokens
+                    found = yield Compute(lambda: namer.link(query, reply.value.names))
+                except Exception as error:
+                    self._failed("entities", error, trace)
+            if not found:
+                try:
+                    found = yield Compute(lambda: self._spotted(query))
+                except GraphretError as error:
+                    self._failed("entities", error, trace)
+            stage.details["entities"] = {one.name: list(one.nodes) for one in found}
+        return found
+
+    def _spotted(self, query: str) -> list[Entity]:
+        mentions = self.planner.mentions(query)
+        return entities_of(self.store, [((one.start, one.end), one.nodes) for one in mentions])
+
+    def candidates(self, entities: Sequence[Entity], trace: Trace) -> _Part:
+        """Find the queries that exist around entities: a list of `Candidate`."""
+        found: list[Candidate] = []
+        with trace.stage("paths") as stage:
+            try:
+                found = yield Compute(lambda: self.finder.find(entities, trace=trace))
+            except GraphretError as error:
+                self._failed("paths", error, trace)
+            stage.details["candidates"] = len(found)
+        return found
+
+    def write(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> _Part:
+        """Have the writer rank candidates: a list of `Written`."""
+        most = self.settings.queries
+        with trace.stage("write", writer=self.writer.name) as stage:
+            try:
+                places = yield Compute(lambda: self.writer.rank(query, candidates, most) if candidates else [])
+            except Exception as error:
+                self._failed(self.writer.name, error, trace)
+                places = yield Compute(lambda: self.paths.rank(query, candidates, most))
+            written = [Written(candidates[place], probability) for place, probability in places]
+            stage.details["queries"] = [[one.candidate.query, round(one.probability, 4)] for one in written]
+        return written
+
+    def run(self, query: str, k: int, where: Where | None, written: Sequence[Written], trace: Trace) -> _Part:
+        """Run queries, the likeliest first, until there are enough nodes: a list of `Hit`."""
+        with trace.stage("run") as stage:
+            hits = yield Compute(lambda: self._run(query, max(k, self.settings.nodes), where, written, trace))
+            stage.details["found"] = len(hits)
+        return hits
+
+    def _run(self, query: str, wanted: int, where: Where | None, written: Sequence[Written], trace: Trace) -> list[Hit]:
+        found: dict[str, Hit] = {}
+        for candidate, probability in written:
+            if len(found) >= wanted:
+                break
+            try:
+                nodes = self._nodes(query, candidate, where, trace)
+            except GraphretError as error:
+                self._failed(candidate.query, error, trace)
+                continue
+            about = {"cypher": candidate.query, "pattern": candidate.text, "probability": probability}
+            for row, node in enumerate(nodes, 1):
+                known = found.get(node.id)
+                if known is None and len(found) >= wanted:
+                    continue
+                known = known or Hit(node, probability)
+                why = Evidence("query", rank=row, retriever=self.name, properties=about)
+                found[node.id] = replace(known, evidence=(*known.evidence, why))
+        return list(found.values())
+
+    def _nodes(self, query: str, candidate: Candidate, where: Where | None, trace: Trace) -> list[Node]:
+        """What a candidate finds that satisfies `where`, the most relevant first."""
+        chosen, schema = self.settings, self.finder.schema
+        matches = find_matches(
+            candidate.plan, self.store, candidate.bindings, schema=schema, limit=chosen.limit, timeout=chosen.timeout
+        )
+        if schema is not None and matches:
+            cypher, _ = compile_plan(candidate.plan, require_cypher(self.store), candidate.bindings, schema=schema)
+            trace.note("cypher", query=cypher)
+        nodes = self.store.get([match.id for match in matches])
+        both = [(m, n) for m, n in zip(matches, nodes, strict=True) if n and (where is None or where.matches(n))]
+        likeness = np.zeros(len(both))
+        if self.documents is not None and both:
+            likeness = np.asarray(self.documents.score(query, [node.id for _, node in both]), dtype=np.float64)
+        order = sorted(range(len(both)), key=lambda i: (-both[i][0].score, -both[i][0].paths, -likeness[i], i))
+        return [both[i][1] for i in order]
+
+    def reason(self, query: str, hits: Sequence[Hit], trace: Trace) -> _Part:
+        """Have the reasoner select and rank hits, those that it leaves out behind the others."""
+        if (reasoner := self.reasoner) is None or not hits:
+            return list(hits)
+        with trace.stage("reason", model=reasoner.model.name) as stage:
+            try:
+                reply: Answer[Any] = yield Call(lambda: reasoner.ask(query, hits), lambda: reasoner.aask(query, hits))
+            except Exception as error:
+                self._failed("reasoner", error, trace)
+                return list(hits)
+            numbers = [number for number in dict.fromkeys(reply.value.numbers) if 1 <= number <= len(hits)]
+            stage.details |= {"tokens": reply.usage.total_tokens, "selected": len(numbers)}
+        chosen = [hits[number - 1] for number in numbers]
+        ranked = [*chosen, *(hit for hit in hits if hit not in chosen)]
+        told = [Evidence("rank", rank=rank, retriever="reasoner") for rank in range(1, len(chosen) + 1)]
+        scored = [replace(hit, score=1 / rank) for rank, hit in enumerate(ranked, 1)]
+        return [
+            *(replace(hit, evidence=(*hit.evidence, why)) for hit, why in zip(scored, told, strict=False)),
+            *scored[len(told) :],
+        ]
+
+    def answer(self, query: str, k: int, where: Where | None, hits: Sequence[Hit], trace: Trace) -> _Part:
+        """Return the first `k` hits, places that are free filled from the index: a `Retrieval`."""
+        labels = tuple(dict.fromkeys(hit.node.label for hit in hits[:k])) or None
+        signals = Signals(len(hits), None, bool(hits), labels, plan_valid=bool(hits))
+        if hits and len(hits) >= k:
+            return Retrieval(query, k, list(hits[:k]), signals, trace)
+        if not hits:
+            trace.note("fallback", reason="no query finds anything")
+        result = yield Ask(self.text, query, k, where)
+        other = answered(result, self.text, self.on_failure, trace)
+        if other is not None:
+            trace.extend(other.trace, f"{self.text}/")
+        return Retrieval(query, k, filled(hits, other.hits if other else [], k), signals, trace)
+
+    def _failed(self, what: str, error: Exception, trace: Trace) -> None:
+        if self.on_failure == "raise":
+            raise RetrievalFailed(f"{what} failed: {error}") from error
+        trace.note("fallback", failed=what, error=f"{type(error).__name__}: {error}")
