@@ -17,6 +17,7 @@ from langchain_graphret.embeddings import EncoderEmbeddings
 from langchain_graphret.expansion import SageExpansion
 from langchain_graphret.filters import to_where
 from langchain_graphret.graph import SageGraph
+from langchain_graphret.graphraft import GraphRAFTRetriever, create_graphraft_graph
 from langchain_graphret.grasp import GraspRetriever, create_plan_node
 from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainSeeds
@@ -27,6 +28,7 @@ __all__ = [
     "ArkRetriever",
     "CoreChat",
     "EncoderEmbeddings",
+    "GraphRAFTRetriever",
     "GraspRetriever",
     "LangChainChat",
     "LangChainSeeds",
@@ -39,6 +41,7 @@ __all__ = [
     "create_ark_agent",
     "create_ark_graph",
     "create_ark_tool",
+    "create_graphraft_graph",
     "create_plan_node",
     "create_spark_graph",
     "evidence_of",

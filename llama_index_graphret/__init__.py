@@ -17,6 +17,7 @@ from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent,
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
+from llama_index_graphret.graphraft import GraphRAFTRetriever
 from llama_index_graphret.grasp import GraspRetriever
 from llama_index_graphret.nodes import from_llama_node, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
@@ -31,6 +32,7 @@ __all__ = [
     "CoreLLM",
     "EncoderEmbedding",
     "GraphNode",
+    "GraphRAFTRetriever",
     "GraphRelation",
     "GraphReranker",
     "GraphretPropertyGraphStore",

@@ -1,0 +1,175 @@
+"""GraphRAFT over every store: entities, queries, a writer, what they find, a reasoner; and what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from spark_parts import EDGES, NODES
+
+from graphret.errors import InvalidInput, QueryTimeout, RetrievalFailed
+from graphret.graphraft import (
+    Candidate,
+    CandidateSettings,
+    EntityNamer,
+    GraphRAFT,
+    GraphRAFTSettings,
+    Reasoner,
+)
+from graphret.linking import Linker
+from graphret.llm import OpenAIChat
+from graphret.search import BM25Index
+from graphret.stores import MemoryStore
+from graphret.stores.base import GraphStore
+from graphret.testing.openai_server import OpenAIServer, status, text
+
+BY_ADA = "Which papers did Ada Ames write?"
+PATTERN = '(a1:Author {name: "Ada Ames"})-[:WROTE]-(T:Paper)'
+MEMORY = MemoryStore.of(NODES, EDGES)
+ASKED = [
+    pytest.param(lambda r, *a, **kw: r.retrieve(*a, **kw), id="sync"),
+    pytest.param(lambda r, *a, **kw: asyncio.run(r.aretrieve(*a, **kw)), id="async"),
+]
+Ask = Callable[..., Any]
+
+
+def raft(store: GraphStore = MEMORY, **options: Any) -> GraphRAFT:
+    return GraphRAFT(store, BM25Index.of_store(store), **options)
+
+
+def chat(server: OpenAIServer) -> OpenAIChat:
+    return OpenAIChat("m", server.base_url, max_retries=0, timeout=5)
+
+
+class Prefers:
+    """A writer that puts what has a word in its text first."""
+
+    name = "prefers"
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+        order = sorted(range(len(candidates)), key=lambda i: self.word not in candidates[i].text)
+        return [(place, 1 / (rank + 2)) for rank, place in enumerate(order[:most])]
+
+
+class Broken(Prefers):
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+        raise ConnectionError("the writer is away")
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(store: GraphStore, ask: Ask) -> None:
+    found = ask(raft(store), BY_ADA, 3)
+    assert {hit.id for hit in found} == {"p0", "p3", "p6"}
+    first = found.hits[0].evidence[0]
+    assert (first.kind, first.properties["pattern"]) == ("query", PATTERN)
+    assert first.properties["cypher"] == f"MATCH {PATTERN} RETURN T.name AS name"
+    assert found.hits[0].score == first.properties["probability"] > 0
+    assert len(found.hits[0].evidence) > 1  # other queries find it too
+    stages = {stage.name: stage.details for stage in found.trace.stages}
+    assert stages["entities"]["entities"] == {"Ada Ames": ["a0"]}
+    assert stages["write"]["queries"][0][0] == first.properties["cypher"]
+    assert ("cypher" in stages) != isinstance(store, MemoryStore)
+    if "cypher" in stages:
+        assert "Ada" not in stages["cypher"]["query"]  # a name is never part of a query
+    assert found.signals.plan_valid
+    assert not found.trace.fallbacks
+
+
+def test_k_is_the_total_and_where_limits_what_is_returned(store: GraphStore) -> None:
+    settings = GraphRAFTSettings(CandidateSettings(templates=((1,),)))
+    found = raft(store, settings=settings).retrieve(BY_ADA, 9)
+    assert len(found) == 9
+    assert {hit.id for hit in found.hits[:3]} == {"p0", "p3", "p6"}
+    assert all(hit.evidence[-1].kind == "fill" for hit in found.hits[3:])
+    assert raft(store).retrieve(BY_ADA, 1, {"year": {"$gt": 2014}}).ids == ["p6"]
+
+
+def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths(store: GraphStore) -> None:
+    found = raft(store, writer=Prefers("(T:Field)")).retrieve(BY_ADA, 1)
+    assert found.hits[0].node.label == "Field"
+    failed = raft(store, writer=Broken("")).retrieve(BY_ADA, 3)
+    assert failed.ids == raft(store).retrieve(BY_ADA, 3).ids
+    assert [stage.details["error"] for stage in failed.trace.fallbacks] == ["ConnectionError: the writer is away"]
+    with pytest.raises(RetrievalFailed, match="the writer is away"):
+        raft(store, writer=Broken(""), on_failure="raise").retrieve(BY_ADA, 3)
+
+
+@pytest.mark.parametrize("question", ["protein folding 2 of nobody", "?", "x" * 9_000])
+def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(question: str) -> None:
+    settings = GraphRAFTSettings(CandidateSettings(targets=("Nothing",)))
+    for retriever in (raft(settings=settings), raft(MemoryStore.of(NODES, []))):
+        found = retriever.retrieve(question, 2)
+        assert found.ids == retriever.text.retrieve(question, 2).ids
+        assert [stage.details["reason"] for stage in found.trace.fallbacks] == ["no query finds anything"]
+        assert found.signals.plan_valid is False
+
+
+def test_queries_that_the_database_is_too_slow_for_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: Any, **__: Any) -> Any:
+        raise QueryTimeout("the query took longer than 30 s")
+
+    monkeypatch.setattr("graphret.graphraft.retriever.find_matches", slow)
+    found = raft().retrieve("speech synthesis 4", 2)
+    assert len(found) == 2
+    errors = {stage.details.get("error") for stage in found.trace.fallbacks}
+    assert "QueryTimeout: the query took longer than 30 s" in errors
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(ask: Ask) -> None:
+    with OpenAIServer([text(json.dumps({"names": ["Ada Ames", "graph retrival", "", "zzz"]}))]) as server:
+        asked = raft(entities=chat(server))
+        found = ask(asked, "What did Ada Ames publish?", 2)
+        assert "melanoma" in server.requests[0].messages[1]["content"]
+    told = next(stage.details for stage in found.trace.stages if stage.name == "entities")
+    assert told["entities"]["Ada Ames"] == ["a0"]
+    assert told["tokens"] > 0
+    names = BM25Index.of_store(MEMORY)
+    for where in (Linker.of_store(MEMORY), names):
+        linked = EntityNamer(OpenAIChat("m"), MEMORY, where, top=2).link("q", ["ada ames", "graph retrieval of old"])
+        assert linked[0].nodes == {"a0": pytest.approx(1.0, abs=0.05)}
+        assert {"f0"} & linked[1].nodes.keys()
+    with OpenAIServer([status(500)]) as server:
+        failed = ask(raft(entities=chat(server)), BY_ADA, 3)
+    assert {hit.id for hit in failed} == {"p0", "p3", "p6"}
+    assert [stage.details["failed"] for stage in failed.trace.fallbacks] == ["entities"]
+
+
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_reasoner_reads_patterns_and_texts_and_selects(ask: Ask) -> None:
+    plain = raft().retrieve(BY_ADA, 3).ids
+    with OpenAIServer([text(json.dumps({"numbers": [3, 99, 3, -1]}))]) as server:
+        found = ask(raft(reasoner=chat(server)), BY_ADA, 3)
+        said = server.requests[0].messages[1]["content"]
+    assert found.ids == [plain[2], plain[0], plain[1]]
+    assert PATTERN in said
+    assert "We study graph retrieval." in said
+    assert found.hits[0].evidence[-1].retriever == "reasoner"
+    scores = [hit.score for hit in found]
+    assert scores == sorted(scores, reverse=True)
+    with OpenAIServer([text("no idea")] * 2) as server:
+        failed = ask(raft(reasoner=chat(server)), BY_ADA, 3)
+    assert failed.ids == plain
+    assert [stage.details["failed"] for stage in failed.trace.fallbacks] == ["reasoner"]
+    few = Reasoner(OpenAIChat("m"), prompt_tokens=60).messages(BY_ADA, raft().retrieve(BY_ADA, 3).hits)
+    assert "1. Graph" in few[1].content
+    assert "3. Graph" not in few[1].content
+
+
+def test_views_hide_from_queries_what_they_hide(store: GraphStore) -> None:
+    only = {"$or": [{"year": {"$lt": 2014}}, {"label": {"$in": ["Author", "Field"]}}]}
+    if isinstance(store, MemoryStore):
+        view = store.view(only)
+        found = GraphRAFT(view, BM25Index.of_store(store).view(only)).retrieve(BY_ADA, 3)
+        assert {hit.id for hit in found.hits[:2]} == {"p0", "p3"}
+        with pytest.raises(InvalidInput, match="view"):
+            GraphRAFT(view, BM25Index.of_store(store))
+    else:
+        with pytest.raises(InvalidInput, match="view"):
+            raft(store.view({"year": {"$lt": 2014}}))
