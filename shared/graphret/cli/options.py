@@ -26,9 +26,10 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
 
 
 #: Groups of options in the help of ``query``: the methods that one names are those that have its options.
-SAGE, ARK, SPARK, GRASP = (f"With --method {name}" for name in ("sage", "ark", "spark", "grasp"))
+SAGE, ARK, SPARK, GRASP, RAFT = (f"With --method {name}" for name in ("sage", "ark", "spark", "grasp", "graphraft"))
 TUNED = f"{SAGE} or grasp"
-PLANNERS, WALKERS, MODELS = f"{SPARK} or grasp", f"{ARK} or grasp", f"{ARK}, spark or grasp"
+PLANNERS, PATHS, HINTED = f"{SPARK} or grasp", f"{GRASP} or graphraft", f"{ARK}, spark or grasp"
+WALKERS, MODELS = f"{ARK}, grasp or graphraft", f"{ARK}, spark, grasp or graphraft"
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
@@ -45,7 +46,7 @@ BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in
 Planning = Annotated[str | None, option("A chat model; else rules decide.", "--model", metavar="NAME", panel=MODELS)]
 PlanningUrl = Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", "--base-url", panel=MODELS)]
 Aliases = Annotated[Path | None, option("What people call things.", "--aliases", metavar="FILE.yaml", panel=WALKERS)]
-Scorer = Annotated[Path | None, option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=GRASP)]
+Scorer = Annotated[Path | None, option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=PATHS)]
 LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
 Failure = Annotated[OnFailure, option("Use the rules where the model fails, or stop.", "--on-failure", panel=LLM)]
 

@@ -14,11 +14,12 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
-from graphret.cli.options import ARK, MODELS, PLANNERS, SAGE, SPARK, TUNED, OnFailure, option
+from graphret.cli.options import ARK, HINTED, MODELS, PLANNERS, SAGE, SPARK, TUNED, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
     from graphret.explain import Lookup
+    from graphret.planning import PathPlanner
     from graphret.retriever import Retriever
     from graphret.search import TextIndex
     from graphret.search.encoder import Encoder
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from graphret.types import Retrieval
 
 _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
-Method = Literal["sage", "ark", "spark", "grasp"]
+Method = Literal["sage", "ark", "spark", "grasp", "graphraft"]
 Expansion = Literal["no", "+edge", "-edge", "auto"]
 _ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
@@ -49,7 +50,7 @@ def query(
     base_url: options.PlanningUrl = None,
     agents: Annotated[int, option("How many explore at once.", panel=ARK, min=1)] = 3,
     steps: Annotated[int, option("Replies that each may take.", panel=ARK, min=1)] = 20,
-    hints: Annotated[str, option("What else the model should know of the domain.", metavar="TEXT", panel=MODELS)] = "",
+    hints: Annotated[str, option("What else the model should know of the domain.", metavar="TEXT", panel=HINTED)] = "",
     on_failure: Annotated[OnFailure, option("Where a model fails: go on, or stop.", panel=MODELS)] = "fallback",
     record: Annotated[Path | None, option("Append the run, for replay.", metavar="FILE.jsonl", panel=ARK)] = None,
     verbose: Annotated[bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)] = False,
@@ -103,6 +104,10 @@ def _require_answers(retrieval: Retrieval, given: Any) -> None:
     plans = [stage.details for stage in retrieval.trace.stages if stage.name.endswith("plan")]
     if given.method in ("spark", "grasp") and all("error" in one for one in plans):
         raise typer.Exit(MODEL)
+    if given.method == "graphraft" and {"entities", "reasoner"} <= {
+        one.details.get("failed") for one in retrieval.trace.fallbacks
+    }:
+        raise typer.Exit(MODEL)
     failed = [one.details for one in retrieval.trace.fallbacks if "agent " in str(one.details.get("failed"))]
     selected = any(evidence.kind == "votes" for hit in retrieval for evidence in hit.evidence)
     if given.method == "ark" and given.model is not None and len(failed) == given.agents and not selected:
@@ -151,7 +156,7 @@ def opened_for(given: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
     from graphret.graphs.locations import opened
     from graphret.search.encoder import as_encoder
 
-    make = {"ark": _ark, "spark": _spark, "grasp": _grasp}.get(given.method)
+    make = {"ark": _ark, "spark": _spark, "grasp": _grasp, "graphraft": _graphraft}.get(given.method)
     encoder = options.encoder_of(given.encoder or ("none" if make else "saved"))
     if make is None or options.holds_documents(given.graph):
         graph = options.open_graph(given.graph, encoder=encoder)
@@ -193,18 +198,32 @@ def _spark(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
 
 def _grasp(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
     from graphret.grasp import Grasp, GraspSettings, LLMPlanner
-    from graphret.planning import PathPlanner, Planner
-    from graphret.stores import MemoryStore
+    from graphret.planning import Planner
 
     settings = None if given.settings is None else GraspSettings.load(given.settings)
     planner: Planner
     if given.model is None:
-        names = None if isinstance(store, MemoryStore) else index
-        planner = PathPlanner(store, names, aliases=given.aliases, scorer=given.scorer)
+        planner = _path_planner(store, index, given)
     else:
         model = options.chat_model(given.model, given.base_url)
         planner = LLMPlanner(model, store, hints=given.hints, show_values=given.show_values)
     return Grasp(planner, store, index, settings=settings, on_failure=given.on_failure)
+
+
+def _path_planner(store: GraphStore, index: TextIndex, given: Any) -> PathPlanner:
+    from graphret.planning import PathPlanner
+    from graphret.stores import MemoryStore
+
+    names = None if isinstance(store, MemoryStore) else index
+    return PathPlanner(store, names, aliases=given.aliases, scorer=given.scorer)
+
+
+def _graphraft(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
+    from graphret.graphraft import GraphRAFT
+
+    model = None if given.model is None else options.chat_model(given.model, given.base_url)
+    more: dict[str, Any] = {"planner": _path_planner(store, index, given), "entities": model, "reasoner": model}
+    return GraphRAFT(store, index, on_failure=given.on_failure, **more)
 
 
 def _index(where: str, store: GraphStore, encoder: Encoder | None) -> TextIndex:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,6 +72,35 @@ def writer(
         remark(f"a batch of {batch} did not fit in memory: batches of {tuned.tuning.batch} were used")
     about = {"counts": tuned.counts, "curve": tuned.curve, "seconds": round(tuned.seconds, 1)}
     show(json, about, f"the {context.info_name} that {tuned.counts['trained']:,} examples made is in {out}")
+
+
+def queries(
+    graph: options.Graph,
+    qa: Questions,
+    out: Annotated[Path, option("Where they go, for train writer; one that is there is gone on with.", metavar="FILE")],
+    limit: Limit = None,
+    recall: Annotated[float, option("The least share of the answers that a best query finds.", max=1)] = 0.0,
+    precision: Annotated[float, option("The least share of answers among what it finds.", max=1)] = 0.0,
+    target: Annotated[list[str] | None, option("Labels of results; any by default.", metavar="LABEL")] = None,
+    aliases: options.Aliases = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Make questions and queries of questions and answers, for GraphRAFT: of what exists the best."""
+    from graphret.graphraft import CandidateFinder, CandidateSettings
+    from graphret.graphraft.entities import spotted
+    from graphret.graphs.locations import opened
+    from graphret.linking import Linker
+    from graphret.planning import PathPlanner
+    from graphret.training import read_questions, synthesize
+
+    questions, settings = read_questions(qa, limit), CandidateSettings(targets=tuple(target or ()))
+    with opened(graph) as store, writing_to(out), progress() as report:
+        planner = PathPlanner(store, Linker.of_store(store), aliases=aliases)
+        finder, told = CandidateFinder(store, planner.space, settings), partial(report, "queries")
+        more = {"recall": recall, "precision": precision, "progress": told}
+        done = synthesize(finder, partial(spotted, planner), questions, out, **more)
+    said = f"{done.answerable:,} of {done.questions:,} questions can be answered by a query"
+    show(json, asdict(done), f"{said}; {done.kept:,} have a good one, in {out}")
 
 
 def tune(

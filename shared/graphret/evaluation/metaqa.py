@@ -17,6 +17,7 @@ from graphret.ark.scripted import ScriptedExplorer
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
 from graphret.evaluation.runner import Progress
+from graphret.graphraft import GraphRAFT
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
 from graphret.graphs.metaqa import OBJECTS
@@ -30,7 +31,7 @@ from graphret.training import train_paths
 from graphret.training.questions import Question
 
 HOPS = (1, 2, 3)
-METHODS = ("ark", "grasp")
+METHODS = ("ark", "grasp", "graphraft")
 PLANNERS = ("paths",)
 POLICIES = ("scripted", "oracle")
 SHOWN = ("hit@1", "hit@5", "recall@20", "mrr", "calls", "steps")
@@ -153,7 +154,7 @@ def bench_metaqa(
     limit
         Questions of each number of hops, drawn at random; all by default.
     method
-        ``ark``, or ``grasp``: plans of the planner, fused with a search.
+        ``ark``; ``grasp``: plans of the planner, fused with a search; or ``graphraft``: the best of all queries.
     hops
         Which numbers of hops.
     policy
@@ -202,7 +203,7 @@ def bench_metaqa(
         "shown": list(SHOWN_OF_ORACLE if policy == "oracle" else SHOWN),
         "notes": [f"the agents are driven by rules, not by a language model ({policy})"],
     }
-    reader = PathPlanner(store, aliases=aliases) if method == "grasp" else None
+    reader = PathPlanner(store, aliases=aliases) if method != "ark" else None
     if reader is not None:
         if train is not None:
             lines = {n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt")) for n in questions}
@@ -214,7 +215,8 @@ def bench_metaqa(
     for n, asked in questions.items():
         runs: list[Run] = []
         if reader is not None:
-            ours: Retriever = Grasp(reader, store, index)
+            raft = method == "graphraft"
+            ours: Retriever = GraphRAFT(store, index, planner=reader) if raft else Grasp(reader, store, index)
         else:
             model, settings = _model(policy, asked, aliases or ALIASES), ArkSettings(n_agents=agents)
             ours = Ark(model, store, index, settings=settings, on_run=runs.append)

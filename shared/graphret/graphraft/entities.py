@@ -11,6 +11,7 @@ from graphret.graphraft.counts import Entity
 from graphret.linking import Linker
 from graphret.llm import ChatModel, Message, aask_json, ask_json
 from graphret.llm.structured import Answer
+from graphret.planning import PathPlanner
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 
@@ -55,6 +56,11 @@ def entities_of(store: GraphStore, linked: Iterable[tuple[tuple[int, int], Mappi
     return list(found.values())
 
 
+def spotted(planner: PathPlanner, question: str) -> list[Entity]:
+    """Return what a planner finds named in a question, with no model."""
+    return entities_of(planner.store, [((one.start, one.end), one.nodes) for one in planner.mentions(question)])
+
+
 class EntityNamer:
     """Has a chat model name what a question mentions, and finds the nodes: by exact name, else the most similar ones.
 
@@ -82,6 +88,10 @@ class EntityNamer:
         examples: Sequence[tuple[str, Sequence[str]]] = EXAMPLES,
     ) -> None:
         self.model, self.store, self.names, self.top, self.examples = model, store, names, top, tuple(examples)
+
+    def entities(self, question: str) -> list[Entity]:
+        """Return what the model finds named in a question; a `ChatError` says why it could not."""
+        return self.link(question, self.ask(question).value.names)
 
     def ask(self, question: str) -> Answer[_Named]:
         """Have the model name what a question mentions; a `ChatError` says why it could not."""

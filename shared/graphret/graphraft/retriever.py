@@ -13,7 +13,7 @@ from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.graphraft.candidates import Candidate, CandidateFinder, CandidateSettings, QueryWriter
 from graphret.graphraft.counts import Entity
-from graphret.graphraft.entities import EntityNamer, entities_of
+from graphret.graphraft.entities import EntityNamer, spotted
 from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
 from graphret.linking import Linker
@@ -174,15 +174,11 @@ class GraphRAFT(Retriever):
                     self._failed("entities", error, trace)
             if not found:
                 try:
-                    found = yield Compute(lambda: self._spotted(query))
+                    found = yield Compute(lambda: spotted(self.planner, query))
                 except GraphretError as error:
                     self._failed("entities", error, trace)
             stage.details["entities"] = {one.name: list(one.nodes) for one in found}
         return found
-
-    def _spotted(self, query: str) -> list[Entity]:
-        mentions = self.planner.mentions(query)
-        return entities_of(self.store, [((one.start, one.end), one.nodes) for one in mentions])
 
     def candidates(self, entities: Sequence[Entity], trace: Trace) -> _Part:
         """Find the queries that exist around entities: a list of `Candidate`."""

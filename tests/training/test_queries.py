@@ -1,0 +1,71 @@
+"""Questions and answers become questions and queries; a run that was cut off is gone on with."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+from cli_helpers import graphret, refused
+
+from graphret.errors import InvalidInput
+from graphret.graphraft import CandidateFinder
+from graphret.graphraft.entities import spotted
+from graphret.graphs import import_graph, read_metaqa
+from graphret.graphs.example import ALIASES, KB
+from graphret.planning import PathPlanner
+from graphret.training import Question, Report, synthesize
+from graphret.training.candidates import read_queries
+
+PLANNER = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
+FINDER = CandidateFinder(PLANNER.store, PLANNER.space)
+QUESTIONS = [
+    Question("who directed Zero Dark Thirty", frozenset({"Kathryn Bigelow"})),
+    Question("which films share a director with Near Dark", frozenset({"Zero Dark Thirty", "Blue Steel"})),
+    Question("what does Near Dark cost", frozenset({"Orson Welles"})),
+    Question("what is the meaning of life", frozenset({"Orson Welles"})),
+]
+
+
+def test_the_best_query_has_the_most_hits_then_the_fewest_results(tmp_path: Path) -> None:
+    out = tmp_path / "queries.jsonl"
+    named: list[str] = []
+
+    def entities(question: str) -> list:  # type: ignore[type-arg]
+        named.append(question)
+        return spotted(PLANNER, question)
+
+    assert synthesize(FINDER, entities, QUESTIONS[:2], out) == Report(2, 2, 2, 2)
+    whole = synthesize(FINDER, entities, QUESTIONS, out)
+    assert (whole.questions, whole.answerable, whole.kept) == (4, 2, 2)
+    assert len(named) == 4  # none twice
+    text = out.read_text()
+    out.write_text(text[:-20])  # cut off
+    assert synthesize(FINDER, entities, QUESTIONS, out) == whole
+    assert out.read_text() == text
+    assert [one["question"] for one in read_queries(out)] == [one.text for one in QUESTIONS[:2]]
+    first = json.loads(text.splitlines()[0])
+    assert (
+        first["best"] == 'MATCH (a1:Movie {name: "Zero Dark Thirty"})-[:directed_by]-(T:Director) RETURN T.name AS name'
+    )
+    assert (first["hits"][0], first["num_results"][0]) == (1, 1)
+    assert first["hits"] == sorted(first["hits"], reverse=True)
+    strict = synthesize(FINDER, partial(spotted, PLANNER), QUESTIONS, tmp_path / "b", precision=1.0)
+    assert (strict.answerable, strict.kept) == (2, 1)
+    out.write_text(text + '{"question": 3}\n')
+    with pytest.raises(InvalidInput, match=r"queries.jsonl, line 5"):
+        synthesize(FINDER, entities, QUESTIONS, out)
+
+
+def test_queries_are_made_and_asked_on_the_command_line(tmp_path: Path) -> None:
+    graph, qa, out = tmp_path / "movies", tmp_path / "qa.jsonl", tmp_path / "queries.jsonl"
+    import_graph(KB, str(graph))
+    qa.write_text("".join(json.dumps({"question": q.text, "answers": sorted(q.gold)}) + "\n" for q in QUESTIONS))
+    options = ("--graph", graph, "--qa", qa, "--out", out, "--aliases", ALIASES)
+    made = graphret("train", "queries", *options, "--json")
+    assert (made.json["questions"], made.json["answerable"]) == (4, 2), made.err
+    assert "2 of 4 questions" in graphret("train", "queries", *options, "--target", "Movie").out
+    asked = graphret("query", QUESTIONS[1].text, "--graph", graph, "--method", "graphraft", "-k", 2, "--json")
+    assert asked.json["hits"][0]["evidence"][0]["kind"] == "query", asked.err
+    assert "--hints" in refused(2, "query", "q", "--graph", graph, "--method", "graphraft", "--hints", "x")
