@@ -13,7 +13,6 @@ from spark_parts import EDGES, NODES
 from graphret.errors import InvalidInput, QueryTimeout, RetrievalFailed
 from graphret.graphraft import (
     Candidate,
-    CandidateSettings,
     EntityNamer,
     GraphRAFT,
     GraphRAFTSettings,
@@ -82,7 +81,7 @@ def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(store: G
 
 
 def test_k_is_the_total_and_where_limits_what_is_returned(store: GraphStore) -> None:
-    settings = GraphRAFTSettings(CandidateSettings(templates=((1,),)))
+    settings = GraphRAFTSettings(templates=((1,),))
     found = raft(store, settings=settings).retrieve(BY_ADA, 9)
     assert len(found) == 9
     assert {hit.id for hit in found.hits[:3]} == {"p0", "p3", "p6"}
@@ -102,7 +101,7 @@ def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths
 
 @pytest.mark.parametrize("question", ["protein folding of nobody", "?", "x" * 9_000])
 def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(question: str) -> None:
-    settings = GraphRAFTSettings(CandidateSettings(targets=("Nothing",)))
+    settings = GraphRAFTSettings(targets=("Nothing",))
     for retriever in (raft(settings=settings), raft(MemoryStore.of(NODES, []))):
         found = retriever.retrieve(question, 2)
         assert found.ids == retriever.text.retrieve(question, 2).ids

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -86,18 +86,18 @@ def queries(
     json: options.JsonFlag = False,
 ) -> None:
     """Make questions and queries of questions and answers, for GraphRAFT: of what exists the best."""
-    from graphret.graphraft import CandidateFinder, CandidateSettings
+    from graphret.graphraft import CandidateFinder, GraphRAFTSettings
     from graphret.graphraft.entities import spotted
     from graphret.graphs.locations import opened
     from graphret.linking import Linker
     from graphret.planning import PathPlanner
     from graphret.training import read_questions, synthesize
 
-    questions, settings = read_questions(qa, limit), CandidateSettings(targets=tuple(target or ()))
+    questions, settings = read_questions(qa, limit), GraphRAFTSettings(targets=tuple(target or ()))
     with opened(graph) as store, writing_to(out), progress() as report:
         planner = PathPlanner(store, Linker.of_store(store), aliases=aliases)
         finder, told = CandidateFinder(store, planner.space, settings), partial(report, "queries")
-        more = {"recall": recall, "precision": precision, "progress": told}
+        more: dict[str, Any] = {"recall": recall, "precision": precision, "progress": told}
         done = synthesize(finder, partial(spotted, planner), questions, out, **more)
     said = f"{done.answerable:,} of {done.questions:,} questions can be answered by a query"
     show(json, asdict(done), f"{said}; {done.kept:,} have a good one, in {out}")

@@ -5,17 +5,16 @@
 found, and `retriever` joins all of it.
 """
 
-from graphret.graphraft.candidates import Candidate, CandidateFinder, CandidateSettings, QueryWriter, pattern_of
+from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter, pattern_of
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer
 from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
-from graphret.graphraft.retriever import GraphRAFT, GraphRAFTSettings
+from graphret.graphraft.retriever import GraphRAFT
 
 __all__ = [
     "Candidate",
     "CandidateFinder",
-    "CandidateSettings",
     "Entity",
     "EntityNamer",
     "GraphRAFT",

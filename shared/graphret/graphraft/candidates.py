@@ -115,8 +115,8 @@ TEMPLATES = ((1,), (2,), (1, 1), (1, 2), (1, 1, 1), (3,))
 
 
 @dataclass(frozen=True)
-class CandidateSettings:
-    """Which candidates are looked for.
+class GraphRAFTSettings:
+    """Which queries are looked for, and how many of them run.
 
     Parameters
     ----------
@@ -130,6 +130,12 @@ class CandidateSettings:
         A path that finds more nodes is followed no further.
     targets
         The labels that results may bear; none for any.
+    queries, nodes
+        How many of the best may run, until so many nodes are found (section 5.2), or `k` where that is more.
+    limit
+        Most nodes that are read of a query.
+    timeout
+        Seconds for each query of a database.
     """
 
     templates: tuple[tuple[int, ...], ...] = TEMPLATES
@@ -137,12 +143,14 @@ class CandidateSettings:
     results: int = 100_000
     hub: int = 300
     targets: tuple[str, ...] = ()
+    queries: int = 10
+    nodes: int = 20
+    limit: int = 1_000
+    timeout: float = TIMEOUT
 
     def __post_init__(self) -> None:
         if not self.templates or not all(one and all(1 <= hops <= MOST_HOPS for hops in one) for one in self.templates):
             raise InvalidInput(f"templates: tuples of 1 to {MOST_HOPS} hops are expected, not {self.templates!r}")
-        if min(self.most, self.results, self.hub) < 1:
-            raise InvalidInput("most, results, hub: numbers of at least 1 are expected")
 
 
 class CandidateFinder:
@@ -157,15 +165,10 @@ class CandidateFinder:
         The graph; no view of a database.
     space
         The kinds of paths that it has, such as ``PathPlanner(store).space``.
-    timeout
-        Seconds for each query of a database.
     """
 
-    def __init__(
-        self, store: GraphStore, space: PathSpace, settings: CandidateSettings | None = None, timeout: float = TIMEOUT
-    ) -> None:
-        self.store, self.space, self.timeout = store, space, timeout
-        self.settings = settings or CandidateSettings()
+    def __init__(self, store: GraphStore, space: PathSpace, settings: GraphRAFTSettings | None = None) -> None:
+        self.store, self.settings = store, settings or GraphRAFTSettings()
         self.schema = None if isinstance(store, MemoryStore) else store.schema()
         self._hops = frozenset(space.hops)
         self._tree = lru_cache(maxsize=64)(lambda labels: PathTree(space, labels))
@@ -189,7 +192,7 @@ class CandidateFinder:
         if self.schema is None:
             found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
         else:
-            found = counts_in_database(require_cypher(self.store), self.schema, task, self.timeout, trace or Trace())
+            found = counts_in_database(require_cypher(self.store), self.schema, task, chosen.timeout, trace or Trace())
         fits = [one for one in found if one.size <= chosen.results]
         if chosen.targets:
             fits = [one for one in fits if one.walks[0].path[-1].label in chosen.targets]

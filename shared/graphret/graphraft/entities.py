@@ -89,10 +89,6 @@ class EntityNamer:
     ) -> None:
         self.model, self.store, self.names, self.top, self.examples = model, store, names, top, tuple(examples)
 
-    def entities(self, question: str) -> list[Entity]:
-        """Return what the model finds named in a question; a `ChatError` says why it could not."""
-        return self.link(question, self.ask(question).value.names)
-
     def ask(self, question: str) -> Answer[_Named]:
         """Have the model name what a question mentions; a `ChatError` says why it could not."""
         return ask_json(self.model, self._messages(question), _Named)

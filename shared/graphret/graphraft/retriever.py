@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphret.contracts import require_same_view, restriction_of
-from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
-from graphret.graphraft.candidates import Candidate, CandidateFinder, CandidateSettings, QueryWriter
+from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer, spotted
 from graphret.graphraft.path_writer import PathWriter
@@ -47,31 +46,6 @@ class Written(NamedTuple):
 
 #: A part of a retrieval: it yields steps, and returns what it made.
 _Part: TypeAlias = Generator[Any, Any, Any]
-
-
-@dataclass(frozen=True)
-class GraphRAFTSettings:
-    """How GraphRAFT looks and how much of it runs.
-
-    Parameters
-    ----------
-    candidates
-        Which candidate queries are looked for.
-    queries
-        How many of the best may run.
-    nodes
-        Until so many nodes are found (section 5.2), or `k` where that is more.
-    limit
-        Most nodes that are read of a query.
-    timeout
-        Seconds for each query of a database.
-    """
-
-    candidates: CandidateSettings = field(default_factory=CandidateSettings)
-    queries: int = 10
-    nodes: int = 20
-    limit: int = 1_000
-    timeout: float = TIMEOUT
 
 
 class GraphRAFT(Retriever):
@@ -137,19 +111,17 @@ class GraphRAFT(Retriever):
             require_same_view(store, self.documents)
         self.store = store
         self.settings = settings or GraphRAFTSettings()
-        self.planner = planner or PathPlanner(store, None if isinstance(store, MemoryStore) else self._names())
+        names = None if isinstance(store, MemoryStore) or planner else self.documents or Linker.of_store(store)
+        self.planner = planner or PathPlanner(store, names)
         self.text = index if isinstance(index, Retriever) else IndexRetriever(index, store, name="text")
         if entities is not None and not isinstance(entities, EntityNamer):
             entities = EntityNamer(entities, store, self.planner.names)
         self.namer = entities
         self.reasoner = Reasoner(reasoner) if reasoner is not None and not isinstance(reasoner, Reasoner) else reasoner
-        self.finder = CandidateFinder(store, self.planner.space, self.settings.candidates, self.settings.timeout)
+        self.finder = CandidateFinder(store, self.planner.space, self.settings)
         self.paths = PathWriter(self.planner.space, self.planner.scorer)
         self.writer: QueryWriter = writer or self.paths
         self.on_failure = require_on_failure(on_failure)
-
-    def _names(self) -> Linker | TextIndex:
-        return self.documents if self.documents is not None else Linker.of_store(self.store)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()

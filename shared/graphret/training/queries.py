@@ -45,7 +45,7 @@ def synthesize(
     finder
         Finds the candidates.
     entities
-        Finds what a question names: ``partial(spotted, planner)``, or an `EntityNamer`'s `entities`.
+        Finds what a question names: ``partial(graphret.graphraft.entities.spotted, planner)``.
     recall, precision
         The least share of the answers that the best query finds, and of answers among what it finds.
     progress
