@@ -16,6 +16,7 @@ from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import ALIASES, KB
 from graphret.planning import PathPlanner
 from graphret.training import Question, Report, synthesize
+from graphret.training.candidates import read_queries
 
 PLANNER = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
 FINDER = CandidateFinder(PLANNER.store, PLANNER.space)
@@ -43,6 +44,7 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(tmp_path: Path
     out.write_text(text[:-20])  # cut off
     assert synthesize(FINDER, entities, QUESTIONS, out) == whole
     assert out.read_text() == text
+    assert [one["question"] for one in read_queries(out)] == [one.text for one in QUESTIONS[:2]]
     first, *others = map(json.loads, text.splitlines())
     assert [one["best"] is not None for one in others] == [True, False, False]
     assert (

@@ -14,7 +14,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
-from graphret.cli.options import ARK, HINTED, MODELS, PLANNERS, SAGE, SPARK, TUNED, OnFailure, option
+from graphret.cli.options import ARK, HINTED, MODELS, PLANNERS, RAFT, SAGE, SPARK, TUNED, OnFailure, option
 from graphret.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ def query(
     settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=TUNED)] = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
+    writer: Annotated[Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -223,6 +224,10 @@ def _graphraft(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
 
     model = None if given.model is None else options.chat_model(given.model, given.base_url)
     more: dict[str, Any] = {"planner": _path_planner(store, index, given), "entities": model, "reasoner": model}
+    if given.writer is not None:
+        from graphret.graphraft.writer import Writer
+
+        more["writer"] = Writer.load(given.writer)
     return GraphRAFT(store, index, on_failure=given.on_failure, **more)
 
 

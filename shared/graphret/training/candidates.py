@@ -34,7 +34,7 @@ def read_queries(path: str | Path) -> list[dict[str, Any]]:
     """Read questions with their candidate queries, whatever these are; an `InvalidInput` names a malformed line."""
     try:
         with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-            records = [json.loads(line) for line in file if line.strip()]
+            records = [record for line in file if line.strip() and _trainable(record := json.loads(line))]
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path}: {error}") from error
     for number, record in enumerate(records, 1):
@@ -43,6 +43,11 @@ def read_queries(path: str | Path) -> list[dict[str, Any]]:
         if not len(record["cypher_queries"]) == len(record["hits"]) == len(record["num_results"]) > 0:
             raise InvalidInput(f"{path}, line {number}: hits and num_results of each query are expected")
     return records
+
+
+def _trainable(record: Any) -> bool:
+    """Whether it is no question to which ``train queries`` found no good query."""
+    return not isinstance(record, dict) or record.get("best", "") is not None
 
 
 def best_of(record: Mapping[str, Any]) -> int:
