@@ -44,7 +44,8 @@ for _command in (
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
-_TRAIN = {"paths": train.paths, "queries": train.queries, "writer": train.writer, "reasoner": train.writer}
+_TRAIN: dict[str, Callable[..., None]] = {"paths": train.paths, "queries": train.queries}
+_TRAIN |= {"writer": train.writer, "reasoner": train.writer}
 _GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Learn of labelled questions.", _TRAIN),
