@@ -1,19 +1,30 @@
-"""ARK, GRASP and SPARK in LlamaIndex: their retrievers, and ARK's operations as tools of agents."""
+"""LlamaIndex's models as graphret's and the reverse; ARK, GRASP and SPARK as its retrievers and tools."""
 
 from __future__ import annotations
 
 import asyncio
+import doctest
+import inspect
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import spark_parts
+from ark_support import films, index_of
 from chat_clients import llama_index_openai
 from llama_index.core.agent.workflow import AgentStream, FunctionAgent, ToolCallResult
-from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.llms import MockLLM
-from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.base.llms.types import (
+    ChatMessage,
+    ChatResponse,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+)
+from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
@@ -21,19 +32,26 @@ from llama_support import INDEX, QUESTION, STORE, ids
 
 from graphret.ark import Ark, ArkSettings, Toolbox
 from graphret.ark.scripted import ScriptedExplorer as Policy
+from graphret.errors import InvalidInput
 from graphret.grasp import PlanRetriever
+from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
 from graphret.planning import PathPlanner
 from graphret.search import BM25Index
 from graphret.stores import LadybugStore, MemoryStore
 from graphret.testing.openai_server import OpenAIServer, text, tool_calls
 from llama_index_graphret import (
     ArkRetriever,
+    CoreLLM,
     GraspRetriever,
+    LlamaIndexChat,
     ScriptedExplorer,
     SparkRetriever,
     ark_tools,
     as_llama_index_retriever,
+    chat,
+    core_llm,
     evidence_of,
+    retrieval_of,
 )
 
 STARRED = ["m0", "m1", "m2"]
@@ -172,3 +190,202 @@ def test_a_query_engine_answers_from_what_a_query_finds(tmp_path: Path) -> None:
         found = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query("papers by Ada Ames").source_nodes
     assert (ids(found)[:3], len(found)) == (["p0", "p3", "p6"], 6)
     assert evidence_of(found[0])[0].kind == "query"
+
+
+TOOL = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
+CALL = ToolCall("c1", "search", '{"query": "x"}')
+FILMS = films()
+
+
+def scripted(*replies: Any) -> tuple[LlamaIndexChat, list[list[ChatMessage]], list[dict[str, Any]]]:
+    """A model that gives the replies in turn; the messages and options that it got."""
+    asked: list[list[ChatMessage]] = []
+    options: list[dict[str, Any]] = []
+    left = list(replies)
+
+    def answer(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
+        asked.append(list(messages))
+        options.append(kwargs)
+        reply = left.pop(0)
+        if isinstance(reply, Exception):
+            raise reply
+        return reply if isinstance(reply, ChatMessage) else ChatMessage(role="assistant", content=reply)
+
+    return LlamaIndexChat(MockFunctionCallingLLM(response_generator=answer)), asked, options
+
+
+async def said(chat: LlamaIndexChat, awaited: bool, messages: Sequence[Message], **options: Any) -> Reply:
+    return await chat.achat(messages, **options) if awaited else chat.chat(messages, **options)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_a_conversation_goes_over_whole(awaited: bool) -> None:
+    chat, asked, options = scripted("done")
+    broken = ToolCall("c2", "search", "{")
+    messages = [
+        Message.system("be brief"),
+        Message.user("find x"),
+        Message.assistant("looking", [CALL, broken]),
+        Message.tool(CALL, "nothing"),
+        Message.tool(broken, "no JSON"),
+    ]
+    reply = await said(chat, awaited, messages, max_tokens=7)
+    assert (reply.text, reply.tool_calls, reply.finish_reason) == ("done", (), "stop")
+    [got] = asked
+    assert [m.role.value for m in got] == ["system", "user", "assistant", "tool", "tool"]
+    assert got[2].blocks == [
+        TextBlock(text="looking"),
+        ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs='{"query": "x"}'),
+        ToolCallBlock(tool_call_id="c2", tool_name="search", tool_kwargs='{"malformed": "{"}'),
+    ]
+    assert (got[3].content, got[3].additional_kwargs["tool_call_id"]) == ("nothing", "c1")
+    assert (options[0]["max_tokens"], "temperature" in options[0]) == (7, False)
+
+
+@pytest.mark.parametrize(("arguments", "awaited"), [({"query": "x"}, False), ('{"query": ', True)])
+async def test_tools_are_offered_and_calls_come_back(arguments: Any, awaited: bool) -> None:
+    block = ToolCallBlock(tool_call_id="c9", tool_name="search", tool_kwargs=arguments)
+    chat, _, options = scripted(ChatMessage(role="assistant", blocks=[block]))
+    reply = await said(chat, awaited, [Message.user("find x")], tools=[TOOL])
+    [call] = reply.tool_calls
+    parsed = None if arguments == '{"query": ' else {"query": "x"}
+    assert (call.id, call.name, call.parsed, reply.finish_reason) == ("c9", "search", parsed, "tool_calls")
+    [offered] = options[0]["tools"]
+    function = {"name": "search", "description": "Find nodes.", "parameters": dict(TOOL.parameters)}
+    assert offered.metadata.to_openai_tool()["function"] == function
+
+
+class Spending(MockLLM):
+    """Says what it spent and why it stopped, or never answers where it is awaited."""
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        spent = dict(zip(str(messages[0].content).split(), (3, 4), strict=True))
+        raw = {"usage": spent, "choices": [{"finish_reason": "length"}]}
+        return ChatResponse(message=ChatMessage(role="assistant", content="x"), raw=raw)
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_what_was_spent_and_why_it_stopped_are_read() -> None:
+    for names in ("prompt_tokens completion_tokens", "input_tokens output_tokens"):
+        reply = LlamaIndexChat(Spending()).chat([Message.user(names)])
+        assert (reply.usage, reply.finish_reason) == (Usage(3, 4), "length")
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+async def test_failures_are_chat_errors(awaited: bool) -> None:
+    with pytest.raises(ChatError, match="away"):
+        await said(scripted(ConnectionError("away"))[0], awaited, [Message.user("x")])
+    with pytest.raises(ChatError, match="calls no tools"):
+        await said(LlamaIndexChat(MockLLM()), awaited, [Message.user("x")], tools=[TOOL])
+    if awaited:
+        with pytest.raises(ChatError, match="timeout"):
+            await LlamaIndexChat(Spending()).achat([Message.user("x")], timeout=0.01)
+
+
+# -- reasoning, handed back as it came
+
+STEPS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
+
+
+def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
+    """Refuse a conversation in which a turn of its own lost its signature, as Anthropic's models do."""
+    turns = [message.blocks[0] for message in messages if message.role == MessageRole.ASSISTANT]
+    signed = [getattr(first, "additional_information", {}).get("signature") for first in turns]
+    if signed != [f"s{turn}" for turn in range(len(turns))]:
+        raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+    n, (name, arguments) = len(turns), STEPS[len(turns)]
+    thought = ThinkingBlock(content="hm", additional_information={"signature": f"s{n}"})
+    call = ToolCallBlock(tool_call_id=f"c{n}", tool_name=name, tool_kwargs=arguments)
+    return ChatMessage(role="assistant", blocks=[thought, call])
+
+
+def test_agents_of_thinking_models_come_to_their_ends() -> None:
+    model = MockFunctionCallingLLM(response_generator=thinks)
+    retriever = ArkRetriever(model, FILMS, index_of(FILMS), settings=ArkSettings(n_agents=1))
+    nodes = retriever.retrieve("films by Bob Bell")
+    retrieval = retrieval_of(nodes)
+    assert retrieval is not None
+    assert nodes[0].node.node_id == "p1"
+    assert retrieval.trace.stages[0].details["stopped"] == {"finished": 1}
+
+
+# -- graphret's chat models as LLMs
+
+
+class Told:
+    """A chat model that gives one reply, and remembers what it was told."""
+
+    name = "told"
+
+    def __init__(self, reply: Reply) -> None:
+        self.reply = reply
+        self.messages: list[Message] = []
+        self.options: dict[str, Any] = {}
+
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        self.messages, self.options = list(messages), options
+        return self.reply
+
+    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        return self.chat(messages, **options)
+
+
+async def last(answer: Any) -> Any:
+    """What comes back of any of the eight ways to ask an LLM."""
+    answer = await answer if inspect.iscoroutine(answer) else answer
+    if hasattr(answer, "__aiter__"):
+        return [piece async for piece in answer][-1]
+    return list(answer)[-1] if hasattr(answer, "__next__") else answer
+
+
+@pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
+async def test_an_llm_hands_over_the_conversation_and_the_reply(way: str) -> None:
+    native = {"openai:m": {"reasoning_content": "hm"}}
+    model = Told(Reply("looking", (ToolCall("c2", "search", '{"query": "y"}'),), Usage(3, 4), native=native))
+    block = ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs={"query": "x"})
+    messages = [
+        ChatMessage("be brief", role="system"),
+        ChatMessage("find x", role="user"),
+        ChatMessage(role="assistant", blocks=[TextBlock(text="well"), block]),
+        ChatMessage("nothing", role="tool", additional_kwargs={"tool_call_id": "c1"}),
+    ]
+    answer = await last(getattr(CoreLLM(model), way)(messages, temperature=0.5, tool_choice="search"))
+    assert model.messages == [
+        Message.system("be brief"),
+        Message.user("find x"),
+        Message.assistant("well", [CALL]),
+        Message.tool(CALL, "nothing"),
+    ]
+    assert model.options == {"tools": None, "temperature": 0.5}
+    assert (answer.message.role, answer.message.content, answer.delta) == ("assistant", "looking", "looking")
+    assert [b.tool_kwargs for b in answer.message.blocks if isinstance(b, ToolCallBlock)] == ['{"query": "y"}']
+    CoreLLM(model).chat([ChatMessage("?"), answer.message])
+    assert model.messages[1].native == native
+    completed = await last(getattr(CoreLLM(model), way.replace("chat", "complete"))("hi"))
+    assert (completed.text, model.messages) == ("looking", [Message.user("hi")])
+
+
+def test_an_llm_offers_tools_and_gives_out_calls() -> None:
+    model = Told(Reply("", (CALL, ToolCall("c2", "search", "{"))))
+    llm, offered = CoreLLM(model), [FunctionTool.from_defaults(lambda query: query, name="search", description="d")]
+    many = llm.chat_with_tools(offered, user_msg="find x", allow_parallel_tool_calls=True)
+    assert [tool.name for tool in model.options["tools"]] == ["search"]
+    found = [(one.tool_id, one.tool_kwargs) for one in llm.get_tool_calls_from_response(many)]
+    assert found == [("c1", {"query": "x"}), ("c2", {"malformed": "{"})]
+    assert len(llm.get_tool_calls_from_response(llm.chat_with_tools(offered, user_msg="find x"))) == 1
+    none = CoreLLM(Told(Reply("no"))).chat_with_tools(offered, user_msg="find x")
+    with pytest.raises(ValueError, match="called no tool"):
+        llm.get_tool_calls_from_response(none)
+    with pytest.raises(InvalidInput, match="image"):
+        llm.chat([ChatMessage(role="user", blocks=[ImageBlock(url="http://localhost/x.png")])])
+    with pytest.raises(InvalidInput, match="ChatModel"):
+        CoreLLM("gpt")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", [chat, core_llm])
+def test_the_examples_of_docstrings_run(module: Any) -> None:
+    failed, tried = doctest.testmod(module)
+    assert (failed, tried > 0) == (0, True)
