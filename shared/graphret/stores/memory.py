@@ -116,6 +116,9 @@ class MemoryStore(AttachedIndexes):
             keep &= fits
         edge, anchor = edge[keep], anchor[keep]
         if limit is not None:
+            if len(anchors) == 1 and len(edge) > limit:  # most edges of a hub need not be put in order
+                heavy = edges.weight[edge] >= np.partition(edges.weight[edge], -limit)[-limit]
+                edge, anchor = edge[heavy], anchor[heavy]
             # For each anchor its edges, the heaviest first, then in their order.
             order = np.lexsort((edge, -edges.weight[edge], anchor))
             anchor = anchor[order]
