@@ -161,7 +161,7 @@ class GraphReranker(CorePostprocessor):
     """
 
     reranker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What scores the nodes.")
-    weight: float = Field(default=0.4, ge=0, le=1, description="The share of the model's order.")
+    weight: float = Field(default=0.5, ge=0, le=1, description="The share of the model's order.")
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class GraphReranker(CorePostprocessor):
         *,
         top_n: int | None = None,
         k: int | None = None,
-        weight: float = 0.4,
+        weight: float = 0.5,
         on_failure: str = "fallback",
     ) -> None:
         reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from io import StringIO
 from pathlib import Path
@@ -266,6 +266,23 @@ def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> No
     for row, values in result["rows"].items():
         assert row in out.getvalue()
         assert f"{values['recall@5']:.1f}" in out.getvalue()
+
+
+def test_a_reranker_is_a_row_whose_gain_is_over_the_default(multihop: Path) -> None:
+    asked: list[str] = []
+
+    class Names:
+        """Likes what names the person that the question is about."""
+
+        def predict(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+            asked.append(pairs[0][0])
+            return [float(len({*query.split()} & {*text.split()})) for query, text in pairs]
+
+    result = bench_multihop(multihop, encoder=None, reranker=Names())
+    assert result["rows"]["people/reranked"].keys() == result["rows"]["people/default"].keys()
+    assert result["baseline"] == "default"
+    assert result["intervals"].keys() >= {"people/reranked", "people/bm25"}
+    assert len(asked) == len(set(asked)) == 6  # hits are scored once, however many are asked for
 
 
 def test_without_an_encoder_the_dense_rows_are_left_out_with_a_note(multihop: Path) -> None:

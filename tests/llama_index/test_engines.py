@@ -309,7 +309,7 @@ def test_nodes_are_ordered_by_the_model(awaited: bool) -> None:
     assert by_model == Evidence("rank", rank=1, retriever="Model", properties={"score": 2.0})
     assert before == Evidence("rank", rank=3, retriever="before reranking")
     nodes[0].score = 9.0
-    fused = post(GraphReranker(model, top_n=2), nodes, "a", awaited)
+    fused = post(GraphReranker(model, top_n=2, weight=0.4), nodes, "a", awaited)
     assert [one.node.node_id for one in fused] == ["n0", "n2"]
     nodes[0].score = 1.0
     assert GraphReranker(model).postprocess_nodes([]) == []

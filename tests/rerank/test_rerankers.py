@@ -4,17 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.errors import InvalidInput, ModelError
+from graphret.errors import InvalidInput, MissingDependency, ModelError
 from graphret.llm import OpenAIChat
-from graphret.rerank import CausalReranker, HitText, Rerank, Reranker, Scores, ScoringReranker, YesNoReranker
+from graphret.rerank import (
+    CausalReranker,
+    CrossEncoderReranker,
+    HitText,
+    Rerank,
+    Reranker,
+    Scores,
+    ScoringReranker,
+    YesNoReranker,
+)
 from graphret.retriever import Retriever
 from graphret.search import NodeText
 from graphret.stores import MemoryStore
@@ -56,10 +69,10 @@ class Fixed:
 
 def test_scores_before_and_those_of_the_reranker_are_fused() -> None:
     found = [Hit(Node(i), score) for i, score in zip("abcd", (9.0, 8.0, 5.0, 1.0), strict=True)]
-    answer = Rerank(Found(found), Fixed(0.1, 0.5, 0.3, 0.9, tokens=7)).retrieve("q", 4)
-    assert answer.ids == ["b", "a", "c", "d"]
-    assert answer.hits[0].score == pytest.approx(0.6 * 7 / 8 + 0.4 * 0.4 / 0.8)
-    assert [(one.retriever, one.rank, one.properties) for one in answer.hits[3].evidence] == [
+    answer = Rerank(Found(found), Fixed(0.2, 0.5, 0.1, 0.9, tokens=7)).retrieve("q", 4)
+    assert answer.ids == ["b", "a", "d", "c"]
+    assert answer.hits[0].score == pytest.approx(0.5 * 7 / 8 + 0.5 * 0.4 / 0.8)
+    assert [(one.retriever, one.rank, one.properties) for one in answer.hits[2].evidence] == [
         ("fixed", 1, {"score": 0.9}),
         ("before reranking", 4, {}),
     ]
@@ -155,6 +168,60 @@ def test_neighbours_are_read_by_relation_ten_each() -> None:
     assert said.endswith("\nstarring: " + ", ".join(f"Actor {i}" for i in range(10)) + ", and 2 more")
 
 
+# -- cross-encoders
+
+
+class Words:
+    """Scores a pair by the number of words in its text."""
+
+    def __init__(self) -> None:
+        self.calls: list[int] = []
+
+    def predict(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        self.calls.append(len(pairs))
+        return [float(len(text.split())) for _, text in pairs]
+
+
+@pytest.mark.parametrize("evidence_words", [0, 4])
+def test_a_cross_encoder_reads_a_hit_alone_and_with_what_connects_it(evidence_words: int) -> None:
+    text, alone = HitText(words=3, evidence_words=evidence_words), HitText(words=3, evidence_words=0)
+    expected = [
+        (len(one.split()) + len(other.split())) / 2
+        for one, other in zip(text.texts(connected()), alone.texts(connected()), strict=True)
+    ]
+    model = Words()
+    assert CrossEncoderReranker(model, text=text).scores("q", connected()) == expected
+    assert model.calls == [4 if evidence_words else 2]
+
+
+def test_a_folder_with_an_onnx_model_is_run_by_onnxruntime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+
+    class Session:
+        """Scores a pair by the sum of its tokens."""
+
+        def __init__(self, model: Path, providers: Sequence[str]) -> None:
+            assert model.read_bytes() == b"a model"
+
+        def get_inputs(self) -> list[Any]:
+            return [SimpleNamespace(name="input_ids"), SimpleNamespace(name="attention_mask")]
+
+        def run(self, outputs: None, given: Mapping[str, np.ndarray[Any, Any]]) -> list[Any]:
+            return [(given["input_ids"] * given["attention_mask"]).sum(axis=1, keepdims=True).astype(np.float32)]
+
+    split = tokenizers.Tokenizer(tokenizers.models.WordLevel({"q": 1, "a": 2, "b": 4}, unk_token="q"))
+    split.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    split.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / "model.onnx").write_bytes(b"a model")
+    monkeypatch.setitem(sys.modules, "onnxruntime", SimpleNamespace(InferenceSession=Session))
+    reranker, hits = CrossEncoderReranker(tmp_path, max_length=3), [Hit(Node(i, name=i), 1.0) for i in ("a", "b b b")]
+    assert reranker.scores("q", hits) == [3.0, 9.0]
+    assert pickle.loads(pickle.dumps(reranker)).scores("q", hits) == [3.0, 9.0]
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(MissingDependency, match=r"graphret\[onnx\]"):
+        CrossEncoderReranker(tmp_path).scores("q", hits)
+
+
 # -- chat models
 
 
@@ -220,11 +287,6 @@ def test_a_model_that_judges_nothing_leaves_the_order_and_the_trace_says_so(rera
         answer = retriever.retrieve("q", 3)
         with pytest.raises(ModelError):
             made.scores("q", answer.hits)
-        made.scores.__self__.parallel = 1  # type: ignore[attr-defined]
-        before = len(server.requests)
-        with pytest.raises(ModelError):
-            made.scores("q", answer.hits * 10)
-        assert len(server.requests) - before <= 6  # asked no more after three, each repaired once
     assert answer.ids == ["a", "b", "c"]
     [fallback] = answer.trace.fallbacks
     assert fallback.details["failed"] == "tiny"

@@ -38,6 +38,7 @@ def bench(
     k: Annotated[Any, option("Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers)] = None,
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
     encoder: options.EncoderName = "default",
+    reranker: Annotated[str | None, option("ottqa, multihop: a cross-encoder to rerank with.", metavar="MODEL")] = None,
     method: Annotated[str | None, option("metaqa: ark, grasp or graphraft.")] = None,
     policy: Annotated[str | None, option("metaqa: scripted, or oracle, which is told the relations.")] = None,
     planner: Annotated[str | None, option("metaqa with grasp, graphraft: paths, which needs no model.")] = None,

@@ -27,6 +27,7 @@ from graphret.planning import PathPlanner
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
+from graphret.stores.base import require_limit
 from graphret.training import train_paths
 from graphret.training.questions import Question
 
@@ -80,8 +81,6 @@ def load_questions(
     InvalidInput
         When the file is not there, a line is not as it should be, or the types of questions are not as many.
     """
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise InvalidInput(f"limit: a whole number of at least 1 is expected, not {limit!r}")
     path = Path(data) / f"{hops}-hop" / "vanilla" / f"qa_{split}.txt"
     kinds = Path(data) / f"{hops}-hop" / f"qa_{split}_qtype.txt"
     lines = _lines(path)
@@ -89,8 +88,8 @@ def load_questions(
     if len(typed) != len(lines):
         raise InvalidInput(f"{kinds}: {len(typed)} types of questions for {len(lines)} questions")
     places: Sequence[int] = range(len(lines))
-    if limit is not None and limit < len(lines):
-        places = sorted(random.Random(seed).sample(places, limit))
+    if (most := require_limit(limit)) is not None and most < len(lines):
+        places = sorted(random.Random(seed).sample(places, most))
     return [_question(lines[place], typed[place], f"{path}, line {place + 1}") for place in places]
 
 
@@ -180,16 +179,13 @@ def bench_metaqa(
         as ``1-hop/answerable``), the share with ``any`` right answer selected and with one selected ``first``, and
         ``all``, the mean share of the right answers at the path's end that were selected.
     """
-    for name, given, known in (
-        ("method", method, METHODS),
-        ("policy", policy, POLICIES),
-        ("planner", planner, PLANNERS),
-    ):
+    choices = ("method", method, METHODS), ("policy", policy, POLICIES), ("planner", planner, PLANNERS)
+    for name, given, known in choices:
         if given not in known:
             raise InvalidInput(f"{name}: one of {', '.join(known)} is expected, not {given!r}")
     if not hops or not set(hops) <= set(HOPS):
         raise InvalidInput(f"hops: some of {', '.join(map(str, HOPS))} are expected, not {list(hops)!r}")
-    start = time.perf_counter()
+    start, report = time.perf_counter(), progress or (lambda stage, done, total: None)
     questions = {n: load_questions(data, n, split, limit=limit, seed=seed) for n in dict.fromkeys(hops)}
     store = read_metaqa(data).store()
     loaded = time.perf_counter()
@@ -221,7 +217,7 @@ def bench_metaqa(
             model, settings = _model(policy, asked, aliases or ALIASES), ArkSettings(n_agents=agents)
             ours = Ark(model, store, index, settings=settings, on_run=runs.append)
         for row, retriever in ((f"{n}-hop/bm25", IndexRetriever(index, store)), (f"{n}-hop/{method}", ours)):
-            result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, retriever, asked, progress)
+            result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, retriever, asked, report)
         result["counts"][f"{n}-hop/questions"] = len(asked)
         if reader is not None:
             result["seconds"][f"plan_{n}-hop"] = _plan_seconds(reader, asked)
@@ -265,13 +261,13 @@ def _model(policy: str, asked: Iterable[MetaQuestion], aliases: str | Path) -> C
 
 
 def _measure(
-    row: str, retriever: Retriever, asked: Sequence[MetaQuestion], progress: Progress | None
+    row: str, retriever: Retriever, asked: Sequence[MetaQuestion], report: Progress
 ) -> tuple[dict[str, float], float]:
     values: dict[str, list[float]] = {name: [] for name in ("hit@1", "hit@5", "recall@20", "mrr")}
     taken = []
     for nth, question in enumerate(asked):
-        if progress is not None and nth % 20 == 0:
-            progress(row, nth, len(asked))
+        if nth % 20 == 0:
+            report(row, nth, len(asked))
         start = time.perf_counter()
         ranked = retriever.retrieve(question.text, _K).ids
         taken.append(time.perf_counter() - start)
@@ -279,8 +275,7 @@ def _measure(
         values["hit@5"].append(hit_at_k(ranked, question.gold, 5))
         values["recall@20"].append(recall_at_k(ranked, question.gold, _K))
         values["mrr"].append(mrr(ranked, question.gold))
-    if progress is not None:
-        progress(row, len(asked), len(asked))
+    report(row, len(asked), len(asked))
     return {name: percent(statistics.mean(measured)) for name, measured in values.items()}, statistics.median(taken)
 
 

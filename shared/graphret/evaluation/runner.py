@@ -19,15 +19,15 @@ from graphret.evaluation.dataset import HELD, TUNED, Dataset
 from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
+from graphret.rerank import CrossEncoderReranker, Rerank
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
-from graphret.search.dense import DenseIndex
 from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import require_k
-from graphret.types import Node
+from graphret.types import Hit, Node
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
 Progress: TypeAlias = Callable[[str, int, int], None]
@@ -115,6 +115,7 @@ def bench_ottqa(
     k: Sequence[int] | None = OTTQA_K,
     limit: int | None = None,
     encoder: Any = "default",
+    reranker: Any = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Compare retrievers on OTT-QA: recall over answer passages and answer segments, mean over questions.
@@ -129,6 +130,9 @@ def bench_ottqa(
         The first questions alone; the corpus stays whole.
     encoder
         What embeds; ``"default"`` goes without where none is installed, and `None` always does.
+    reranker
+        A cross-encoder, as `CrossEncoderReranker` takes it; there is a row ``reranked`` then, and gains are over
+        ``default``.
     progress
         Called as the work goes on.
 
@@ -143,7 +147,7 @@ def bench_ottqa(
     start = time.perf_counter()
     dataset = load_ottqa(data, split).limited(limit)
     loaded = time.perf_counter() - start
-    run = compare(dataset, k or OTTQA_K, encoder=encoder, progress=progress)
+    run = compare(dataset, k or OTTQA_K, encoder=encoder, reranker=reranker, progress=progress)
     run.seconds = {"load": loaded, **run.seconds}
     halves = {
         half: {"questions": len(run.chosen(half)), "rows": run.rows(half), "intervals": run.intervals(half)}
@@ -158,6 +162,7 @@ def bench_multihop(
     k: Sequence[int] | None = MULTIHOP_K,
     limit: int | None = None,
     encoder: Any = "default",
+    reranker: Any = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Compare retrievers on questions over several passages; rows are ``<name>/bm25`` and so on.
@@ -168,7 +173,7 @@ def bench_multihop(
         See `load_multihop`; every data set of the folder is run.
     split
         Only the data sets whose name ends in it, such as ``"train"``; all by default.
-    k, limit, encoder, progress
+    k, limit, encoder, reranker, progress
         As for `bench_ottqa`; ``all@8`` is always among the metrics.
     """
     datasets = [d for d in load_multihop(data) if split is None or d.name.endswith(split)]
@@ -176,7 +181,8 @@ def bench_multihop(
         raise InvalidInput(f"{data}: no data set there has a name that ends in {split!r}")
     merged: dict[str, Any] = {"name": "multihop", "rows": {}, "counts": {}, "seconds": {}, "intervals": {}, "notes": []}
     for dataset in datasets:
-        run = compare(dataset.limited(limit), k or MULTIHOP_K, encoder=encoder, progress=progress, all_at=ALL_AT)
+        options = {"encoder": encoder, "reranker": reranker, "progress": progress}
+        run = compare(dataset.limited(limit), k or MULTIHOP_K, all_at=ALL_AT, **options)
         one = run.to_dict(dataset.name)
         for part in ("rows", "counts", "seconds", "intervals"):
             merged[part].update({f"{dataset.name}/{key}": value for key, value in one[part].items()})
@@ -194,6 +200,7 @@ def compare(
     encoder: Any = "default",
     rows: Sequence[str] | None = None,
     all_at: int | None = None,
+    reranker: Any = None,
     progress: Progress | None = None,
 ) -> Run:
     """Run retrievers over a data set.
@@ -209,21 +216,16 @@ def compare(
         Where the share of questions is taken all of whose right answers are found.
     """
     ks = sorted({require_k(one) for one in k})
-    if unknown := [row for row in rows or () if row not in ROWS]:
-        raise InvalidInput(f"rows: there is no {unknown[0]!r}; known are {', '.join(ROWS)}")
     report = progress or (lambda stage, done, total: None)
     run = Run(dataset, "flat")
     model = _cached(encoder, run)
-    vectors: dict[str, NDArray[np.float32]] = {}
-    if model is None:
-        run.baseline = "bm25"
-    else:
-        questions = list(dict.fromkeys(q.text for q in dataset.questions))
-        report("questions", 0, len(questions))
-        with run.timed("questions"):
-            vectors = dict(zip(questions, model.encode_queries(questions), strict=True))
+    run.baseline = "default" if reranker is not None else "bm25" if model is None else "flat"
     with run.timed("build"):
         bare = graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
+    if graph.index.dense is not None:
+        report("questions", 0, len(dataset.questions))
+        with run.timed("questions"):
+            graph.index.dense.prepare([question.text for question in dataset.questions])
     if model is not None and (rows is None or "lexical" in rows):
         with run.timed("build_lexical"):
             bare = SageGraph.from_nodes(dataset.nodes, encoder=None, metadata=None, progress=progress)
@@ -236,15 +238,33 @@ def compare(
         **{f"questions_{half}": len(run.chosen(half)) for half in run.halves()},
     }
     known: dict[tuple[str, bool], str] = {}
-    for row, retriever in _retrievers(graph, bare, rows).items():
+    made = _retrievers(graph, bare, rows)
+    if reranker is not None:
+        made["reranked"] = Rerank(graph.retriever(), _EachOnce(reranker), on_failure="raise")
+    for row, retriever in made.items():
         same = row
         if isinstance(retriever, SageRetriever):
             same = known.setdefault((repr(retriever.ranking), retriever.graph is bare), row)
         if same == row:
-            _evaluate(run, row, retriever, ks, vectors, all_at, report)
+            _evaluate(run, row, retriever, ks, all_at, report)
         else:  # the default is one of the rankings: no need to run it twice
             run.values[row], run.seconds[f"query_{row}"] = run.values[same], run.seconds[f"query_{same}"]
     return run
+
+
+class _EachOnce(CrossEncoderReranker):
+    """A cross-encoder that scores the same hits of a question once, however many of them are asked for."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model)
+        self.known: dict[tuple[str, ...], list[float]] = {}
+
+    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+        """Return a score for each hit."""
+        asked = (query, *(hit.id for hit in hits))
+        if asked not in self.known:
+            self.known[asked] = super().scores(query, hits)
+        return self.known[asked]
 
 
 def _cached(encoder: Any, run: Run) -> Encoder | None:
@@ -277,20 +297,16 @@ def _evaluate(
     row: str,
     retriever: Retriever,
     ks: Sequence[int],
-    vectors: dict[str, NDArray[np.float32]],
     all_at: int | None,
     report: Progress,
 ) -> None:
     questions = run.dataset.questions
     columns: defaultdict[str, list[float]] = defaultdict(list)
     taken: list[float] = []  # with the most hits, the question's embedding given
-    dense = _dense(retriever)
     asked = sorted({*ks, *([] if all_at is None else [all_at])}, reverse=True)
     for nth, question in enumerate(questions):
         if nth % 50 == 0:
             report(row, nth, len(questions))
-        if dense is not None:
-            dense.remember(question.text, vectors[question.text])
         start = time.perf_counter()
         ranked = {asked[0]: retriever.retrieve(question.text, asked[0]).ids}
         taken.append(time.perf_counter() - start)
@@ -304,10 +320,3 @@ def _evaluate(
     report(row, len(questions), len(questions))
     run.values[row] = {metric: np.asarray(values) for metric, values in columns.items()}
     run.seconds[f"query_{row}"] = statistics.median(taken)
-
-
-def _dense(retriever: Retriever) -> DenseIndex | None:
-    """Return the index of embeddings that a retriever asks, if any."""
-    index = retriever.graph.index if isinstance(retriever, SageRetriever) else getattr(retriever, "index", None)
-    index = index.dense if isinstance(index, HybridIndex) else index
-    return index if isinstance(index, DenseIndex) else None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -14,62 +16,86 @@ from graphret.rerank.hit_text import HitText
 from graphret.search.vectors import check_vectors
 from graphret.types import Hit
 
+#: Gives a score to each pair of question and text.
+Predict: TypeAlias = Callable[[Sequence[tuple[str, str]]], Any]
+
 
 class CrossEncoderReranker:
-    """Score hits by a cross-encoder of sentence-transformers, or by any object with ``predict(pairs)``.
+    """Score hits by a cross-encoder of sentence-transformers or onnxruntime, or any object with ``predict(pairs)``.
+
+    A hit is read alone, for what it says itself, and with what connects it, for what the two say together; its score is
+    the mean of both.
 
     Parameters
     ----------
     model
-        A name on the Hugging Face hub or a folder, loaded when first used; or a loaded model.
+        A name on the Hugging Face hub or a folder, loaded when first used, a folder with ``model.onnx`` and
+        ``tokenizer.json`` by onnxruntime; or a loaded model.
     text
-        How hits become text.
-    batch_size, max_length, device
+        How hits become text; with ``evidence_words=0`` they are read alone.
+    max_length, device
         As `CrossEncoder` takes them; for a model given by name or folder only.
 
     Raises
     ------
     InvalidInput, MissingDependency, ModelError
-        When `model` is neither; on use, without the extra `encoder`, or when it gives no finite score a pair.
+        When `model` is neither; on use, without the extra `encoder` or `onnx`, or with no finite score for each pair.
     """
 
     def __init__(
-        self,
-        model: Any,
-        *,
-        text: HitText | None = None,
-        batch_size: int = 32,
-        max_length: int = 512,
-        device: str | None = None,
+        self, model: Any, *, text: HitText | None = None, max_length: int = 512, device: str | None = None
     ) -> None:
-        by_name = isinstance(model, str | Path)
-        if not by_name and not callable(getattr(model, "predict", None)):
-            wanted = "the name or folder of a cross-encoder, or an object with predict(pairs)"
-            raise InvalidInput(f"model: {wanted} is expected, not {type(model).__name__}")
-        self.name = Path(model).name if by_name else type(model).__name__
+        self._given: Predict | None = getattr(model, "predict", None)
+        if not callable(self._given) and not isinstance(model, str | Path):
+            raise InvalidInput(f"model: a name, a folder or an object with predict(pairs), not {type(model).__name__}")
+        self.name = Path(model).name if self._given is None else type(model).__name__
         self.text = text or HitText()
-        self._source = model if by_name else None
-        self._model = None if by_name else model
-        self._options: dict[str, Any] = {"max_length": max_length, "device": device}
-        self._predicting = {"batch_size": batch_size, "show_progress_bar": False} if by_name else {}
-        self._lock = Lock()
+        self._readings = (self.text, replace(self.text, evidence_words=0))
+        self._load = partial(_predictor, model, max_length, device)
+        self._predict, self._lock = self._given, Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_predict": self._given}  # what was loaded is loaded anew where it is unpickled
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
+        readings = [reading.texts(hits) for reading in self._readings]
+        pairs = list(dict.fromkeys((query, text) for texts in readings for text in texts))
         try:
-            found = self._loaded().predict([(query, text) for text in self.text.texts(hits)], **self._predicting)
-            return [float(score) for score in check_vectors(np.reshape(found, (len(hits), 1)), len(hits))[:, 0]]
-        except MissingDependency:
-            raise
+            with self._lock:
+                self._predict = self._predict or self._load()
+                found = np.reshape(self._predict(pairs), (len(pairs), 1))
+            known = dict(zip(pairs, check_vectors(found, len(pairs))[:, 0].tolist(), strict=True))
+        except ImportError as error:
+            extra = "onnx" if error.name in ("onnxruntime", "tokenizers") else "encoder"
+            raise MissingDependency(error.name or "sentence-transformers", extra, self.name) from error
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
+        return [sum(known[query, text] for text in texts) / len(texts) for texts in zip(*readings, strict=True)]
 
-    def _loaded(self) -> Any:
-        with self._lock:
-            if self._model is None:
-                try:
-                    from sentence_transformers import CrossEncoder
-                except ImportError as error:
-                    raise MissingDependency("sentence-transformers", "encoder", f"the reranker {self.name}") from error
-                self._model = CrossEncoder(str(self._source), **self._options)
-            return self._model
+
+def _predictor(source: str | Path, max_length: int, device: str | None) -> Predict:
+    if (Path(source) / "model.onnx").exists():
+        return _onnx_predictor(Path(source), max_length)
+    from sentence_transformers import CrossEncoder
+
+    return partial(CrossEncoder(str(source), max_length=max_length, device=device).predict, show_progress_bar=False)
+
+
+def _onnx_predictor(folder: Path, max_length: int) -> Predict:
+    from onnxruntime import InferenceSession
+    from tokenizers import Tokenizer
+
+    session = InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_length)
+    columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    inputs = [one.name for one in session.get_inputs()]
+
+    def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        read = tokenizer.encode_batch(list(pairs))
+        given = [{name: np.asarray([getattr(one, columns[name])], np.int64) for name in inputs} for one in read]
+        return [float(session.run(None, one)[0][0, 0]) for one in given]  # one by one: nothing is padded
+
+    return predict

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphret.contracts import Lock
-from graphret.errors import InvalidInput, MissingDependency, ModelError
+from graphret.errors import InvalidInput, ModelError
 from graphret.llm import ChatModel, Message, Usage, ask_json
 from graphret.llm.errors import usage_of
+from graphret.rerank.cross_encoder import CrossEncoderReranker, Predict
 from graphret.rerank.hit_text import HitText
 from graphret.rerank.rerank import Scores
 from graphret.types import Hit
@@ -23,9 +24,6 @@ INSTRUCTION = (
     "answer depends on. Consider the candidate's own words, what it is connected to, and everything that is asked."
 )
 _YES_NO = "Answer with one word, yes or no."
-_NUMBER = "Score it from 0, of no use, to 10, just what is asked."
-_LIKELIEST = 20  # tokens whose probabilities are asked for: the most that OpenAI gives
-_GIVE_UP = 3  # failures before any answer, after which the model is asked no more
 
 
 def _judgement(instruction: str, wanted: str, query: str, text: str) -> list[Message]:
@@ -65,26 +63,19 @@ class YesNoReranker:
         self.parallel = parallel
 
     def scores(self, query: str, hits: Sequence[Hit]) -> Scores:
-        """Return a score from 0 to 1 for each hit, NaN where there is no usable answer.
-
-        With none at all it is a `ModelError`; after three failures and no answer the model is asked no more.
-        """
-        failures, answered = list[ModelError](), list[float]()
+        """Return a score from 0 to 1 for each hit, NaN where there is no usable answer; with none, a `ModelError`."""
+        failures: list[ModelError] = []
 
         def judged(text: str) -> tuple[float, Usage]:
-            if len(failures) >= _GIVE_UP and not answered:
-                return math.nan, Usage()
             try:
-                answer = self._judged(query, text)
+                return self._judged(query, text)
             except ModelError as error:
                 failures.append(error)
                 return math.nan, usage_of(error)
-            answered.append(answer[0])
-            return answer
 
         with ThreadPoolExecutor(self.parallel) as pool:
             found = list(pool.map(judged, self.text.texts(hits)))
-        if failures and not answered:
+        if failures and len(failures) == len(found):
             raise failures[0]
         tokens = sum((spent for _, spent in found), Usage()).total_tokens
         failed = {"error": str(failures[0])} if failures else {}
@@ -92,15 +83,13 @@ class YesNoReranker:
 
     def _judged(self, query: str, text: str) -> tuple[float, Usage]:
         asked = _judgement(self.instruction, _YES_NO, query, text)
-        reply = self.model.chat(asked, temperature=0.0, max_tokens=1, top_logprobs=_LIKELIEST)
-        if not reply.logprobs:
-            raise ModelError(f"{self.name}: its replies have no log-probabilities of tokens")
+        reply = self.model.chat(asked, temperature=0.0, max_tokens=1, top_logprobs=20)  # the most
         mass = {"yes": 0.0, "no": 0.0}  # however they are written
-        for token, logprob in reply.logprobs[0].items():
+        for token, logprob in (reply.logprobs or [{}])[0].items():
             if (word := token.strip().lower()) in mass and logprob <= 0:
                 mass[word] += math.exp(logprob)
         if not (total := sum(mass.values())) > 0:
-            raise ModelError(f"{self.name}: neither yes nor no is among the likeliest tokens of its reply")
+            raise ModelError(f"{self.name}: its reply has no log-probability of a yes or a no")
         return mass["yes"] / total, reply.usage
 
 
@@ -116,14 +105,14 @@ class ScoringReranker(YesNoReranker):
     """
 
     def _judged(self, query: str, text: str) -> tuple[float, Usage]:
-        asked = _judgement(self.instruction, _NUMBER, query, text)
+        asked = _judgement(self.instruction, "Score it from 0, of no use, to 10, just what is asked.", query, text)
         given, spent, _ = ask_json(self.model, asked, _Score, temperature=0.0)
         if not 0 <= given.score <= 10:
             raise ModelError(f"{self.name}: {given.score} is no score from 0 to 10")
         return given.score / 10, spent
 
 
-class CausalReranker:
+class CausalReranker(CrossEncoderReranker):
     """Score hits by the softmax of yes against no as the next token of a causal model (GRASP, appendix B.5).
 
     Parameters
@@ -146,43 +135,29 @@ class CausalReranker:
         batch_size: int = 8,
         device: str = "cpu",
     ) -> None:
-        self.source = model
-        self.name = Path(model).name
-        self.instruction = instruction
-        self.text = text or HitText(labelled=True)
-        self.batch_size = batch_size
-        self.device = device
-        self._lock = Lock()
-        self._loaded: tuple[Any, Any] | None = None
+        super().__init__(model, text=text or HitText(labelled=True))
+        self._readings = (self.text,)
+        self._load = partial(_causal_predictor, model, instruction, batch_size, device)
 
-    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
-        """Return the share of the yes for each hit, 0 … 1; a model that cannot be loaded or fails is a `ModelError`."""
-        asked = [_judgement(self.instruction, _YES_NO, query, text) for text in self.text.texts(hits)]
-        turns = [[turn.to_dict() for turn in conversation] for conversation in asked]
-        batches = [turns[start : start + self.batch_size] for start in range(0, len(turns), self.batch_size)]
-        try:
-            with self._lock:
-                self._loaded = self._loaded or self._load()
-                return [share for batch in batches for share in self._shares(*self._loaded, batch)]
-        except MissingDependency:
-            raise
-        except Exception as error:
-            raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
 
-    def _load(self) -> tuple[Any, Any]:
-        try:
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ImportError as error:
-            raise MissingDependency("transformers", "encoder", f"the reranker {self.name}") from error
-        model: Any = AutoModelForCausalLM.from_pretrained(self.source, dtype="auto")
-        return AutoTokenizer.from_pretrained(self.source, padding_side="left"), model.to(self.device).eval()
+def _causal_predictor(source: str | Path, instruction: str, batch_size: int, device: str) -> Predict:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    def _shares(self, tokenizer: Any, model: Any, turns: Sequence[Any]) -> list[float]:
-        import torch
+    loaded: Any = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
+    model, tokenizer = loaded.to(device).eval(), AutoTokenizer.from_pretrained(source, padding_side="left")
+    answers = [tokenizer.encode(word, add_special_tokens=False)[0] for word in ("yes", "no")]
+    options = {"padding": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
 
-        options = {"padding": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
-        read = tokenizer.apply_chat_template(turns, enable_thinking=False, **options)  # which closes Qwen3's thoughts
-        answers = [tokenizer.encode(word, add_special_tokens=False)[0] for word in ("yes", "no")]
-        with torch.inference_mode():
-            logits = model(**read.to(model.device), logits_to_keep=1).logits[:, -1, answers]
-        return [float(share) for share in logits.float().softmax(-1)[:, 0]]
+    def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
+        shares: list[float] = []
+        for start in range(0, len(pairs), batch_size):
+            asked = [_judgement(instruction, _YES_NO, *pair) for pair in pairs[start : start + batch_size]]
+            turns = [[turn.to_dict() for turn in conversation] for conversation in asked]
+            with torch.inference_mode():
+                read = tokenizer.apply_chat_template(turns, enable_thinking=False, **options)  # Qwen3's thoughts closed
+                logits = model(**read.to(device), logits_to_keep=1).logits[:, -1, answers]
+            shares += logits.float().softmax(-1)[:, 0].tolist()
+        return shares
+
+    return predict

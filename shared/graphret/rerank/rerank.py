@@ -42,9 +42,8 @@ class Rerank(Retriever):
 
     A hit's score is ``(1 - weight) * before + weight * judged``, the scores of both brought to 0 … 1 (min–max), or, by
     reciprocal ranks, ``(1 - weight) / (rrf_k + rank before) + weight / (rrf_k + rank judged)``. What answers together
-    shares its score: a hit from which an edge led to another (evidence ``neighbor``) gets nine tenths of what that one
-    is judged, where this is more. A hit that gets no score, and one below `depth`, is left where it was. The evidence
-    has both ranks, and the reranker's score.
+    shares its score: a hit from which an edge led to another gets nine tenths of what that one is judged, where this is
+    more. A hit without a score, and one below `depth`, stays where it was. The evidence has both ranks and the score.
 
     Parameters
     ----------
@@ -68,7 +67,7 @@ class Rerank(Retriever):
         reranker: Reranker,
         *,
         depth: int = 20,
-        weight: float = 0.4,
+        weight: float = 0.5,
         rrf_k: float | None = None,
         on_failure: str = "fallback",
     ) -> None:
