@@ -50,7 +50,7 @@ class CrossEncoderReranker:
             raise InvalidInput(f"model: a name, a folder or an object with predict(pairs), not {type(model).__name__}")
         self.name = Path(model).name if self._given is None else type(model).__name__
         self.text = text or HitText()
-        self._readings = (self.text, replace(self.text, evidence_words=0))
+        self._readings = [self.text, replace(self.text, evidence_words=0)]
         self._load = partial(_predictor, model, max_length, device)
         self._predict, self._lock = self._given, Lock()
 

@@ -136,7 +136,7 @@ class CausalReranker(CrossEncoderReranker):
         device: str = "cpu",
     ) -> None:
         super().__init__(model, text=text or HitText(labelled=True))
-        self._readings = (self.text,)
+        self._readings = [self.text]
         self._load = partial(_causal_predictor, model, instruction, batch_size, device)
 
 
@@ -145,17 +145,17 @@ def _causal_predictor(source: str | Path, instruction: str, batch_size: int, dev
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     loaded: Any = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
-    model, tokenizer = loaded.to(device).eval(), AutoTokenizer.from_pretrained(source, padding_side="left")
+    tokenizer: Any = AutoTokenizer.from_pretrained(source, padding_side="left")
+    model = loaded.to(device).eval()
     answers = [tokenizer.encode(word, add_special_tokens=False)[0] for word in ("yes", "no")]
     options = {"padding": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
 
     def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
         shares: list[float] = []
-        for start in range(0, len(pairs), batch_size):
-            asked = [_judgement(instruction, _YES_NO, *pair) for pair in pairs[start : start + batch_size]]
-            turns = [[turn.to_dict() for turn in conversation] for conversation in asked]
-            with torch.inference_mode():
-                read = tokenizer.apply_chat_template(turns, enable_thinking=False, **options)  # Qwen3's thoughts closed
+        turns = [[turn.to_dict() for turn in _judgement(instruction, _YES_NO, *pair)] for pair in pairs]
+        for start in range(0, len(turns), batch_size):
+            with torch.inference_mode():  # without thinking: Qwen3's thoughts are closed
+                read = tokenizer.apply_chat_template(turns[start : start + batch_size], enable_thinking=False, **options)
                 logits = model(**read.to(device), logits_to_keep=1).logits[:, -1, answers]
             shares += logits.float().softmax(-1)[:, 0].tolist()
         return shares
