@@ -148,14 +148,14 @@ def _causal_predictor(source: str | Path, instruction: str, batch_size: int, dev
     tokenizer: Any = AutoTokenizer.from_pretrained(source, padding_side="left")
     model = loaded.to(device).eval()
     answers = [tokenizer.encode(word, add_special_tokens=False)[0] for word in ("yes", "no")]
-    options = {"padding": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
+    layout = {"padding": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
 
     def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
         shares: list[float] = []
         turns = [[turn.to_dict() for turn in _judgement(instruction, _YES_NO, *pair)] for pair in pairs]
         for start in range(0, len(turns), batch_size):
             with torch.inference_mode():  # without thinking: Qwen3's thoughts are closed
-                read = tokenizer.apply_chat_template(turns[start : start + batch_size], enable_thinking=False, **options)
+                read = tokenizer.apply_chat_template(turns[start : start + batch_size], enable_thinking=False, **layout)
                 logits = model(**read.to(device), logits_to_keep=1).logits[:, -1, answers]
             shares += logits.float().softmax(-1)[:, 0].tolist()
         return shares
