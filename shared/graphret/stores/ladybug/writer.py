@@ -145,9 +145,10 @@ class Writer:
         self._observe_edges(chain.from_iterable(source.edges()), table_of)
         self._session.do("BEGIN TRANSACTION")
         self._define()
-        relations = [label for of_edges, label in self._plans if of_edges]
         # a relation at a time: what was copied for a pair of labels takes 8 MB of memory until a checkpoint
-        for blocks in (source.nodes(), *(source.edges([relation]) for relation in relations)):
+        parts: list[Iterator[list[Any]]] = [source.nodes()]
+        parts += [source.edges([label]) for of_edges, label in self._plans if of_edges]
+        for blocks in parts:
             items: Iterator[Item] = chain.from_iterable(blocks)
             while batch := [*islice(items, _LOADED)]:
                 self._insert(batch, table_of)
