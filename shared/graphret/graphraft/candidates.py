@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
@@ -99,7 +99,7 @@ def _labelled(var: str, label: str) -> str:
 
 
 def _step(hop: Hop, hops: Collection[Hop]) -> str:
-    both = replace(hop, outgoing=not hop.outgoing) in hops
+    both = Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops
     return (
         f"{'<' if both and not hop.outgoing else ''}-[:{_quoted(hop.relation)}]-{'>' if both and hop.outgoing else ''}"
     )
