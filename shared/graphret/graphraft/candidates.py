@@ -141,7 +141,7 @@ class GraphRAFTSettings:
     templates: tuple[tuple[int, ...], ...] = TEMPLATES
     most: int = 1_000
     results: int = 100_000
-    hub: int = 300
+    hub: int = 200
     targets: tuple[str, ...] = ()
     queries: int = 10
     nodes: int = 20
@@ -196,17 +196,17 @@ class CandidateFinder:
         fits = [one for one in found if one.size <= chosen.results]
         if chosen.targets:
             fits = [one for one in fits if one.walks[0].path[-1].label in chosen.targets]
-        made = [(sum(len(walk.path) for walk in one.walks), self._candidate(one, entities, answers)) for one in fits]
-        made.sort(key=lambda one: (one[0], one[1].size, one[1].text))
-        return [candidate for _, candidate in made[: chosen.most]]
+        # those of the fewest hops first; only of the kept ones are plans made
+        fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
+        made = [self._candidate(one, entities, task.named, answers is not None) for one in fits[: chosen.most]]
+        return sorted(made, key=lambda one: (len(one.plan.hops), one.size, one.text))
 
-    def _candidate(self, count: Count, entities: Sequence[Entity], answers: Collection[str] | None) -> Candidate:
+    def _candidate(self, count: Count, entities: Sequence[Entity], named: Sequence[str], counted: bool) -> Candidate:
         # one text for what meets, whichever walk was counted first
         ordered = sorted(count.walks, key=lambda walk: (len(walk.path), walk.entity))
         walks = [(entities[walk.entity].name, walk.path) for walk in ordered]
         bindings = {f"a{number}": entities[walk.entity].nodes for number, walk in enumerate(ordered, 1)}
-        named = {node_id: 0.0 for one in entities for node_id in one.nodes}
-        if others := named.keys() - {node_id for bound in bindings.values() for node_id in bound}:
-            bindings["named"] = dict.fromkeys(sorted(others), 0.0)  # which are no answers either: see GraphPlan.apart
-        hits = None if answers is None else count.hits
+        if len(ordered) < len(entities):  # what else the question names is no answer either: see GraphPlan.apart
+            bindings["named"] = dict.fromkeys(named, 0.0)
+        hits = count.hits if counted else None
         return Candidate(plan_of(walks), bindings, pattern_of(walks, self._hops), count.size, hits)
