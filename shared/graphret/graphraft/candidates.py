@@ -81,28 +81,32 @@ def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]
     >>> pattern_of([('the "x"', [Hop("TREATS", False, "Disease", "Drug")])], [])
     '(a1:Disease {name: "the \\\\"x\\\\""})-[:TREATS]-(T:Drug)'
     """
+
+    def two_ways(hop: Hop) -> bool:
+        return Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops
+
     parts = []
     for number, (name, path) in enumerate(walks, 1):
         begin = f"({_labelled(f'a{number}', path[0].start)} {{name: {json.dumps(shown(name), ensure_ascii=False)}}})"
         between = [f"({_labelled(f'x{number}_{place}', hop.label)})" for place, hop in enumerate(path[:-1], 1)]
         end = f"({_labelled('T', path[-1].label)})" if number == 1 else "(T)" if number > 2 else ""
-        nodes, steps = [begin, *between, end], [_step(hop, hops) for hop in path]
+        nodes, steps = [begin, *between, end], [_step(hop, two_ways(hop)) for hop in path]
         if number > 1:  # from the target on
-            nodes, steps = nodes[::-1], [_step(hop.back, hops) for hop in reversed(path)]
+            nodes, steps = nodes[::-1], [_step(hop.back, two_ways(hop)) for hop in reversed(path)]
         chain = nodes[0] + "".join(step + node for step, node in zip(steps, nodes[1:], strict=True))
         parts.append(f", {chain}" if number > 2 else chain)
     return "".join(parts)
 
 
+@lru_cache(maxsize=4096)
 def _labelled(var: str, label: str) -> str:
     return f"{var}:{_quoted(label)}" if label else var
 
 
-def _step(hop: Hop, hops: Collection[Hop]) -> str:
-    both = Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops
-    return (
-        f"{'<' if both and not hop.outgoing else ''}-[:{_quoted(hop.relation)}]-{'>' if both and hop.outgoing else ''}"
-    )
+@lru_cache(maxsize=4096)
+def _step(hop: Hop, both: bool) -> str:
+    begin, end = "<" if both and not hop.outgoing else "", ">" if both and hop.outgoing else ""
+    return f"{begin}-[:{_quoted(hop.relation)}]-{end}"
 
 
 def _quoted(name: str) -> str:
