@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from graphret.training.candidates import choice_of, path_space, read_records
 from graphret.training.paths import Choice, fit_scorer
 
 SHOWN = ("top_is_best", "hit@1", "recall@20")
-_K = 20
+_K, _BATCH = 20, 8
 
 
 def bench_paths(data: str | Path, train: str | Path | None = None, progress: Progress | None = None) -> dict[str, Any]:
@@ -54,12 +54,13 @@ def bench_graphraft(
         ``rows``: ``fewest``, ``paths`` with no model, ``writer``, and ``writer, free``, which is held to nothing: what
         its four beams write counts where it is a candidate.
     """
-    models: dict[str, _Order] = {}
+    records, models = read_records(data)[:limit], dict[str, _Order]()
     if writer is not None:
         model = Writer.load(writer)
         models["writer"] = lambda record, _: _held(model, record)
-        models["writer, free"] = lambda record, _: _freely(model, record)
-    result = _ranked("graphraft", read_records(data)[:limit], train, models, progress)
+        free = _freely(model, records)
+        models["writer, free"] = lambda *_: next(free)
+    result = _ranked("graphraft", records, train, models, progress)
     rows = result["rows"]
     paths = rows.pop("trained", rows.pop("untrained"))
     return result | {"rows": {"fewest": rows.pop("fewest"), "paths": paths, **rows}}
@@ -103,10 +104,13 @@ def _held(writer: Writer, record: Mapping[str, Any]) -> list[int]:
     return [place for place, _ in writer.rank_texts(record["question"], texts, len(texts), record["num_results"])]
 
 
-def _freely(writer: Writer, record: Mapping[str, Any]) -> list[int]:
-    """The candidates that are written where nothing is forbidden, the best first."""
-    places = {written(text): place for place, text in reversed([*enumerate(record["cypher_queries"])])}
-    return [places[text] for text in writer.write([record["question"]])[0] if text in places]
+def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:
+    """For each question the candidates that are written where nothing is forbidden, the best first."""
+    for start in range(0, len(records), _BATCH):
+        batch = records[start : start + _BATCH]
+        for record, texts in zip(batch, writer.write([one["question"] for one in batch]), strict=True):
+            places = {written(text): place for place, text in reversed([*enumerate(record["cypher_queries"])])}
+            yield [places[text] for text in texts if text in places]
 
 
 def _by(scorer: PathScorer) -> _Order:
