@@ -121,6 +121,7 @@ def fine_tune(
     try:
         from peft import LoraConfig, get_peft_model
         from transformers import EarlyStoppingCallback, Trainer, TrainerCallback, TrainingArguments, set_seed
+        from transformers.trainer_callback import PrinterCallback
     except ImportError as error:
         raise MissingDependency(error.name or "peft", "train", "training a language model") from error
     base, tokenizer = load_model(tuning.model)
@@ -179,7 +180,7 @@ def fine_tune(
         data_collator=_Collator(int(tokenizer.pad_token_id)),
         callbacks=[Progress(), EarlyStoppingCallback(tuning.patience)],
     )
-    trainer.remove_callback(_printer())
+    trainer.remove_callback(PrinterCallback)
     start = time.perf_counter()
     trainer.train(resume_from_checkpoint=_last_whole(checkpoints))
     used = int(trainer._train_batch_size or tuning.batch)
@@ -249,13 +250,6 @@ class _Collator:
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         batch = {"input_ids": tokens, "attention_mask": mask, "position_ids": positions, "labels": labels}
         return {**batch, "logits_to_keep": answer + 1}
-
-
-def _printer() -> Any:
-    """What prints the figures of a training otherwise."""
-    from transformers.trainer_callback import PrinterCallback
-
-    return PrinterCallback
 
 
 def _last_whole(checkpoints: Path) -> str | None:
