@@ -72,7 +72,9 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         if (path / "adapter_config.json").is_file():
             from peft import PeftModel
 
-            base, _ = load_model(_base_of(path), device)
+            told = path / SETTINGS if (path / SETTINGS).is_file() else path / "adapter_config.json"
+            about = json.loads(told.read_text("utf-8"))
+            base, _ = load_model(about.get("model") or about["base_model_name_or_path"], device)
             model = PeftModel.from_pretrained(base, path).merge_and_unload()
         else:
             model = AutoModelForCausalLM.from_pretrained(**of, dtype=dtype)
@@ -86,13 +88,6 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         raise ModelError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.convert_ids_to_tokens(end_of(tokenizer))
     return model.to(device).eval(), tokenizer
-
-
-def _base_of(folder: Path) -> str:
-    settings = folder / SETTINGS
-    if settings.is_file():
-        return str(json.loads(settings.read_text("utf-8"))["model"])
-    return str(json.loads((folder / "adapter_config.json").read_text("utf-8"))["base_model_name_or_path"])
 
 
 def end_of(tokenizer: Any) -> int:

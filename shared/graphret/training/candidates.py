@@ -20,7 +20,7 @@ from graphret.planning.words import stem
 from graphret.text import tokenize, words
 from graphret.training.paths import Choice
 
-_BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*)"\}\)(.*?) RETURN', re.DOTALL)
+_BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
 _STEP = re.compile(r"<?-\[\w*:`?(\w+)`?\]->?\(\w*:`?(\w+)`?\)")
 _FIELDS = ("question", "answer_ids", "cypher_queries", "hits", "num_results")
 
@@ -57,7 +57,7 @@ def best_of(record: Mapping[str, Any]) -> int:
 
 
 def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
-    """The name that a query begins with, and its path."""
+    """The name that a query begins with, and the path from there, of several that meet the first."""
     begin = _BEGIN.match(query)
     if begin is None or not (steps := _STEP.findall(begin[3])):
         raise InvalidInput(f"a query of a path from a name is expected, not {query!r}")
