@@ -18,6 +18,7 @@ from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
 from graphret.evaluation.runner import Progress
 from graphret.graphraft import GraphRAFT
+from graphret.graphraft.writer import Writer
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
 from graphret.graphs.metaqa import OBJECTS
@@ -140,6 +141,7 @@ def bench_metaqa(
     planner: str = "paths",
     aliases: str | Path | None = None,
     train: float | None = None,
+    writer: str | Path | None = None,
     agents: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
@@ -165,6 +167,8 @@ def bench_metaqa(
         A file of what people call relations and labels; ``ark`` has that of the example graph by default.
     train
         The share of the training questions that the planner learns from; none by default.
+    writer
+        What ``graphret train writer`` wrote, for ``graphraft``; without it paths are ranked with no model.
     agents
         How many explore at once; they all do the same.
     seed
@@ -208,11 +212,14 @@ def bench_metaqa(
             reader.scorer = train_paths(reader, learned, seed)
             result["counts"]["trained_on"] = len(learned)
         result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
+    writes = None if writer is None else Writer.load(writer)
     for n, asked in questions.items():
         runs: list[Run] = []
-        if reader is not None:
-            raft = method == "graphraft"
-            ours: Retriever = GraphRAFT(store, index, planner=reader) if raft else Grasp(reader, store, index)
+        ours: Retriever
+        if reader is not None and method == "graphraft":
+            ours = GraphRAFT(store, index, planner=reader, writer=writes)
+        elif reader is not None:
+            ours = Grasp(reader, store, index)
         else:
             model, settings = _model(policy, asked, aliases or ALIASES), ArkSettings(n_agents=agents)
             ours = Ark(model, store, index, settings=settings, on_run=runs.append)

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from graphret.errors import InvalidInput
-from graphret.linking.everyday import FUNCTION_WORDS
+from graphret.graphraft.path_writer import place_of
 from graphret.planning.paths import Hop, PathSpace, PathTable
 from graphret.planning.question import readings
 from graphret.planning.scorer import masked
-from graphret.planning.words import stem
-from graphret.text import tokenize, words
 from graphret.training.paths import Choice
 
 _BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
@@ -77,7 +75,7 @@ def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
 def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
     """Return the candidates of a record as a scorer sees them: the best has most hits, then the fewest results."""
     question, paths = record["question"], [path for _, path in record["paths"]]
-    places = {name: _place(question, name) for name, _ in record["paths"]}
+    places = {name: place_of(question, name) for name, _ in record["paths"]}
     facts = np.zeros((len(paths), 3))
     facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
     number = {(hop.start, hop.relation, hop.label): i for i, hop in enumerate(space.hops)}
@@ -93,15 +91,3 @@ def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
         facts[mine, 2] = 1 - share
     found = [place[:2] for place in places.values() if place[2] == 1]
     return Choice(masked(question, found), paths, facts, best_of(record))
-
-
-def _place(question: str, name: str) -> tuple[int, int, float]:
-    """Where a question says a name, or most words of it, and which share of them."""
-    tokens, wanted = tokenize(question), {stem(word) for word in words(name) if word not in FUNCTION_WORDS}
-    stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
-    windows = [(len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))]
-    most, first = max(windows, default=(0, 0))
-    if not most:
-        return len(question), len(question), 0.0
-    found = [tokens[i] for i in range(-first, min(len(stems), size - first)) if stems[i] in wanted]
-    return found[0][1], found[-1][2], most / len(wanted)
