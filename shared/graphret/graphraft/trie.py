@@ -72,7 +72,7 @@ class GroundedLogits:
     """A logits processor for ``generate`` that lets each question's beams write its candidates alone (equation 2).
 
     Beams keep their places in the trie: a step costs what the tokens cost that are allowed there, whatever the number
-    of candidates. Scores become log-probabilities among the allowed; NaN counts as the least.
+    of candidates. NaN counts as next to nothing.
 
     Parameters
     ----------
@@ -100,13 +100,16 @@ class GroundedLogits:
                 node = trie.find(written)
             nodes[key] = node
             allowed = [*trie.children(node)] if node is not None else []
-            if len(allowed) > 1:
-                told = scores[row, allowed].float().nan_to_num(nan=-1e9, neginf=-1e9)
-                masked[row, allowed] = told.log_softmax(-1).to(masked.dtype)
-            else:  # forced; no more than an end after it, and where there are fewer candidates than beams
-                masked[row, allowed[0] if allowed else self.end] = 0.0
+            if allowed:
+                masked[row, allowed] = scores[row, allowed].nan_to_num(nan=-1e4)
+            else:  # no more than an end after it, and where there are fewer candidates than beams
+                masked[row, self.end] = 0.0
         self._nodes = nodes
         return masked
+
+
+#: What leads to a branch, its tokens, and the first of them after which logits are wanted.
+_Branch = tuple[NDArray[np.intp], Sequence[int], int]
 
 
 class SharedPrefixes:
@@ -120,31 +123,32 @@ class SharedPrefixes:
 
         self._model, self._cache = model, DynamicCache()
 
-    def read(self, branches: Sequence[tuple[NDArray[np.intp], Sequence[int]]]) -> list[tuple[Any, NDArray[np.intp]]]:
-        """Return the logits after each branch, and what leads to its own: given what leads to it and its tokens."""
+    def read(self, branches: Sequence[_Branch]) -> list[tuple[Any, NDArray[np.intp]]]:
+        """Return the logits after the tokens of each branch from `first` on, and what leads to its own end."""
         import torch
 
-        past, sizes = self._cache.get_seq_length(), [len(tokens) for _, tokens in branches]
+        past, sizes = self._cache.get_seq_length(), [len(tokens) for _, tokens, _ in branches]
         ends = np.cumsum(sizes)
         mask = np.full((ends[-1], past + ends[-1]), -np.inf, dtype=np.float32)
         positions: list[int] = []
-        paths = []
-        for (before, _), end, size in zip(branches, ends, sizes, strict=True):
+        paths, kept = [], list[int]()
+        for (before, _, first), end, size in zip(branches, ends, sizes, strict=True):
             own = np.arange(end - size, end)
             mask[own[:, None], before] = 0.0
             mask[own[:, None], past + own] = np.where(np.tri(size), 0.0, -np.inf)
             positions += range(len(before), len(before) + size)
             paths.append(np.concatenate([before, past + own]))
+            kept += own[first:].tolist()
         device, dtype = self._model.device, self._model.dtype
         logits = self._model(
-            input_ids=torch.tensor([[token for _, tokens in branches for token in tokens]], device=device),
+            input_ids=torch.tensor([[token for _, tokens, _ in branches for token in tokens]], device=device),
             attention_mask=torch.from_numpy(mask)[None, None].to(device, dtype),
             position_ids=torch.tensor([positions], device=device),
             past_key_values=self._cache,
             use_cache=True,
-            logits_to_keep=torch.from_numpy(ends - 1).to(device),
+            logits_to_keep=torch.tensor(kept, device=device),
         ).logits[0]
-        return list(zip(logits, paths, strict=True))
+        return list(zip(logits.split([len(tokens) - first for _, tokens, first in branches]), paths, strict=True))
 
 
 class WholePrefixes:
@@ -153,14 +157,16 @@ class WholePrefixes:
     def __init__(self, model: Any) -> None:
         self._model = model
 
-    def read(self, branches: Sequence[tuple[NDArray[np.intp], Sequence[int]]]) -> list[tuple[Any, NDArray[np.intp]]]:
+    def read(self, branches: Sequence[_Branch]) -> list[tuple[Any, NDArray[np.intp]]]:
         """Return what `SharedPrefixes.read` does."""
         import torch
 
-        paths = [np.concatenate([before, np.asarray(tokens, dtype=np.intp)]) for before, tokens in branches]
-        return [
-            (self._model(torch.from_numpy(path)[None].to(self._model.device)).logits[0, -1], path) for path in paths
-        ]
+        found = []
+        for before, tokens, first in branches:
+            path = np.concatenate([before, np.asarray(tokens, dtype=np.intp)])
+            logits = self._model(torch.from_numpy(path)[None].to(self._model.device)).logits[0]
+            found.append((logits[len(before) + first :], path))
+        return found
 
 
 def best_first(
@@ -174,7 +180,7 @@ def best_first(
     """Return the best sequences, exactly: the same as if each were scored alone, with the log-probability of each.
 
     What is read next is the branch whose bound is the highest. A bound falls with every token, and a complete sequence
-    above all bounds is the best of what is left. Tokens that are forced have the probability 1.
+    above all bounds is the best of what is left.
 
     Parameters
     ----------
@@ -194,22 +200,25 @@ def best_first(
     added = np.zeros(len(lengths)) if prior is None else prior[trie.places]
     heap: list[tuple[float, bool, int, float, Any]] = []
 
-    def push(logprob: float, node: Span, before: NDArray[np.intp], tokens: list[int]) -> None:
+    def push(logprob: float, node: Span, before: NDArray[np.intp], tokens: list[int], first: int) -> None:
+        """Add what begins with tokens, of which those up to the first are counted in the log-probability."""
         while len(after := trie.children(node)) == 1:
             [(token, node)] = after.items()
             tokens = [*tokens, token]
+        if not after and len(tokens) == first + 1:
+            complete(logprob, node)
+            return
         span = slice(node.start, node.stop)
-        if after:
-            bound = logprob / lengths[span].max() + added[span].max()
-            heapq.heappush(heap, (-float(bound), False, node.start, logprob, (node, before, tokens)))
-        else:
-            same = node.stop - node.start  # of one text, and equally probable
-            for i in range(node.start, node.stop):
-                score = logprob / lengths[i] + added[i]
-                heapq.heappush(heap, (-float(score), True, trie.places[i], logprob - np.log(same), None))
+        bound = float(logprob / lengths[span].max() + added[span].max())
+        heapq.heappush(heap, (-bound, False, node.start, logprob, (node, before, tokens, first)))
+
+    def complete(logprob: float, node: Span) -> None:
+        for i in range(node.start, node.stop):  # of one text
+            score = float(logprob / lengths[i] + added[i])
+            heapq.heappush(heap, (-score, True, trie.places[i], logprob, None))
 
     found: list[tuple[int, float]] = []
-    push(0.0, trie.root, np.zeros(0, dtype=np.intp), list(prompt))
+    push(0.0, trie.root, np.zeros(0, dtype=np.intp), list(prompt), len(prompt) - 1)
     while heap and len(found) < most:
         branches: list[tuple[float, Any]] = []
         left = _TOKENS
@@ -219,14 +228,18 @@ def best_first(
             left -= len(branch[2])
         if not branches:
             _, _, place, logprob, _ = heapq.heappop(heap)
-            found.append((place, float(logprob)))
+            found.append((place, logprob))
             continue
-        read = reader.read([(before, tokens) for _, (_, before, tokens) in branches])
-        for (logprob, (node, _, _)), (logits, before) in zip(branches, read, strict=True):
+        whole = [tokens if trie.children(node) else tokens[:-1] for _, (node, _, tokens, _) in branches]
+        asked = [(before, read, first) for read, (_, (_, before, _, first)) in zip(whole, branches, strict=True)]
+        for (logprob, (node, _, tokens, first)), (logits, before) in zip(branches, reader.read(asked), strict=True):
+            shares, forced = logits.float().log_softmax(-1), tokens[first + 1 :]
+            logprob += float(shares[range(len(forced)), forced].sum())
             after = trie.children(node)
-            shares = logits[[*after]].float().log_softmax(-1).tolist()
-            if any(share != share for share in shares):
+            if logprob != logprob or shares[-1].isnan().any():
                 raise ModelError("the model's logits are NaN")
-            for (token, child), share in zip(after.items(), shares, strict=True):
-                push(logprob + min(share, 0.0), child, before, [token])
+            if not after:
+                complete(logprob, node)
+            for token, share in zip(after, shares[-1, [*after]].tolist(), strict=True):
+                push(logprob + min(share, 0.0), after[token], before, [token], 0)
     return found

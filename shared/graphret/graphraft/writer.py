@@ -172,7 +172,7 @@ class Writer:
         return cls(model, tokenizer, name=path.name, **(chosen | options))
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
-        """Return the places of the best candidates, the best first, with the probability that each is written."""
+        """Return the places of the best candidates, the best first, with the share of each in their probability."""
         return self.rank_texts(question, [one.text for one in candidates], most, [one.size for one in candidates])
 
     def rank_texts(
@@ -205,17 +205,19 @@ class Writer:
                 found = best_first(trie, self._reader(self.model), prompt, most, prior, self.length_power)
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
-        return [(place, math.exp(logprob)) for place, logprob in found]
+        highest = max((logprob for _, logprob in found), default=0.0)
+        shares = [math.exp(logprob - highest) for _, logprob in found]
+        return [(place, share / sum(shares)) for (place, _), share in zip(found, shares, strict=True)]
 
     def _reader_of_model(self) -> type[SharedPrefixes] | type[WholePrefixes]:
         """How the model is read: in one sequence where that gives what reading each branch alone does."""
         start, branches = np.zeros(0, dtype=np.intp), ([3, 4], [5])
         whole = WholePrefixes(self.model)
-        alone = [whole.read([(start, [1, 2, *tokens])])[0][0] for tokens in branches]
+        alone = [whole.read([(start, [1, 2, *tokens], 1 + len(tokens))])[0][0] for tokens in branches]
         try:
             shared = SharedPrefixes(self.model)
-            [(_, before)] = shared.read([(start, [1, 2])])
-            together = [logits for logits, _ in shared.read([(before, tokens) for tokens in branches])]
+            [(_, before)] = shared.read([(start, [1, 2], 1)])
+            together = [logits for logits, _ in shared.read([(before, tokens, len(tokens) - 1) for tokens in branches])]
         except Exception:
             return WholePrefixes
         near = all((a - b).abs().max() < 0.05 * b.abs().max() for a, b in zip(together, alone, strict=True))
