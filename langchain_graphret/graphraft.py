@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import RunnableLambda
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import Field
-from typing_extensions import TypedDict
+from pydantic import TypeAdapter
 
 from graphret.graphraft import Candidate, Entity, GraphRAFT
 from graphret.graphraft.retriever import Written
-from graphret.planning import GraphPlan
-from graphret.retriever import Retriever
 from graphret.search.index import require_k
-from graphret.types import Evidence, Hit, Trace
+from graphret.stores.base import GraphStore
+from graphret.types import Hit, Trace
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.seeds import LangChainSeeds
-from langchain_graphret.state import Json, NodeSteps, QuestionInput, asked_of, node
+from langchain_graphret.seeds import as_core_retriever
+from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node
+
+_ENTITIES = TypeAdapter(list[Entity])
+_CANDIDATES = TypeAdapter(list[Candidate])
+_HITS = TypeAdapter(list[Hit])
 
 
-def _core(store: Any, index: Any, options: Json) -> GraphRAFT:
+def _core(store: GraphStore, index: Any, **options: Any) -> GraphRAFT:
     models = {name: as_core_model(one) for name, one in options.items() if isinstance(one, BaseChatModel)}
-    return GraphRAFT(store, LangChainSeeds(index) if isinstance(index, Runnable) else index, **options | models)
+    return GraphRAFT(store, as_core_retriever(index), **options | models)
 
 
 class GraphRAFTRetriever(CoreRetriever):
@@ -44,9 +45,8 @@ class GraphRAFTRetriever(CoreRetriever):
         The graph.
     index
         What fills free places: a text index over its nodes, or a LangChain or graphret retriever.
-    options, on_failure
-        As `graphret.graphraft.GraphRAFT` has them; the options are `writer`, `planner`, `settings`, and `entities` and
-        `reasoner`, which may be chat models of LangChain.
+    writer, planner, entities, reasoner, settings, on_failure
+        As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be chat models of LangChain.
     k
         How many documents are returned.
     where
@@ -58,30 +58,15 @@ class GraphRAFTRetriever(CoreRetriever):
     >>> retriever.invoke("films that share a director with Heat")  # doctest: +SKIP
     """
 
-    store: Any = Field(repr=False)
-    index: Any = Field(repr=False)
-    options: Any = Field(default_factory=dict, repr=False)
-
-    def __init__(self, store: Any, index: Any, **options: Any) -> None:
-        super().__init__(**options | {"store": store, "index": index})
-
-    def _made(self) -> Retriever:
-        return _core(self.store, self.index, {**self.options, "on_failure": self.on_failure})
+    def __init__(self, store: GraphStore, index: Any, **options: Any) -> None:
+        super().__init__(_core, store, index, **options)
 
 
-class GraphRAFTOutput(TypedDict, total=False):
-    """What comes of it: `hits` and `trace` as `Retrieval.to_dict` has them."""
-
-    question: str
-    hits: list[Json]
-    trace: Json
-
-
-class GraphRAFTState(GraphRAFTOutput, total=False):
+class GraphRAFTState(AnswerOutput, total=False):
     """The state of `create_graphraft_graph`, plain JSON.
 
     `entities` are what the question names, `candidates` the queries around them, `written` the places of the best with
-    the probability of each, `found` the ids that they lead to with scores and evidence.
+    the probability of each, `found` the hits that they lead to.
     """
 
     k: int | None
@@ -93,7 +78,7 @@ class GraphRAFTState(GraphRAFTOutput, total=False):
 
 
 #: A compiled graph that answers by queries that exist.
-GraphRAFTGraph: TypeAlias = CompiledStateGraph[GraphRAFTState, None, QuestionInput, GraphRAFTOutput]
+GraphRAFTGraph: TypeAlias = CompiledStateGraph[GraphRAFTState, None, QuestionInput, AnswerOutput]
 
 
 def create_graphraft_graph(
@@ -101,7 +86,7 @@ def create_graphraft_graph(
 ) -> GraphRAFTGraph:
     """Return a LangGraph graph with the nodes ``entities``, ``paths``, ``write``, ``run`` and ``reason``.
 
-    ``{"question": …}`` goes in, `GraphRAFTOutput` comes out; ``k`` and ``where`` of the input are used instead of the
+    ``{"question": …}`` goes in, `AnswerOutput` comes out; ``k`` and ``where`` of the input are used instead of the
     graph's own `k`, and to filter what is returned.
 
     Parameters
@@ -113,65 +98,44 @@ def create_graphraft_graph(
     checkpointer
         As `StateGraph.compile` takes it.
     """
-    core, k = _core(store, index, options), require_k(k)
+    core, k = _core(store, index, **options), require_k(k)
 
-    def entities(state: GraphRAFTState) -> NodeSteps:
-        (question, _, _), trace = asked_of(state, k), Trace()
-        found = yield from core.entities(question, trace)
-        return {"entities": [plain(asdict(one)) for one in found], "trace": plain(trace.to_dict())}
+    def entities(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        found = yield from core.entities(asked_of(state, k)[0], trace)
+        return {"entities": _ENTITIES.dump_python(found)}
 
-    def paths(state: GraphRAFTState) -> NodeSteps:
-        trace = Trace.from_dict(state["trace"])
-        places = [
-            Entity(**{**one, "labels": (*one["labels"],), "place": (*one["place"],)}) for one in state["entities"]
-        ]
-        found = yield from core.candidates(places, trace)
-        told = [
-            {"plan": one.plan.model_dump(mode="json", by_alias=True), "text": one.text, "size": one.size}
-            for one in found
-        ]
-        told = [one | {"bindings": plain(candidate.bindings)} for one, candidate in zip(told, found, strict=True)]
-        return {"candidates": told, "trace": plain(trace.to_dict())}
+    def paths(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        found = yield from core.candidates(_ENTITIES.validate_python(state["entities"]), trace)
+        return {"candidates": _CANDIDATES.dump_python(found, by_alias=True)}
 
-    def write(state: GraphRAFTState) -> NodeSteps:
-        trace, known = Trace.from_dict(state["trace"]), _candidates(state)
+    def write(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        known = _CANDIDATES.validate_python(state["candidates"])
         written = yield from core.write(state["question"], known, trace)
-        places = [[known.index(one.candidate), one.probability] for one in written]
-        return {"written": places, "trace": plain(trace.to_dict())}
+        return {"written": [[known.index(one.candidate), one.probability] for one in written]}
 
-    def run(state: GraphRAFTState) -> NodeSteps:
-        (question, wanted, where), trace, known = (
-            asked_of(state, k),
-            Trace.from_dict(state["trace"]),
-            _candidates(state),
-        )
+    def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        known = _CANDIDATES.validate_python(state["candidates"])
         written = [Written(known[place], probability) for place, probability in state["written"]]
-        hits = yield from core.run(question, wanted, where, written, trace)
-        found = [
-            {"id": one.id, "score": one.score, "evidence": [why.to_dict() for why in one.evidence]} for one in hits
-        ]
-        return {"found": plain(found), "trace": plain(trace.to_dict())}
+        hits = yield from core.run(*asked_of(state, k), written, trace)
+        return {"found": _HITS.dump_python(hits)}
 
-    def reason(state: GraphRAFTState) -> NodeSteps:
-        (question, wanted, where), trace, found = asked_of(state, k), Trace.from_dict(state["trace"]), state["found"]
-        nodes = zip(core.store.get([one["id"] for one in found]), found, strict=True)
-        hits = [Hit(n, one["score"], tuple(Evidence(**why) for why in one["evidence"])) for n, one in nodes if n]
-        hits = yield from core.reason(question, hits, trace)
+    def reason(state: GraphRAFTState, trace: Trace) -> NodeSteps:
+        question, wanted, where = asked_of(state, k)
+        hits = yield from core.reason(question, _HITS.validate_python(state["found"]), trace)
         answer = yield from core.answer(question, wanted, where, hits, trace)
-        return {name: plain(value) for name, value in answer.to_dict().items() if name in ("hits", "trace")}
+        return {"hits": answer.to_dict()["hits"]}
 
-    builder = StateGraph(GraphRAFTState, input_schema=QuestionInput, output_schema=GraphRAFTOutput)
-    steps = {"entities": entities, "paths": paths, "write": write, "run": run, "reason": reason}
-    for name, step in steps.items():
-        builder.add_node(name, node(step))
-    order = [START, *steps, END]
-    for before, after in pairwise(order):
-        builder.add_edge(before, after)
+    def traced(step: Callable[[GraphRAFTState, Trace], NodeSteps]) -> RunnableLambda[Any, Any]:
+        def steps(state: GraphRAFTState) -> NodeSteps:
+            trace = Trace() if step is entities else Trace.from_dict(state["trace"])
+            update = yield from step(state, trace)
+            return plain({**update, "trace": trace.to_dict()})
+
+        return node(steps)
+
+    builder = StateGraph(GraphRAFTState, input_schema=QuestionInput, output_schema=AnswerOutput)
+    order = [entities, paths, write, run, reason]
+    builder.add_sequence([(step.__name__, traced(step)) for step in order])
+    builder.add_edge(START, "entities")
+    builder.add_edge("reason", END)
     return builder.compile(checkpointer=checkpointer, name="graphraft")
-
-
-def _candidates(state: GraphRAFTState) -> list[Candidate]:
-    return [
-        Candidate(GraphPlan.model_validate(one["plan"]), one["bindings"], one["text"], one["size"])
-        for one in state["candidates"]
-    ]

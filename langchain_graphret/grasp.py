@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableLambda
-from pydantic import Field
+from langchain_core.runnables import RunnableLambda
 from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
 from graphret.grasp import Grasp, LLMPlanner
 from graphret.planning import Planner
-from graphret.retriever import Call, Retriever
+from graphret.retriever import Call
 from graphret.stores.base import GraphStore
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.seeds import LangChainSeeds
+from langchain_graphret.seeds import as_core_retriever
 from langchain_graphret.state import Json, NodeSteps, asked_of, node
 
 
@@ -35,8 +33,8 @@ class GraspRetriever(CoreRetriever):
         The graph.
     index
         The second opinion: a text index over its nodes, or a LangChain or graphret retriever.
-    options, on_failure
-        As `graphret.grasp.Grasp` has them; the options are `documents`, `linker`, `reranker` and `settings`.
+    documents, linker, reranker, settings, on_failure
+        As `graphret.grasp.Grasp` has them.
     k
         How many documents are returned.
     where
@@ -48,18 +46,8 @@ class GraspRetriever(CoreRetriever):
     >>> retriever.invoke("films that share a director with Heat")  # doctest: +SKIP
     """
 
-    planner: Any = Field(default=None, repr=False)
-    store: Any = Field(repr=False)
-    index: Any = Field(repr=False)
-    options: Any = Field(default_factory=dict, repr=False)
-
-    def __init__(self, planner: Any, store: Any, index: Any, **options: Any) -> None:
-        super().__init__(**options | {"planner": planner, "store": store, "index": index})
-
-    def _made(self) -> Retriever:
-        planner = as_core_model(self.planner) if isinstance(self.planner, BaseChatModel) else self.planner
-        index = LangChainSeeds(self.index) if isinstance(self.index, Runnable) else self.index
-        return Grasp(planner, self.store, index, on_failure=self.on_failure, **self.options)
+    def __init__(self, planner: Any, store: GraphStore, index: Any, **options: Any) -> None:
+        super().__init__(Grasp, as_core_model(planner), store, as_core_retriever(index), **options)
 
 
 class PlanOutput(TypedDict, total=False):

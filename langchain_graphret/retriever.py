@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Literal, Self
+from collections.abc import Callable
+from typing import Any
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
@@ -16,9 +17,8 @@ from langchain_core.callbacks import (
 )
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable
 from langchain_core.runnables.config import patch_config, set_config_context
-from pydantic import ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import ConfigDict, Field
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, adrive, drive
@@ -38,28 +38,22 @@ log = logging.getLogger("langchain_graphret")
 
 
 class CoreRetriever(BaseRetriever):
-    """What a graphret retriever finds, as LangChain's documents: `k` and `where` at a call, evidence, callbacks."""
+    """What a graphret retriever finds, as LangChain's documents: `k` and `where` at a call, evidence, callbacks.
+
+    `core` is the graphret retriever that does the work; its `retrieve` returns hits, signals and trace. It is made of
+    the parts, and of those options that are none of a retriever of LangChain.
+    """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    core: Any = Field(repr=False)
     k: int = Field(default=10, ge=1, strict=True)
     where: Filter = None
-    on_failure: Literal["fallback", "raise"] = "fallback"
 
-    _core: Retriever = PrivateAttr()
-
-    @model_validator(mode="after")
-    def _build(self) -> Self:
-        self._core = self._made()
-        return self
-
-    def _made(self) -> Retriever:
-        raise NotImplementedError
-
-    @property
-    def core(self) -> Any:
-        """The graphret retriever that does the work; its `retrieve` returns hits, signals and trace."""
-        return self._core
+    def __init__(self, make: Callable[..., Retriever], *parts: Any, **options: Any) -> None:
+        own: dict[str, Any] = {name: options.pop(name) for name in CoreRetriever.model_fields if name in options}
+        own["core"] = make(*parts, **options)
+        super().__init__(**own)
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
@@ -78,19 +72,6 @@ class CoreRetriever(BaseRetriever):
         wanted, condition = self.k if k is None else require_k(k), both(self.where, to_where(where))
         retrieval = yield from traced(self.core, query, wanted, condition, callbacks)
         return [to_document(hit) for hit in retrieval]
-
-
-class ModelRetriever(CoreRetriever):
-    """What a retriever of the core finds that a model drives."""
-
-    model: Any = Field(repr=False)
-    store: Any = Field(repr=False)
-    index: Any = Field(repr=False)
-    hints: str = Field(default="", repr=False)
-    fallback: Any = None
-
-    def __init__(self, model: Any, store: Any, index: Any, **options: Any) -> None:
-        super().__init__(**options | {"model": model, "store": store, "index": index})
 
 
 class SageRetriever(CoreRetriever):
@@ -133,23 +114,20 @@ class SageRetriever(CoreRetriever):
     'emma'
     """
 
-    graph: SageGraph | None = Field(default=None, repr=False)
-    retriever: Retriever | None = None
-    ranking: Any = "coverage"
-    seeds: Any = None
-
     def __init__(self, graph: SageGraph | None = None, **options: Any) -> None:
-        super().__init__(**options if graph is None else options | {"graph": graph})
+        super().__init__(_sage, graph, **options)
 
-    def _made(self) -> Retriever:
-        if self.graph is not None and self.retriever is None:
-            seeds = LangChainSeeds(self.seeds, graph=self.graph) if isinstance(self.seeds, Runnable) else self.seeds
-            if seeds is not None and not isinstance(seeds, Retriever):
-                raise InvalidInput(f"seeds: a retriever is expected, not {type(seeds).__name__}")
-            return self.graph.retriever(self.ranking, seeds=seeds, on_failure=self.on_failure)
-        if self.graph is None and self.retriever is not None and self.seeds is None and self.ranking == "coverage":
-            return self.retriever
-        raise InvalidInput("SageRetriever: 'graph' is expected, with 'seeds' and 'ranking', or 'retriever' alone")
+
+def _sage(
+    graph: SageGraph | None, *, retriever: Retriever | None = None, seeds: Any = None, **options: Any
+) -> Retriever:
+    if graph is not None and retriever is None:
+        if seeds is not None and not isinstance(seeds, Retriever):
+            seeds = LangChainSeeds(seeds, graph=graph)
+        return graph.retriever(seeds=seeds, **options)
+    if graph is None and retriever is not None and seeds is None and not options:
+        return retriever
+    raise InvalidInput("SageRetriever: 'graph' is expected, with 'seeds' and 'ranking', or 'retriever' alone")
 
 
 def traced(

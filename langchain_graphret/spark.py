@@ -8,28 +8,24 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
-from typing_extensions import TypedDict
 
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.retriever import Call, Retriever
 from graphret.search.index import TextIndex, require_k
-from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan, SparkSettings
+from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan
 from graphret.stores.base import CypherStore
 from graphret.types import Trace
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
-from langchain_graphret.retriever import ModelRetriever
-from langchain_graphret.state import Json, NodeSteps, QuestionInput, asked_of, node, retrieved
+from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node, retrieved
 
 
-class SparkOutput(TypedDict, total=False):
-    """What comes of it: the plan (`SparkPlan`) or `None`, and `hits` and `trace` as `Retrieval.to_dict` has them."""
+class SparkOutput(AnswerOutput, total=False):
+    """What comes of it, with the plan (`SparkPlan`) or `None`."""
 
-    question: str
     plan: Json | None
-    hits: list[Json]
-    trace: Json
 
 
 class SparkState(SparkOutput, total=False):
@@ -172,7 +168,7 @@ def _expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ra
     return seeds if policy is None else Expand(seeds, spark.store, spark.index, policy=policy, ranking=ranking)
 
 
-class SparkRetriever(ModelRetriever):
+class SparkRetriever(CoreRetriever):
     """Retrieve what a plan finds that a model writes with one call (SPARK), and what the graph connects it to.
 
     Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
@@ -188,11 +184,18 @@ class SparkRetriever(ModelRetriever):
         A filter dictionary (see `to_where`) or a `Where`.
     """
 
-    settings: SparkSettings = SparkSettings()
-    expand: Policy | None = None
-    ranking: Any = None
+    def __init__(self, model: Any, store: CypherStore, index: TextIndex, **options: Any) -> None:
+        super().__init__(_core, as_core_model(model), store, index, **options)
 
-    def _made(self) -> Retriever:
-        options = {name: getattr(self, name) for name in ("settings", "hints", "fallback", "on_failure")}
-        spark = Spark(as_core_model(self.model), self.store, self.index, **options)
-        return _expanded(spark, spark, self.expand, self.ranking)
+
+def _core(
+    model: Any,
+    store: CypherStore,
+    index: TextIndex,
+    *,
+    expand: Policy | None = None,
+    ranking: Ranking | None = None,
+    **options: Any,
+) -> Retriever:
+    spark = Spark(model, store, index, **options)
+    return _expanded(spark, spark, expand, ranking)

@@ -31,6 +31,14 @@ class QuestionInput(TypedDict, total=False):
     where: Json | None
 
 
+class AnswerOutput(TypedDict, total=False):
+    """What comes of a question: `hits` and `trace` as `Retrieval.to_dict` has them."""
+
+    question: str
+    hits: list[Json]
+    trace: Json
+
+
 def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
     """Return the question of a state, for how many hits, `k` where it does not say, and of which kind."""
     question = state.get("question")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Required, TypeAlias
 
@@ -17,12 +18,12 @@ from langgraph.managed import RemainingSteps
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from graphret.ark import Ark, ArkSession, Run
+from graphret.ark import Ark, ArkSession, ArkSettings, Run
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import Message, ToolCall
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from langchain_graphret.ark.retriever import core_ark
+from langchain_graphret.chat import as_core_model
 from langchain_graphret.state import Json, NodeSteps, node
 
 #: Which calls that read the graph a person must approve: all, or those of the tools named.
@@ -53,6 +54,23 @@ class AgentState(AgentOutput, total=False):
 
 #: A compiled agent.
 AgentGraph: TypeAlias = CompiledStateGraph[AgentState, None, AgentState, AgentOutput]
+
+
+def core_ark(
+    model: Any,
+    store: GraphStore,
+    index: TextIndex,
+    *,
+    settings: ArkSettings | None = None,
+    n_agents: int | None = None,
+    **options: Any,
+) -> Ark:
+    """Return the core's retriever over chat models of LangChain or of graphret; temperatures are the models' own."""
+    settings = settings or ArkSettings()
+    if n_agents is not None:
+        settings = replace(settings, n_agents=n_agents)
+    models = list(map(as_core_model, model)) if isinstance(model, (list, tuple)) else as_core_model(model)
+    return Ark(models, store, index, settings=settings, **{"temperature": None, **options})
 
 
 def create_ark_agent(

@@ -1,4 +1,4 @@
-"""Several exploring agents as a LangGraph graph: one subgraph an agent, joined by a vote."""
+"""Several exploring agents as a LangGraph graph, a subgraph each, joined by a vote; and as a LangChain retriever."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
-from typing_extensions import TypedDict
 
 from graphret.ark import ArkSession, Explored, Run
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
-from langchain_graphret.ark.agent import Agent, Approve
-from langchain_graphret.ark.retriever import core_ark
-from langchain_graphret.state import Json, NodeSteps, QuestionInput, asked_of, node, retrieved
+from langchain_graphret.ark.agent import Agent, Approve, core_ark
+from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node, retrieved
 
 
 def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
@@ -28,18 +27,11 @@ def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
     return [known[number] for number in sorted(known)]
 
 
-class ArkOutput(TypedDict, total=False):
-    """What comes of a run.
+class ArkOutput(AnswerOutput, total=False):
+    """What comes of a run, with `agents` (`ArkSession.to_dict`) and `votes` (`Vote.to_dict`)."""
 
-    `agents` are `ArkSession.to_dict`, `votes` are `Vote.to_dict`, `hits` and `trace` have the shapes that
-    `Retrieval.to_dict` gives them.
-    """
-
-    question: str
     agents: Annotated[list[Json], by_agent]
     votes: list[Json]
-    hits: list[Json]
-    trace: Json
 
 
 class ArkState(ArkOutput, total=False):
@@ -146,3 +138,23 @@ def create_ark_graph(
     builder.add_edge("vote", END)
     compiled = builder.compile(checkpointer=checkpointer, name="ark")
     return compiled.with_config(max_concurrency=n_agents + 4)  # so that all run at once
+
+
+class ArkRetriever(CoreRetriever):
+    """Let agents explore a graph for a question and retrieve what they vote for (ARK, section 3).
+
+    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
+    has them.
+
+    Parameters
+    ----------
+    model, store, index, n_agents, hints, settings, temperature, text, fallback, fill, on_failure, on_run
+        As `create_ark_graph` has them.
+    k
+        How many documents are returned.
+    where
+        A filter dictionary (see `to_where`) or a `Where`.
+    """
+
+    def __init__(self, model: Any, store: GraphStore, index: TextIndex, **options: Any) -> None:
+        super().__init__(core_ark, model, store, index, **options)

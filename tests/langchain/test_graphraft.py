@@ -38,7 +38,7 @@ async def test_each_document_says_which_queries_found_it() -> None:
     names, chosen = (json.dumps(one) for one in ({"names": ["Ada Ames"]}, {"numbers": [2]}))
     models = {"entities": FakeListChatModel(responses=[names]), "reasoner": FakeListChatModel(responses=[chosen])}
     for options in ({}, models):
-        retriever = GraphRAFTRetriever(STORE, INDEX, options=options, k=3)
+        retriever = GraphRAFTRetriever(STORE, INDEX, k=3, **options)
         for found in (retriever.invoke(QUESTION), await retriever.ainvoke(QUESTION)):
             assert {one.id for one in found} == {"p0", "p3", "p6"}
             why = found[0].metadata["graphret"]["evidence"]

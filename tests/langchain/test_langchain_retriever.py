@@ -77,11 +77,12 @@ def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     for wrong, named in (
         ({}, "'retriever' alone"),
         ({"retriever": graph.retriever(), "ranking": "paper"}, "'retriever' alone"),
-        ({"graph": graph, "seeds": "bm25"}, "seeds"),
+        ({"graph": graph, "seeds": "bm25"}, "LangChain retriever"),
         ({"graph": graph, "where": {"year": {"$near": 3}}}, r"\$near"),
+        ({"graph": graph, "k": 0}, "k"),
         ({"graph": graph, "top_k": 3}, "top_k"),
     ):
-        with pytest.raises(ValidationError, match=named):
+        with pytest.raises((InvalidInput, ValidationError, TypeError), match=named):
             SageRetriever(**wrong)
 
 
