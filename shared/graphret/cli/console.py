@@ -42,7 +42,8 @@ def show(as_json: bool, value: Mapping[str, Any], *shown: Any) -> None:
         sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
         return
     for one in shown:
-        stdout().print(one, markup=False, soft_wrap=isinstance(one, str))
+        line = isinstance(one, str)
+        stdout().print(one, markup=not line, soft_wrap=line)
 
 
 def remark(text: str) -> None:
