@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from cypherast import ast
@@ -34,8 +34,7 @@ def _limit(query: Any, facts: Facts) -> None:
         return  # one row
     if any(clause.args.get("limit") is not None for clause in query.clauses[:-1]):
         return
-    reads = any(isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure) for clause in query.clauses)
-    if reads:
+    if any(isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure) for clause in query.clauses):
         facts.warn(kinds.NO_LIMIT, "the query has no LIMIT, and may return any number of rows", last)
 
 
@@ -50,18 +49,13 @@ def _cartesian(match: ast.Match, bound: frozenset[str], facts: Facts) -> None:
 
     for i, path in enumerate(match.pattern.paths):
         # What was matched before, here the empty name, joins the paths that go on from it.
-        names = {"" if (name := n.variable.this) in bound else name for n in _entities(path) if n.variable is not None}
-        for name in names:
-            part_of[part(name)] = part(f"path {i}")
+        for node in walk(path):
+            if isinstance(node, ast.NodePattern | ast.RelationshipPattern) and node.variable is not None:
+                name = node.variable.this
+                part_of[part("" if name in bound else name)] = part(f"path {i}")
     if len({part(f"path {i}") for i in range(len(match.pattern.paths))}) > 1:
         message = "these paths share no variable: every match of the one is joined with every match of the other"
         facts.warn(kinds.CARTESIAN_PRODUCT, message, match.pattern)
-
-
-def _entities(node: AstNode) -> Iterator[Any]:
-    for part in walk(node):
-        if isinstance(part, ast.NodePattern | ast.RelationshipPattern):
-            yield part
 
 
 def _unbounded(node: AstNode, complain: Callable[[str, str, AstNode], None]) -> None:

@@ -8,29 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from graphret.cypher.grammar import Parsed
 from graphret.cypher.kinds import NOT_ALLOWED
+from graphret.cypher.meaning.functions import LADYBUG_FUNCTIONS, READING, SYNTAX_OF_THEIR_OWN
 from graphret.cypher.report import ERROR, Finding, place_of
 from graphret.cypher.tokens import END, NAME, NUMBER, Token
-
-#: Functions of Neo4j 5.26 (``SHOW BUILT IN FUNCTIONS``) with no effect and nothing of the server in their result:
-#: without ``file``, ``linenumber`` and ``graph.*``.
-_NEO4J_FUNCTIONS = """
-abs acos all allshortestpaths any asin atan atan2 avg btrim ceil char_length character_length coalesce collect cos cot
-count date date.realtime date.statement date.transaction date.truncate datetime datetime.fromepoch
-datetime.fromepochmillis datetime.realtime datetime.statement datetime.transaction datetime.truncate degrees duration
-duration.between duration.indays duration.inmonths duration.inseconds e elementid endnode exists exp floor haversin
-head id isempty isnan keys labels last left length localdatetime localdatetime.realtime localdatetime.statement
-localdatetime.transaction localdatetime.truncate localtime localtime.realtime localtime.statement
-localtime.transaction localtime.truncate log log10 lower ltrim max min nodes none normalize nullif percentilecont
-percentiledisc pi point point.distance point.withinbbox properties radians rand randomuuid range reduce relationships
-replace reverse right round rtrim shortestpath sign sin single size split sqrt startnode stdev stdevp substring sum
-tail tan time time.realtime time.statement time.transaction time.truncate timestamp toboolean tobooleanlist
-tobooleanornull tofloat tofloatlist tofloatornull tointeger tointegerlist tointegerornull tolower tostring
-tostringlist tostringornull toupper trim type upper valuetype vector.similarity.cosine vector.similarity.euclidean
-"""
 
 #: Procedures of Neo4j 5.26 that read the graph or its schema and change nothing. Many others are of mode READ and yet
 #: change the server's state: ``db.prepareForReplanning``, ``db.resampleIndex``, ``db.stats.*``.
@@ -40,28 +25,13 @@ db.index.vector.queryRelationships db.labels db.propertyKeys db.relationshipType
 db.schema.relTypeProperties db.schema.visualization
 """
 
-#: Functions of ladybug 0.22 (``CALL show_functions()``), without ``nextval``, ``currval``, ``setseed`` and ``error``.
+#: Functions of ladybug 0.22 (``CALL show_functions()``) whose kinds are not known; without ``nextval``,
+#: ``currval``, ``setseed`` and ``error``.
 _LADYBUG_FUNCTIONS = """
-abs acos all any array_append array_cat array_concat array_contains array_cosine_similarity array_cross_product
-array_distance array_dot_product array_extract array_has array_indexof array_inner_product array_position
-array_prepend array_push_back array_push_front array_slice array_squared_distance array_value asin atan atan2 avg
-bitshift_left bitshift_right bitwise_and bitwise_or bitwise_xor blob cardinality cast cbrt ceil ceiling century
-coalesce collect concat concat_ws constant_or_null contains cos cost cot count count_if current_date current_timestamp
-date date_part date_trunc datepart datetrunc dayname decode degrees duration element_at encode end_node ends_with
-epoch_ms even exists factorial floor gamma gen_random_uuid greatest hash histogram id ifnull initcap interval
-is_acyclic is_trail keys label labels last_day lcase least left length levenshtein lgamma list_any_value list_append
-list_cat list_concat list_contains list_creation list_distinct list_element list_extract list_filter list_has
-list_has_all list_has_any list_indexof list_max list_min list_position list_prepend list_product list_reduce
-list_reverse list_reverse_sort list_slice list_sort list_sum list_to_string list_transform list_unique ln log log10
-log2 lower lpad ltrim make_date map map_extract map_keys map_values max md5 min monthname nodes none nullif
-octet_length offset percentilecont percentiledisc pi pow prefix properties radians random range regexp_extract
-regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array relationships rels repeat
-replace reverse right round rpad rtrim sha256 sign sin single size split_part sqrt start_node starts_with string
-string_split string_to_array struct_extract struct_pack substr substring suffix sum tan time_bucket timestamp to_blob
-to_bool to_date to_days to_double to_epoch_ms to_float to_hours to_int128 to_int16 to_int32 to_int64 to_int8
-to_interval to_microseconds to_milliseconds to_minutes to_months to_seconds to_string to_timestamp to_uint128
-to_uint16 to_uint32 to_uint64 to_uint8 to_uuid to_years tolower toupper trim typeof ucase union_extract union_tag
-union_value upper uuid
+all any array_cosine_similarity array_cross_product array_distance array_dot_product array_inner_product
+array_squared_distance array_value cast coalesce concat concat_ws constant_or_null cost decode even exists factorial
+gamma greatest hash histogram least lgamma list_creation list_filter list_reduce list_transform map none octet_length
+offset percentilecont percentiledisc single struct_pack time_bucket union_extract union_tag union_value
 """
 
 _LADYBUG_PROCEDURES = "query_fts_index query_vector_index"
@@ -69,36 +39,24 @@ _LADYBUG_PROCEDURES = "query_fts_index query_vector_index"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may run on a dialect.
-
-    Parameters
-    ----------
-    clauses
-        Words that begin a clause.
-    functions
-        In small letters: the servers do not tell letters apart in the names of their own functions.
-    procedures
-        As they are written on Neo4j; in small letters on ladybug.
-    subqueries
-        Whether ``CALL { … }`` is part of the dialect.
-    """
+    """What may run on a dialect: words that begin a clause, functions in small letters, and procedures."""
 
     clauses: frozenset[str]
     functions: frozenset[str]
     procedures: frozenset[str]
-    subqueries: bool
 
 
 _CLAUSES = frozenset(("MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN", "CALL"))
 ALLOWED = {
     "neo4j": Allowed(
         _CLAUSES | {"FINISH"},
-        frozenset(_NEO4J_FUNCTIONS.split()),
+        frozenset(READING).union(map(str.lower, SYNTAX_OF_THEIR_OWN)),
         frozenset(_NEO4J_PROCEDURES.split()),
-        subqueries=True,
     ),
     "ladybug": Allowed(
-        _CLAUSES, frozenset(_LADYBUG_FUNCTIONS.split()), frozenset(_LADYBUG_PROCEDURES.split()), subqueries=False
+        _CLAUSES,
+        frozenset(LADYBUG_FUNCTIONS).union(_LADYBUG_FUNCTIONS.split()),
+        frozenset(_LADYBUG_PROCEDURES.split()),
     ),
 }
 
@@ -123,11 +81,8 @@ _NODES = frozenset(
     """.split()
 )
 
-
-class _Refused(NamedTuple):
-    reason: str
-    start: int
-    end: int
+#: Why something may not run, and where it stands.
+_Refusal = tuple[str, int, int]
 
 
 def disallowed(parsed: Parsed, *, functions: Collection[str] = (), procedures: Collection[str] = ()) -> list[Finding]:
@@ -142,11 +97,11 @@ def disallowed(parsed: Parsed, *, functions: Collection[str] = (), procedures: C
     """
     rules = _Rules(parsed.dialect, functions, procedures)
     refused = list(rules.words(parsed.tokens))
-    for found in rules.nodes(parsed.tree) if parsed.tree is not None else ():
-        if not any(found.start <= known.start < found.end for known in refused):
-            refused.append(found)
-    refused.sort(key=lambda r: r.start)
-    return [Finding(ERROR, NOT_ALLOWED, r.reason, r.start, r.end, *place_of(parsed.query, r.start)) for r in refused]
+    for reason, start, end in rules.nodes(parsed.tree) if parsed.tree is not None else ():
+        if not any(start <= known < end for _, known, _ in refused):
+            refused.append((reason, start, end))
+    refused.sort(key=itemgetter(1))
+    return [Finding(ERROR, NOT_ALLOWED, *found, *place_of(parsed.query, found[1])) for found in refused]
 
 
 class _Rules:
@@ -166,16 +121,16 @@ class _Rules:
 
     # --- the tokens by themselves -----------------------------------------
 
-    def words(self, tokens: list[Token]) -> Iterator[_Refused]:
+    def words(self, tokens: list[Token]) -> Iterator[_Refusal]:
         """The words that may not stand where they do, up to the first one that begins no clause of the list."""
         for i, token in enumerate(tokens):
             if token.operator == ";" and tokens[i + 1].kind != END:
-                yield _Refused("only one statement may run, with at most one ; at its end", token.start, token.end)
+                yield ("only one statement may run, with at most one ; at its end", token.start, token.end)
                 return
             if token.kind == NAME and self._is_keyword_here(tokens, i) and token.word not in self._keywords:
                 known = ", ".join(sorted(self._allowed.clauses)).replace("OPTIONAL", "OPTIONAL MATCH")
                 reason = f"{token.text} may not stand here; the clauses that may run are {known}"
-                yield _Refused(reason, token.start, token.end)
+                yield (reason, token.start, token.end)
                 return
             if token.name and tokens[i + 1].operator == "(" and token.word not in self._keywords | _BEFORE | _PATHS:
                 yield from self._call(tokens, i)
@@ -193,7 +148,7 @@ class _Rules:
             return before.word not in self._keywords | _BEFORE
         return before.operator in (")", "]", "}") if before.operator else True
 
-    def _call(self, tokens: list[Token], last: int) -> Iterator[_Refused]:
+    def _call(self, tokens: list[Token], last: int) -> Iterator[_Refusal]:
         first = last
         while first > 1 and tokens[first - 1].operator == "." and tokens[first - 2].name:
             first -= 2
@@ -201,15 +156,15 @@ class _Rules:
         if first and tokens[first - 1].word == "CALL":
             if not self._runs(name):
                 reason = f"the procedure {name} is not among those that may run"
-                yield _Refused(reason, tokens[first].start, tokens[last].end)
+                yield (reason, tokens[first].start, tokens[last].end)
         elif not (self._calls(name) or tokens[first - 1].word == "AS"):  # ``cast(x AS DECIMAL(3, 2))``
             reason = f"{name} is not among the functions that may run"
             alone = first == last and tokens[first].word
-            yield _Refused(f"{reason}, nor a clause" if alone else reason, tokens[first].start, tokens[first].end)
+            yield (f"{reason}, nor a clause" if alone else reason, tokens[first].start, tokens[first].end)
 
     # --- the tree ---------------------------------------------------------
 
-    def nodes(self, tree: Any) -> Iterator[_Refused]:
+    def nodes(self, tree: Any) -> Iterator[_Refusal]:
         """What in a tree may not run, parents first; of a clause that may not, nothing more."""
         from graphret.cypher.tree import children, span
 
@@ -217,7 +172,7 @@ class _Rules:
         while waiting:
             node = waiting.pop()
             if reason := self._reason(node):
-                yield _Refused(reason, *span(node))
+                yield (reason, *span(node))
             if type(node).__name__ in _NODES:
                 waiting.extend(reversed(list(children(node))))
 
@@ -229,6 +184,6 @@ class _Rules:
             return f"{node.name.this} is not among the functions that may run"
         if kind == "CallProcedure" and not self._runs(node.name):
             return f"the procedure {node.name} is not among those that may run"
-        if kind == "CallSubquery" and not self._allowed.subqueries:
+        if kind == "CallSubquery" and not self._neo4j:
             return "CALL { } may not run"
         return ""

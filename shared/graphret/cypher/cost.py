@@ -66,8 +66,9 @@ class _Lists:
                 continue  # what it makes are rows
             if (over := node.args.get("source")) is not None:
                 inner, within = times * self.size(over), [part for part in parts if part is not over]
-            elif isinstance(node, ast.FunctionCall) and (node.name.this.lower() == "range" or _takes_lambda(parts)):
-                inner, within = times * self.size(node), [part for part in parts if isinstance(part, Lambda)]
+            elif isinstance(node, ast.FunctionCall):
+                within = [part for part in parts if isinstance(part, Lambda)]
+                inner = times * self.size(node) if within or node.name.this.lower() == "range" else times
             else:
                 inner, within = times, parts
             most = max(most, inner)
@@ -86,10 +87,6 @@ class _Lists:
         if isinstance(node, ast.Integer):
             return int(node.this)
         return -self._number(node.this) if isinstance(node, Sign) else self._largest
-
-
-def _takes_lambda(parts: list[AstNode]) -> bool:
-    return any(isinstance(part, Lambda) for part in parts)
 
 
 def _doublings(expression: AstNode, name: str) -> Iterator[AstNode]:

@@ -78,11 +78,11 @@ class Domains:
         ends = self._reached(step, turned)
         return bool(ends) if right is None else not ends.isdisjoint(right)
 
-    def fitting(self, step: Step, turned: bool = False) -> list[Triple]:
-        """The triples that fit a relationship and its ends."""
-        fit = self._fit(step, turned)
+    def fitting_turned(self, step: Step) -> list[Triple]:
+        """The triples that would fit a relationship and its ends if it were turned."""
+        fit = self._fit(step, turned=True)
         found = [triple for name in fit.relations for triple in self.known.by_relation.get(name, ())]
-        ways = _ways(step, turned)
+        ways = _ways(step, turned=True)
         return [
             (source, relation, target)
             for source, relation, target in found

@@ -1,28 +1,19 @@
 """Where the parts of a query stand in its text, and how to change the text there.
 
 Nothing is rendered: an edit replaces some characters, and all others stay as they were written.
-
-Examples
---------
->>> from graphret.cypher import check
->>> from graphret.cypher.edits import apply, limit, relationships, turn
->>> report = check("MATCH (m:Movie)-[:ACTED_IN]->(p:Person) RETURN p.name")
->>> step = relationships(report.tree)[0]
->>> apply(report.query, [*turn(step), *limit(report.tree, 5)])
-'MATCH (m:Movie)<-[:ACTED_IN]-(p:Person) RETURN p.name LIMIT 5'
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode, Direction
 
-from graphret.cypher.tree import LabelName, Span, parts_of_union, span, variable_name, walk
+from graphret.cypher.tree import LabelName, Span, parts_of_union, span, walk
 from graphret.errors import InvalidInput
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -61,10 +52,6 @@ class RelationshipPlace:
         Its arrow heads, or the empty places where one would stand.
     types
         Its relations.
-    variable
-        Its variable, if it has one.
-    ends
-        The variables of the nodes beside it, or None for a node without one.
     """
 
     start: int
@@ -73,8 +60,6 @@ class RelationshipPlace:
     left: Span
     right: Span
     types: tuple[NamePlace, ...]
-    variable: str | None
-    ends: tuple[str | None, str | None]
 
 
 def apply(query: str, edits: Iterable[Edit]) -> str:
@@ -98,23 +83,13 @@ def apply(query: str, edits: Iterable[Edit]) -> str:
 def relationships(tree: AstNode) -> list[RelationshipPlace]:
     """The relationship patterns of a query, in the order of the text."""
     found = []
-    for path in walk(tree):
-        elements: list[Any] = path.elements if isinstance(path, ast.PathPattern) else []
-        for i, element in enumerate(elements):
-            if isinstance(element, ast.RelationshipPattern):
-                found.append(_relationship(element, elements[i - 1], elements[i + 1]))
+    for node in walk(tree):
+        if isinstance(node, ast.RelationshipPattern):
+            arrows = node.__dict__["_left"], node.__dict__["_right"]
+            found.append(
+                RelationshipPlace(*span(node), _DIRECTIONS[node.direction], *arrows, tuple(_places(node.types)))
+            )
     return sorted(found, key=lambda r: r.start)
-
-
-def _relationship(node: ast.RelationshipPattern, before: AstNode, after: AstNode) -> RelationshipPlace:
-    start, end = span(node)
-    types = tuple(_places(node.types, LabelName, lambda n: n)) if node.types is not None else ()
-    ends = tuple(variable_name(side.args.get("variable")) for side in (before, after))
-    direction = _DIRECTIONS[node.direction]
-    left, right = node.__dict__["_left"], node.__dict__["_right"]
-    return RelationshipPlace(
-        start, end, direction, left, right, types, variable_name(node.variable), (ends[0], ends[1])
-    )
 
 
 def labels(tree: AstNode) -> list[NamePlace]:
@@ -122,27 +97,13 @@ def labels(tree: AstNode) -> list[NamePlace]:
 
     ``WHERE x:Name`` counts as a label here, whatever x is.
     """
-    found: list[NamePlace] = []
-    for node in walk(tree):
-        held = node.args.get("labels") if isinstance(node, ast.NodePattern | ast.LabelPredicate) else None
-        if held is not None:
-            found += _places(held, LabelName, lambda n: n)
-    return sorted(found, key=lambda p: p.start)
+    nodes = [node for node in walk(tree) if isinstance(node, ast.NodePattern | ast.LabelPredicate)]
+    return sorted((place for node in nodes for place in _places(node.labels)), key=lambda p: p.start)
 
 
 def relation_types(tree: AstNode) -> list[NamePlace]:
     """The relations of a query's relationship patterns, in the order of the text."""
     return sorted((place for step in relationships(tree) for place in step.types), key=lambda p: p.start)
-
-
-def properties(tree: AstNode) -> list[NamePlace]:
-    """The properties that a query asks for: ``n.name``, ``(n {name: …})`` and ``n {.name}``, in their order."""
-    found = _places(tree, ast.Property, lambda n: n.name) + _places(tree, ast.PropertySelector, lambda n: n.name)
-    for node in walk(tree):
-        held = node.args.get("properties") if isinstance(node, ast.NodePattern | ast.RelationshipPattern) else None
-        if isinstance(held, ast.Map):
-            found += [_place(key) for key, _ in held.entries]
-    return sorted(found, key=lambda p: p.start)
 
 
 def returns(tree: AstNode) -> list[ast.Return]:
@@ -171,8 +132,7 @@ def rename(place: NamePlace, name: str) -> Edit:
     Raises
     ------
     InvalidInput
-        When the name is empty or has a backslash before u: that begins an escape, which servers read before anything
-        else and the guard refuses in a name, and nothing that means the same can be written without one.
+        When the name is empty, or has a backslash before u: that begins an escape, which the guard refuses in a name.
     """
     if not name:
         raise InvalidInput("name: it is empty")
@@ -185,14 +145,7 @@ def limit(tree: AstNode, rows: int) -> list[Edit]:
     """The edits after which each ``RETURN`` that ends a query gives at most so many rows.
 
     A limit that is a smaller number stays; a parameter or an expression gives way to the number.
-
-    Raises
-    ------
-    InvalidInput
-        When `rows` is negative.
     """
-    if rows < 0:
-        raise InvalidInput(f"rows: {rows} is negative")
     edits = []
     for clause in returns(tree):
         if clause.limit is None:
@@ -203,26 +156,6 @@ def limit(tree: AstNode, rows: int) -> list[Edit]:
     return edits
 
 
-def _places(tree: AstNode, kind: type[AstNode], name: Callable[[Any], AstNode]) -> list[NamePlace]:
-    return [_place(name(node)) for node in walk(tree) if isinstance(node, kind)]
-
-
-def _place(node: AstNode) -> NamePlace:
-    return NamePlace(str(node.this), *span(node))
-
-
-__all__ = [
-    "Edit",
-    "NamePlace",
-    "RelationshipPlace",
-    "apply",
-    "is_ordered",
-    "labels",
-    "limit",
-    "properties",
-    "relation_types",
-    "relationships",
-    "rename",
-    "returns",
-    "turn",
-]
+def _places(labels: AstNode | None) -> list[NamePlace]:
+    names = walk(labels) if labels is not None else ()
+    return [NamePlace(str(node.this), *span(node)) for node in names if isinstance(node, LabelName)]

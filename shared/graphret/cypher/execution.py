@@ -78,7 +78,8 @@ def run_checked(
     if apart is not None:
         return apart(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
     kind = store.explain(query, timeout=_left(timeout, started))
-    _require_reading(kind, report)
+    if kind is not None and kind != _READS:  # ladybug names no kind
+        raise QueryRefused(f"the query was refused: the database takes it for one of type {kind!r}", report)
     return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
 
 
@@ -116,9 +117,3 @@ def _left(timeout: float, started: float) -> float:
     if left <= 0:
         raise QueryTimeout(f"the query took longer than {timeout:g} s to check and plan")
     return left
-
-
-def _require_reading(kind: str | None, report: Report) -> None:
-    """Refuse what the database takes for more than a read; ladybug names no kind."""
-    if kind is not None and kind != _READS:
-        raise QueryRefused(f"the query was refused: the database takes it for one of type {kind!r}", report)

@@ -34,7 +34,6 @@ class _Names:
         self.known = known
         self.domains = Domains(known)
         self._said_of: dict[object, Any] = {}
-        self._bearers: defaultdict[str, list[str]] | None = None
 
     def check(self) -> None:
         """Check every name once, then how they stand together."""
@@ -60,31 +59,21 @@ class _Names:
         owners = self._owners(entity)
         if key not in self.known.all_properties:
             if entity is not None:
-                suggestions = self._nearest(name.this, self._keys(entity, owners or frozenset())) or self._nearest(
-                    name.this, self.known.all_properties
-                )
+                suggestions = self._nearest(name.this, self._keys(entity, owners or frozenset()))
+                suggestions = suggestions or self._nearest(name.this, self.known.all_properties)
                 severity = WARNING if self._unlabelled(entity, owners) else ERROR
                 message = f"the graph has no property {name.this!r}"
                 self.facts.add(severity, kinds.UNKNOWN_PROPERTY, message, span(name), suggestions)
             return
-        if entity is None or not owners or key in self._keys(entity, owners):
+        if entity is None or not owners or self._unlabelled(entity, owners):
             return
-        if self._unlabelled(entity, owners):
-            return
-        holders = self._holders(key)
-        message = f"{self._say_some(owners)} has no property {name.this!r}" + (
-            f"; it is of {holders}" if holders else ""
-        )
-        known = self.known
-        sampled = known.sampled_relation_properties if entity.relationship else known.sampled_properties
-        doubtful = self.domains.guessed(entity) or not sampled.isdisjoint(owners)
-        self.facts.add(
-            WARNING if doubtful else ERROR,
-            kinds.MISPLACED_PROPERTY,
-            message,
-            span(name),
-            self._nearest(name.this, self._keys(entity, owners)),
-        )
+        keys, known = self._keys(entity, owners), self.known
+        if key not in keys:
+            message = f"{self._say_some(owners)} has no property {name.this!r}; it is of {self._holders(key)}"
+            sampled = known.sampled_relation_properties if entity.relationship else known.sampled_properties
+            doubtful = self.domains.guessed(entity) or not sampled.isdisjoint(owners)
+            suggestions, severity = self._nearest(name.this, keys), WARNING if doubtful else ERROR
+            self.facts.add(severity, kinds.MISPLACED_PROPERTY, message, span(name), suggestions)
 
     def _unlabelled(self, entity: Entity, owners: frozenset[str] | None) -> bool:
         """Whether it may be a node without a label, of which the schema does not know the properties."""
@@ -92,15 +81,11 @@ class _Names:
 
     def _holders(self, key: str) -> str:
         """Some of what has a property."""
-        if self._bearers is None:
-            self._bearers = defaultdict(list)
-            for label, keys in sorted(self.known.properties.items()):
-                for name in keys:
-                    self._bearers[name].append(self.known.spelling.get(label, label) or "nodes without a label")
-            for relation, keys in sorted(self.known.relation_properties.items()):
-                for name in keys:
-                    self._bearers[name].append(f"the relation {self.known.spelling.get(relation, relation)}")
-        return ", ".join(self._bearers[key][:3])
+        said = self.known.spelling
+        labels = (label for label, keys in sorted(self.known.properties.items()) if key in keys)
+        relations = (name for name, keys in sorted(self.known.relation_properties.items()) if key in keys)
+        holders = [said.get(label, label) or "nodes without a label" for label in labels]
+        return ", ".join([*holders, *(f"the relation {said.get(name, name)}" for name in relations)][:3])
 
     def _keys(self, entity: Entity, owners: frozenset[str]) -> frozenset[str]:
         """All that nodes of some labels, or some relations, have."""
@@ -178,9 +163,7 @@ class _Names:
         severity = WARNING if second or self.domains.sampled(step) else ERROR
         names = " or ".join(self._say_all(relations)) if typed else ""
         if step.relationship.direction is not Direction.BOTH and self.domains.fits(step, turned=True):
-            ways = (
-                self._ends(relations) if is_long(step) else self._say_triples(self.domains.fitting(step, turned=True))
-            )
+            ways = self._ends(relations) if is_long(step) else self._say_triples(self.domains.fitting_turned(step))
             message = f"{names if typed else 'what joins these'} goes the other way: {', '.join(ways)}"
             self.facts.add(severity, kinds.WRONG_DIRECTION, message, _place(step), ways)
             return

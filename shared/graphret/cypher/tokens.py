@@ -53,18 +53,9 @@ _MOST_DIGITS = 40
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token of a query.
+    """A token of a query as it is written, and where; a keyword is a name.
 
-    Parameters
-    ----------
-    kind
-        ``name`` (keywords too), ``quoted name``, ``string``, ``number``, ``parameter``, ``operator`` or ``end``.
-    text
-        The token as it is written.
-    start, end
-        Where in the query, as offsets of characters.
-    value
-        What it means: a name or a parameter without its quotes, what a string holds, a number without ``_``.
+    `value` is what it means: a name or a parameter without its quotes, what a string holds, a number without ``_``.
     """
 
     kind: str
@@ -164,8 +155,7 @@ def _require_plain(kind: str, text: str, start: int) -> None:
                 raise Unreadable(f"the escape {escape.group()} may not stand in a string", place, place + 2)
         return
     if "\\u" in text:
-        place = start + text.index("\\u")
-        raise Unreadable("an escape \\uXXXX may stand only within a string", place, place + 2)
+        raise _escaped(start + text.index("\\u"))
     for odd in _ODD.finditer(text):
         character = odd.group()
         if kind == "quoted" or text.startswith("$`"):
@@ -182,15 +172,18 @@ def _unreadable(query: str, position: int) -> Unreadable:
     character = query[position]
     if character in "'\"`":
         return Unreadable("a string or quoted name that does not end", position, position + 1)
-    if query.startswith("/*", position):
-        return Unreadable("a comment does not end, or has another within", position, position + 2)
-    if query.startswith("//", position):
-        return Unreadable("a comment ends in a way that servers read differently", position, position + 2)
+    if query.startswith(("/*", "//"), position):
+        reason = "a comment does not end, has another within, or ends in a way that servers read differently"
+        return Unreadable(reason, position, position + 2)
     if query.startswith("\\u", position):
-        return Unreadable("an escape \\uXXXX may stand only within a string", position, position + 2)
+        return _escaped(position)
     if character == "$":
         return Unreadable("the name of a parameter stands right behind its $", position, position + 1)
     return _odd(character, position)
+
+
+def _escaped(position: int) -> Unreadable:
+    return Unreadable("an escape \\uXXXX may stand only within a string", position, position + 2)
 
 
 def _odd(character: str, position: int) -> Unreadable:

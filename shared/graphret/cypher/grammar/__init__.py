@@ -18,21 +18,7 @@ DIALECTS = ("neo4j", "ladybug")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A query as the guard reads it.
-
-    Parameters
-    ----------
-    query
-        The text as given.
-    dialect
-        ``neo4j`` or ``ladybug``.
-    tokens
-        Its tokens, the last of kind ``end``; none where the text cannot be cut into tokens.
-    tree
-        Its syntax tree (`graphret.cypher.tree`), or None if it does not parse.
-    error
-        Why it does not parse, or None.
-    """
+    """A query as the guard reads it: its tokens, where it can be cut into them, and its tree or why it has none."""
 
     query: str
     dialect: str

@@ -40,12 +40,8 @@ class Cursor:
         self._depth = 0
         self._i = 0
         self._failed: set[tuple[str, int, bool]] = set()
-        self._furthest: tuple[int, Unexpected] | None = None
-
-    @property
-    def furthest(self) -> Unexpected | None:
-        """The complaint about the token that is furthest on: what a backtracking parser best reports."""
-        return self._furthest[1] if self._furthest else None
+        #: The complaint about the token that is furthest on: what a backtracking parser best reports.
+        self.furthest: Unexpected | None = None
 
     # --- looking at tokens ------------------------------------------------
 
@@ -75,11 +71,10 @@ class Cursor:
         self._i += taken
         return taken
 
-    def _need(self, operator: str) -> Token:
+    def _need(self, operator: str) -> None:
         if self._operators[self._i] != operator:
             raise self._wrong(repr(operator))
         self._i += 1
-        return self.tokens[self._i - 1]
 
     def _need_word(self, *words: str) -> Token:
         if self._words[self._i] not in words:
@@ -107,8 +102,8 @@ class Cursor:
 
     def _error(self, reason: str) -> Unexpected:
         error = Unexpected(reason, self._now())
-        if self._furthest is None or self._i > self._furthest[0]:
-            self._furthest = (self._i, error)
+        if self.furthest is None or error.token.start > self.furthest.token.start:
+            self.furthest = error
         return error
 
     @contextmanager

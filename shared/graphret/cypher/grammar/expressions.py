@@ -27,17 +27,9 @@ _NOT, _TEST, _POWER = 3, 5, 8
 #: What follows ``NOT`` where it is the name of a variable.
 _AFTER_A_NAME = (")", "]", ",", ".", "}", "=")
 #: The words of types, and what must follow those that are no type by themselves.
-_TYPES = {
-    **dict.fromkeys(
-        """ANY BOOL BOOLEAN DATE DURATION EDGE FLOAT INT INTEGER MAP NODE NOTHING NULL PATH POINT RELATIONSHIP STRING
-        VARCHAR VERTEX""".split(),
-        (),
-    ),
-    **dict.fromkeys(("LOCAL", "ZONED"), ("TIME", "DATETIME")),
-    "PROPERTY": ("VALUE",),
-    "LIST": (),
-    "ARRAY": (),
-}
+_TYPES = """ANY ARRAY BOOL BOOLEAN DATE DURATION EDGE FLOAT INT INTEGER LIST LOCAL MAP NODE NOTHING NULL PATH POINT
+    PROPERTY RELATIONSHIP STRING VARCHAR VERTEX ZONED""".split()
+_SECOND_WORDS = {"LOCAL": ("TIME", "DATETIME"), "ZONED": ("TIME", "DATETIME"), "PROPERTY": ("VALUE",)}
 
 
 class Expressions(Operands):
@@ -81,30 +73,26 @@ class Expressions(Operands):
         return self._mark(Chain(operands=operands, operators=operators), start)
 
     def _tested(self, left: AstNode, start: int) -> AstNode:
-        """What ``IN``, ``CONTAINS``, ``IS NULL`` and the like ask of an operand."""
+        """What ``IN``, ``CONTAINS``, ``IS [NOT] NULL``, ``[IS [NOT]] :: TYPE`` and the like ask of an operand."""
         operator = self._sign()
         self._i += 1
         if operator in ("IS", "::"):
-            return self._is_something(left, start, typed=operator == "::")
+            negated = (operator == "IS" and self._take_word("NOT")) or None
+            if operator == "::" or self._take("::") or self._take_word("TYPED"):
+                self._type()
+                return self._mark(IsTyped(this=left, not_=negated), start)
+            self._need_word("NULL")
+            return self._mark(ast.IsNull(this=left, not_=negated), start)
         if operator in ("STARTS", "ENDS"):
             self._need_word("WITH")
             operator = f"{operator} WITH"
         return self._mark(Test(this=left, operator=operator, expression=self.parse_expression(_TEST + 1)), start)
 
-    def _is_something(self, left: AstNode, start: int, typed: bool) -> AstNode:
-        """``IS [NOT] NULL`` and ``[IS [NOT]] :: TYPE``."""
-        negated = (not typed and self._take_word("NOT")) or None
-        if typed or self._take("::") or self._take_word("TYPED"):
-            self._type()
-            return self._mark(IsTyped(this=left, not_=negated), start)
-        self._need_word("NULL")
-        return self._mark(ast.IsNull(this=left, not_=negated), start)
-
     def _type(self) -> None:
         """``INTEGER``, ``LOCAL TIME NOT NULL``, ``LIST<STRING> | FLOAT``."""
         word = self._need_word(*_TYPES).word
-        if _TYPES[word]:
-            self._need_word(*_TYPES[word])
+        if word in _SECOND_WORDS:
+            self._need_word(*_SECOND_WORDS[word])
         if word in ("LIST", "ARRAY"):
             self._need("<")
             self._type()

@@ -117,9 +117,8 @@ class Patterns(Cursor):
             return 1, None
         if self._take("*"):
             return 0, None
-        if not self._is("{"):
+        if not self._take("{"):
             return None
-        self._need("{")
         least = self._integer()
         if self._take(","):
             most = self._integer()
@@ -163,11 +162,8 @@ class Patterns(Cursor):
         if not self._take("*"):
             return {"variable_length": None, "min_hops": None, "max_hops": None}
         least = self._integer()
-        if self._take(".."):
-            return {"variable_length": True, "min_hops": least if least is not None else 1, "max_hops": self._integer()}
-        if least is not None:
-            return {"variable_length": True, "min_hops": least, "max_hops": least}
-        return {"variable_length": True, "min_hops": 1, "max_hops": None}
+        most = self._integer() if self._take("..") else least
+        return {"variable_length": True, "min_hops": 1 if least is None else least, "max_hops": most}
 
     def _at_relationship(self) -> bool:
         return self._is("-") or (self._is("<") and self._is("-", 1))

@@ -11,10 +11,10 @@ from graphret.cypher import kinds
 from graphret.cypher.meaning.functions import (
     FUNCTIONS,
     INSTEAD,
-    LADYBUG_AGGREGATES,
     LADYBUG_FUNCTIONS,
     LADYBUG_LACKS,
-    SPELLINGS,
+    READING,
+    SYNTAX_OF_THEIR_OWN,
     Function,
 )
 from graphret.cypher.meaning.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
@@ -24,7 +24,13 @@ from graphret.cypher.tree import without_parens
 
 #: Each set describes a point by itself; other keys may stand beside it.
 _POINTS = (frozenset(("x", "y")), frozenset(("latitude", "longitude")))
-_SHARES = frozenset(("percentilecont", "percentiledisc"))
+_SHARES = ("percentileCont", "percentileDisc")
+_WHY_NOT = {
+    "inside": "may not stand within another aggregation",
+    "forbidden": "may only stand in RETURN, WITH or their ORDER BY",
+    "order": "may only be sorted by where it is returned",
+}
+_SPELLINGS = (*SYNTAX_OF_THEIR_OWN, *(function.name for function in READING.values()))
 
 
 class Calls(Walk):
@@ -74,12 +80,10 @@ class Calls(Walk):
         return function.kind(found[0] if found else None)
 
     def _count_arguments(self, node: ast.FunctionCall, function: Function) -> None:
-        given = len(node.expressions)
-        if function.least <= given and (function.most is None or given <= function.most):
+        given, least, most = len(node.expressions), function.least, function.most
+        if least <= given and (most is None or given <= most):
             return
-        wanted = str(function.least) if function.least == function.most else f"{function.least} or more"
-        if function.most is not None and function.most != function.least:
-            wanted = f"{function.least} to {function.most}"
+        wanted = f"{least} or more" if most is None else f"{least} to {most}" if least != most else f"{least}"
         message = f"{node.name.this}(…) takes {wanted} argument{'s' if wanted != '1' else ''}, not {given}"
         self.facts.error(kinds.WRONG_ARGUMENTS, message, node)
 
@@ -87,12 +91,8 @@ class Calls(Walk):
         if name.startswith("apoc."):
             return  # a plug-in's functions: what may run of them is the list of what is allowed
         instead = INSTEAD.get(name)
-        suggestions = (instead,) if instead else nearest(node.name.this, SPELLINGS)
-        if name == "distance":
-            message = "distance(…) is now point.distance(…)"
-        else:
-            message = f"there is no function {node.name.this!r}"
-        self.facts.error(kinds.UNKNOWN_FUNCTION, message, node.name, suggestions)
+        suggestions = (instead,) if instead else nearest(node.name.this, _SPELLINGS)
+        self.facts.error(kinds.UNKNOWN_FUNCTION, f"there is no function {node.name.this!r}", node.name, suggestions)
 
     def _exists(self, node: ast.FunctionCall, scope: Scope) -> Kind:
         if len(node.expressions) != 1:
@@ -133,15 +133,8 @@ class Calls(Walk):
         return kind
 
     def _place_of_aggregate(self, node: ast.FunctionCall) -> None:
-        name = node.name.this
-        if self.aggregation == "inside":
-            message = f"{name}(…) aggregates and may not stand within another aggregation"
-            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
-        elif self.aggregation == "forbidden":
-            message = f"{name}(…) aggregates and may only stand in RETURN, WITH or their ORDER BY"
-            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
-        elif self.aggregation == "order":
-            message = f"{name}(…) aggregates, and ORDER BY may only sort by aggregations that are returned"
+        if self.aggregation in _WHY_NOT:
+            message = f"{node.name.this}(…) aggregates and {_WHY_NOT[self.aggregation]}"
             self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
 
     def _share(self, argument: Any) -> None:
@@ -159,10 +152,10 @@ class Calls(Walk):
             message = "Ladybug has no exists(…); write EXISTS { MATCH … }, or IS NOT NULL of a property"
             self.facts.error(kinds.SYNTAX, message, node)
         before = self.aggregation
-        if name in LADYBUG_AGGREGATES:
+        function = LADYBUG_FUNCTIONS.get(name)
+        if function is not None and function.aggregates:
             self._place_of_aggregate(node)
             self.aggregation = "inside"
-        function = LADYBUG_FUNCTIONS.get(name)
         found: list[Kind] = []
         for i, argument in enumerate(node.expressions):
             pattern = bare_pattern(argument)

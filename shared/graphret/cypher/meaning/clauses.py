@@ -13,18 +13,9 @@ from graphret.cypher.meaning.expressions import Expressions
 from graphret.cypher.meaning.functions import PROCEDURES
 from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.projections import Projections
-from graphret.cypher.meaning.values import ANYTHING, Entity, Kind
+from graphret.cypher.meaning.values import ANYTHING, LISTS, NODE, RELATIONSHIP, Entity, Kind
 from graphret.cypher.meaning.walk import Facts, Scope
-from graphret.cypher.tree import (
-    Chain,
-    Finish,
-    Page,
-    Subquery,
-    parts_of_union,
-    variable_name,
-    walk,
-    without_parens,
-)
+from graphret.cypher.tree import Chain, Finish, Page, Subquery, parts_of_union, variable_name, walk, without_parens
 
 #: What Ladybug's searches of an index return without being asked by YIELD.
 _LADYBUG_YIELDS = ("node", "score", "distance")
@@ -86,9 +77,8 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _shadowing(self, clause: Any, passed: Scope, outer: Scope) -> None:
         for item in clause.expressions:
-            if isinstance(item, ast.Alias) and item.alias.this in outer and variable_name(item.this) != item.alias.this:
-                message = f"{item.alias.this!r} is already a variable outside the subquery; give it another name"
-                self.facts.error(kinds.DUPLICATE_VARIABLE, message, item.alias)
+            if isinstance(item, ast.Alias) and variable_name(item.this) != item.alias.this:
+                self.refuse_hiding(item.alias, outer)
 
     def _check_end(self, query: Any, clauses: list[AstNode], mode: str) -> None:
         end = clauses[-1] if clauses else None
@@ -99,13 +89,9 @@ class Clauses(Expressions, Patterns, Projections):
             ended = not any(isinstance(n, ast.Return) for n in _own_clauses(end.query))
         if isinstance(end, Finish) and mode in ("EXISTS", "COUNT", "COLLECT"):
             self.facts.error(kinds.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end)
-        if mode in ("EXISTS", "COUNT") or ended:
-            return
-        if not self.strict:
-            if not isinstance(end, ast.Return):
-                self.facts.error(kinds.INVALID_QUERY, "a query ends with RETURN", end if end is not None else query)
-            return
-        self.facts.error(kinds.INVALID_QUERY, f"a query ends with {_ENDS}", end if end is not None else query)
+        if mode not in ("EXISTS", "COUNT") and not ended:
+            message = f"a query ends with {_ENDS if self.strict else 'RETURN'}"
+            self.facts.error(kinds.INVALID_QUERY, message, end if end is not None else query)
 
     def _clause(self, clause: AstNode, scope: Scope, alone: bool) -> Scope:
         if isinstance(clause, ast.CallProcedure):
@@ -142,15 +128,11 @@ class Clauses(Expressions, Patterns, Projections):
     def _unwind(self, clause: ast.Unwind, scope: Scope) -> Scope:
         kind = self.kind(clause.expression, scope)
         if not self.strict:  # where Neo4j takes a value for a list of one
-            self.require(clause.expression, kind, frozenset(("LIST",)))
+            self.require(clause.expression, kind, LISTS)
         single = self.strict and kind.names is not None and "LIST" not in kind.names
         item = kind.item() if kind.is_only("LIST") else kind if single else ANYTHING
-        return self._with_new(clause.alias, item, scope)
-
-    def _with_new(self, variable: ast.Identifier, kind: Kind, scope: Scope) -> Scope:
-        if variable.this in scope:
-            self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
-        return {**scope, variable.this: kind}
+        self.declare_new(clause.alias, scope)
+        return {**scope, clause.alias.this: item}
 
     def _page(self, clause: Page, scope: Scope) -> Scope:
         if clause.order is not None:
@@ -165,8 +147,7 @@ class Clauses(Expressions, Patterns, Projections):
             self.kind(argument, scope)
         known = PROCEDURES.get(clause.name.lower()) if self.strict else None
         if known is not None and clause.expressions is not None:
-            least, most = known.arguments
-            given = len(clause.expressions)
+            (least, most), given = known.arguments, len(clause.expressions)
             if not least <= given <= most:
                 message = f"{clause.name} takes {least} to {most} arguments, not {given}"
                 self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
@@ -199,16 +180,14 @@ class Clauses(Expressions, Patterns, Projections):
         known = PROCEDURES.get(clause.name.lower())
         kind = ANYTHING
         if known is not None and self.strict:
+            kind = known.fields.get(field.this, ANYTHING)
             if field.this not in known.fields:
-                message = f"{clause.name} yields no {field.this!r}"
                 suggestions = self.facts.nearest(field.this, known.fields)
+                message = f"{clause.name} yields no {field.this!r}"
                 self.facts.error(kinds.UNDEFINED_VARIABLE, message, field, suggestions)
-            else:
-                kind = known.fields[field.this]
-                if kind.names is not None and kind.names <= {"NODE", "RELATIONSHIP"}:
-                    kind = Kind(kind.names, entity=Entity(relationship="RELATIONSHIP" in kind.names))
-        if variable.this in scope:
-            self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
+            elif kind in (NODE, RELATIONSHIP):
+                kind = Kind(kind.names, entity=Entity(relationship=kind is RELATIONSHIP))
+        self.declare_new(variable, scope)
         scope[variable.this] = kind
 
     def _call_subquery(self, clause: ast.CallSubquery, scope: Scope) -> Scope:
@@ -216,7 +195,8 @@ class Clauses(Expressions, Patterns, Projections):
         if clause.variables is None:
             columns = self.statement(clause.query, dict(scope), {}, "call")
         else:
-            imported = self._scope_clause(clause.variables, scope)
+            every = isinstance(clause.variables, ast.Star)
+            imported = dict(scope) if every else {one.this: self.kind(one, scope) for one in clause.variables}
             columns = self.statement(clause.query, dict(imported), imported, "scoped")
         self.outer = around
         for name in columns:
@@ -225,26 +205,19 @@ class Clauses(Expressions, Patterns, Projections):
                 self.facts.error(kinds.DUPLICATE_VARIABLE, message, _last_return(clause.query))
         return {**scope, **columns}
 
-    def _scope_clause(self, variables: Any, scope: Scope) -> Scope:
-        if isinstance(variables, ast.Star):
-            return dict(scope)
-        return {variable.this: self.kind(variable, scope) for variable in variables}
-
     def _imported(self, clauses: list[Any], scope: Scope) -> tuple[Scope, list[Any]]:
         """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after it."""
         head = clauses[0]
         if not isinstance(head, ast.With):
             return {}, clauses
-        plain = all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions)
-        if not plain:
-            inner = [n for item in head.expressions for n in walk(item) if isinstance(n, ast.Identifier)]
-            if any(n.this in scope for n in inner):
-                message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
-                self.facts.error(kinds.INVALID_QUERY, message, head)
-                return scope, clauses
-            return {}, clauses
+        message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
+        if not all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions):
+            named = [n for item in head.expressions for n in walk(item) if isinstance(n, ast.Identifier)]
+            if not any(n.this in scope for n in named):
+                return {}, clauses
+            self.facts.error(kinds.INVALID_QUERY, message, head)
+            return scope, clauses
         if head.where is not None or head.order or head.skip or head.limit or head.distinct:
-            message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
             self.facts.error(kinds.INVALID_QUERY, message, head)
         imported: Scope = {}
         for item in head.expressions:

@@ -17,12 +17,14 @@ from graphret.cypher.meaning.values import (
     BOOLEAN,
     FLOAT,
     INTEGER,
+    LISTS,
     MAP,
     NUMBERS,
     PATH,
     PROPERTY_VALUE,
     STORABLE,
     STRING,
+    STRINGS,
     WITH_PROPERTIES,
     Kind,
     list_of,
@@ -34,15 +36,18 @@ from graphret.cypher.tree import (
     Chain,
     IsTyped,
     Lambda,
+    Name,
     Paren,
     Shortest,
     Sign,
     Subquery,
     Test,
+    children,
+    without_parens,
 )
 
+_INTEGERS = frozenset(("INTEGER",))
 _BOOLEANS = frozenset(("BOOLEAN",))
-_LISTS = frozenset(("LIST",))
 _ENTITIES = frozenset(("NODE", "RELATIONSHIP"))
 _PROJECTED = WITH_PROPERTIES - {"POINT"}
 #: What a property of Ladybug may hold, and what it takes an item of: what has a text is cast.
@@ -56,6 +61,8 @@ _CONSTANTS: dict[type[AstNode], Kind] = {
     ast.Parameter: ANYTHING,
     ast.Star: ANYTHING,
 }
+#: What is known of the whole, whatever its parts are; the server asks for no kind of what ``IS ::`` says.
+_WHATEVER_THE_PARTS = {IsTyped: ANYTHING, ast.IsNull: BOOLEAN, ast.Map: MAP}
 
 
 class Expressions(Operators, Calls, Walk):
@@ -69,27 +76,30 @@ class Expressions(Operators, Calls, Walk):
         if self.projected and (known := self.projected.get(shape(node))) is not None:
             return known
         handler = _HANDLERS.get(type(node))
-        return handler(self, node, scope) if handler is not None else ANYTHING
+        if handler is not None:
+            return handler(self, node, scope)
+        for child in children(node):
+            self.kind(child, scope)
+        return _WHATEVER_THE_PARTS.get(type(node), ANYTHING)
 
     def predicate(self, node: AstNode, scope: Scope) -> None:
         """An expression that must be true or false, where a pattern may stand for its existence."""
-        while isinstance(node, Paren):
-            node = node.this
+        node = without_parens(node)
         if isinstance(node, ast.PatternPredicate):
             self.pattern_predicate(node, scope)
         else:
             self.require(node, self.kind(node, scope), _BOOLEANS)
 
     @contextmanager
-    def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]], aggregation: str | None = "forbidden") -> Any:
+    def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]]) -> Any:
         """A scope with variables of its own; where they hide a projected expression, that is no longer it."""
         inner = dict(scope)
         for variable, kind in names:
-            self.refuse_hiding(variable)
+            self.refuse_hiding(variable, self.outer)
             inner[variable.this] = kind
         before, projected = self.aggregation, self.projected
-        if aggregation is not None and before != "inside":
-            self.aggregation = aggregation
+        if before != "inside":
+            self.aggregation = "forbidden"
         yield inner
         self.aggregation, self.projected = before, projected
 
@@ -112,12 +122,16 @@ class Expressions(Operators, Calls, Walk):
         base = self.kind(node.this, scope)
         if self.strict or not isinstance(node.this, ast.Integer):  # to Ladybug 1.e5 is a number
             self.require(node.this, base, WITH_PROPERTIES, "has no properties")
-        entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
-        of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
-        self.facts.properties.append(PropertyUse(entity, node.name, of_value))
+        self._ask(base, node.name)
         if base.names is not None and base.names <= _ENTITIES:
             return PROPERTY_VALUE if self.strict else Kind(_VALUES)
         return ANYTHING
+
+    def _ask(self, base: Kind, name: Name) -> None:
+        """Note a property that is asked of a value of some kind."""
+        entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
+        of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
+        self.facts.properties.append(PropertyUse(entity, name, of_value))
 
     def _label_predicate(self, node: ast.LabelPredicate, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
@@ -136,25 +150,25 @@ class Expressions(Operators, Calls, Walk):
                 self.require(node.index, index, NUMBERS)
             return base.item() if base.is_only("LIST") and index.names is not None else ANYTHING
         keyed = _ENTITIES | {"MAP"}
-        self.expect(node.this, base, _LISTS | keyed)
+        self.expect(node.this, base, LISTS | keyed)
         if base.names is None:
             return ANYTHING
-        if base.names.isdisjoint(_LISTS):
-            self.expect(node.index, index, frozenset(("STRING",)))
+        if base.names.isdisjoint(LISTS):
+            self.expect(node.index, index, STRINGS)
             return ANYTHING
         if base.names.isdisjoint(keyed):
-            self.expect(node.index, index, frozenset(("INTEGER",)))
+            self.expect(node.index, index, _INTEGERS)
             return base.item()
         return ANYTHING
 
     def _slice(self, node: ast.ListSlice, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
-        self.expect(node.this, base, _LISTS)
+        self.expect(node.this, base, LISTS)
         if node.start is None and node.end is None:
             self.facts.error(kinds.INVALID_VALUE, "a slice needs a start, an end or both", node)
         for bound in (node.start, node.end):
             if bound is not None:
-                self.expect(bound, self.kind(bound, scope), frozenset(("INTEGER",)))
+                self.expect(bound, self.kind(bound, scope), _INTEGERS)
         if base.is_only("LIST"):
             return base
         return list_of(base.item()) if self.strict else ANYTHING
@@ -166,35 +180,18 @@ class Expressions(Operators, Calls, Walk):
         mixed = item.names is not None and len(item.names) > 1 and not item.names <= NUMBERS
         return list_of(ANYTHING if mixed and item.names != PROPERTY_VALUE.names else item)
 
-    def _map(self, node: ast.Map, scope: Scope) -> Kind:
-        for _, value in node.entries:
-            self.kind(value, scope)
-        return MAP
-
     def _map_projection(self, node: ast.MapProjection, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         self.expect(node.this, base, _PROJECTED)
-        entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
-        of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
         for entry in node.entries:
-            if isinstance(entry, tuple):
-                self.kind(entry[1], scope)
-            elif isinstance(entry, ast.PropertySelector):
-                self.facts.properties.append(PropertyUse(entity, entry.name, of_value))
+            if isinstance(entry, ast.PropertySelector):
+                self._ask(base, entry.name)
             else:
-                self.kind(entry, scope)
+                self.kind(entry[1] if isinstance(entry, tuple) else entry, scope)
         return MAP
 
-    def _paren(self, node: Paren, scope: Scope) -> Kind:
+    def _inner(self, node: Paren | ast.Alias, scope: Scope) -> Kind:
         return self.kind(node.this, scope)
-
-    def _typed(self, node: IsTyped, scope: Scope) -> Kind:
-        self.kind(node.this, scope)
-        return ANYTHING  # the server asks for no kind of what ``IS ::`` says
-
-    def _is_null(self, node: ast.IsNull, scope: Scope) -> Kind:
-        self.kind(node.this, scope)
-        return BOOLEAN
 
     def _case(self, node: ast.Case, scope: Scope) -> Kind:
         if node.this is not None:
@@ -215,7 +212,7 @@ class Expressions(Operators, Calls, Walk):
     def _source(self, node: AstNode, scope: Scope) -> Kind:
         """The kind of the items of a list that is gone through."""
         kind = self.kind(node, scope)
-        self.require(node, kind, _LISTS)
+        self.require(node, kind, LISTS)
         return kind.item() if kind.is_only("LIST") and self.strict else ANYTHING
 
     def _comprehension(self, node: ast.ListComprehension, scope: Scope) -> Kind:
@@ -259,11 +256,8 @@ class Expressions(Operators, Calls, Walk):
         if not self.strict:
             self.pattern_predicate(node, scope)
             return BOOLEAN
-        self.facts.error(
-            kinds.MISPLACED_PATTERN,
-            "a pattern may only stand where a condition does; use EXISTS { … }, COUNT { … } or [pattern | expression]",
-            node,
-        )
+        message = "a pattern may only stand where a condition does; use EXISTS { … }, COUNT { … } or [pattern | x]"
+        self.facts.error(kinds.MISPLACED_PATTERN, message, node)
         return ANYTHING
 
     def _pattern_comprehension(self, node: ast.PatternComprehension, scope: Scope) -> Kind:
@@ -271,7 +265,7 @@ class Expressions(Operators, Calls, Walk):
             hidden, self.hidden = self.hidden, frozenset()
             self.declare_paths([node.pattern], inner)
             if node.variable is not None:
-                self.refuse_hiding(node.variable)
+                self.refuse_hiding(node.variable, self.outer)
                 inner[node.variable.this] = PATH
             self.inspect_paths([node.pattern], inner)
             self.hidden = hidden
@@ -286,7 +280,7 @@ class Expressions(Operators, Calls, Walk):
 
     def _subquery(self, node: Subquery, scope: Scope) -> Kind:
         before = self.aggregation, self.projected, self.hidden, self.outer
-        self.aggregation, self.projected, self.outer = "forbidden", {}, frozenset(scope)
+        self.aggregation, self.projected, self.outer = "forbidden", {}, frozenset(scope if self.strict else ())
         column = self.subquery(node, scope)
         self.aggregation, self.projected, self.hidden, self.outer = before
         if node.kind == "COUNT":
@@ -296,9 +290,6 @@ class Expressions(Operators, Calls, Walk):
     def _lambda(self, node: Lambda, scope: Scope) -> Kind:
         with self.local(scope, [(variable, ANYTHING) for variable in node.variables]) as inner:
             return self.kind(node.expression, inner)
-
-    def _alias(self, node: ast.Alias, scope: Scope) -> Kind:
-        return self.kind(node.this, scope)
 
 
 def _may_accumulate(first: Kind, result: Kind) -> bool:
@@ -316,11 +307,8 @@ _HANDLERS: dict[type[AstNode], _Handler] = {
     ast.ListSubscript: Expressions._subscript,
     ast.ListSlice: Expressions._slice,
     ast.List: Expressions._list,
-    ast.Map: Expressions._map,
     ast.MapProjection: Expressions._map_projection,
-    Paren: Expressions._paren,
-    IsTyped: Expressions._typed,
-    ast.IsNull: Expressions._is_null,
+    Paren: Expressions._inner,
     ast.Case: Expressions._case,
     ast.ListComprehension: Expressions._comprehension,
     ast.Quantifier: Expressions._quantifier,
@@ -329,7 +317,7 @@ _HANDLERS: dict[type[AstNode], _Handler] = {
     ast.PatternComprehension: Expressions._pattern_comprehension,
     Shortest: Expressions._shortest,
     Subquery: Expressions._subquery,
-    ast.Alias: Expressions._alias,
+    ast.Alias: Expressions._inner,
     Lambda: Expressions._lambda,
     ast.Not: Expressions._not,
     Chain: Expressions._chain,

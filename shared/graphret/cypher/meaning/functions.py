@@ -23,37 +23,27 @@ from graphret.cypher.meaning.values import (
     list_of,
 )
 
+#: What a kind is called below: its name in one small word, or one of these.
 _KINDS: dict[str, frozenset[str] | None] = {
+    **{name.lower().replace(" ", ""): frozenset((name,)) for name in STORABLE | {"NODE", "PATH"}},
     "any": None,
     "int": frozenset(("INTEGER",)),
     "num": NUMBERS,
-    "float": frozenset(("FLOAT",)),
     "str": frozenset(("STRING",)),
     "bool": frozenset(("BOOLEAN",)),
-    "list": frozenset(("LIST",)),
-    "node": frozenset(("NODE",)),
     "rel": frozenset(("RELATIONSHIP",)),
+    "internal": frozenset(("INTERNAL ID",)),
     "entity": frozenset(("NODE", "RELATIONSHIP")),
-    "path": frozenset(("PATH",)),
     "map": frozenset(("MAP", "NODE", "RELATIONSHIP")),
     "sum": NUMBERS | {"DURATION"},
     "strlist": frozenset(("STRING", "LIST")),
     "sized": frozenset(("STRING", "LIST", "MAP", "NODE", "RELATIONSHIP")),
     "shown": STORABLE - {"LIST"},
-    "internal": frozenset(("INTERNAL ID",)),
     "plain": NUMBERS | {"STRING", "BOOLEAN"},
-    "numstr": NUMBERS | {"STRING"},
     "value": STORABLE | {"MAP"},
     "truth": frozenset(("BOOLEAN", "STRING", "INTEGER")),
     "toint": NUMBERS | {"BOOLEAN", "STRING", "LIST"},
     "tofloat": NUMBERS | {"STRING"},
-    "point": frozenset(("POINT",)),
-    "date": frozenset(("DATE",)),
-    "time": frozenset(("TIME",)),
-    "localtime": frozenset(("LOCAL TIME",)),
-    "localdatetime": frozenset(("LOCAL DATETIME",)),
-    "datetime": frozenset(("DATETIME",)),
-    "duration": frozenset(("DURATION",)),
 }
 
 # What functions take and give, and their names: of the arguments those after / may be left out, and … means any number;
@@ -67,26 +57,25 @@ str / str -> str: btrim ltrim rtrim
 str -> int: char_length character_length
 any … -> any: coalesce
 any -> duration: duration
-any any -> duration: duration.between duration.indays duration.inmonths duration.inseconds
+any any -> duration: duration.between duration.inDays duration.inMonths duration.inSeconds
 -> float: e pi rand
-entity -> str: elementid
-rel -> node: endnode startnode
--> str: file randomuuid
+entity -> str: elementId
+rel -> node: endNode startNode
+-> str: randomUUID
 list -> =0: head last
 entity -> int: id
-sized -> bool: isempty
-num -> bool: isnan
+sized -> bool: isEmpty
+num -> bool: isNaN
 map -> [str]: keys
 node -> [str]: labels
 str int -> str: left right
 path -> int: length
--> int: linenumber
-str -> str: lower normalize tolower toupper upper
+str -> str: lower normalize toLower toUpper upper
 path -> [node]: nodes
-any any -> any: nullif
+any any -> any: nullIf
 map -> point: point
 any any -> float: point.distance
-any any any -> bool: point.withinbbox
+any any any -> bool: point.withinBBox
 map -> map: properties
 int int / int -> [int]: range
 path -> [rel]: relationships
@@ -99,18 +88,18 @@ str strlist -> [str]: split
 str int / int -> str: substring
 list -> =: tail
 / any any any any -> int: timestamp
-truth -> bool: toboolean
-list -> [bool]: tobooleanlist
-any -> bool: tobooleanornull
-tofloat -> float: tofloat
-list -> [float]: tofloatlist
-any -> float: tofloatornull
-toint -> int: tointeger
-list -> [int]: tointegerlist
-any -> int: tointegerornull
-shown -> str: tostring
-list -> [str]: tostringlist
-any -> str: tostringornull valuetype
+truth -> bool: toBoolean
+list -> [bool]: toBooleanList
+any -> bool: toBooleanOrNull
+tofloat -> float: toFloat
+list -> [float]: toFloatList
+any -> float: toFloatOrNull
+toint -> int: toInteger
+list -> [int]: toIntegerList
+any -> int: toIntegerOrNull
+shown -> str: toString
+list -> [str]: toStringList
+any -> str: toStringOrNull valueType
 str / str str -> str: trim
 rel -> str: type
 list list -> float: vector.similarity.cosine vector.similarity.euclidean
@@ -120,9 +109,9 @@ sum -> sum: avg sum
 any -> =[]: collect
 any -> int: count
 any -> =: max min
-num num -> float: percentilecont
-num num -> num: percentiledisc
-num -> float: stdev stdevp
+num num -> float: percentileCont
+num num -> num: percentileDisc
+num -> float: stDev stDevP
 """
 # Of Ladybug 0.22 a number is of any of its types, for it makes one of another; it casts what has a text, so that most
 # take any value that is no node, relationship or path. Functions of any number of arguments, of lambdas and of types
@@ -230,68 +219,41 @@ def _functions(table: str, aggregates: bool = False) -> Iterator[Function]:
 
 
 def _temporal() -> str:
-    lines = ["num num -> datetime: datetime.fromepoch", "num -> datetime: datetime.fromepochmillis"]
+    lines = ["num num -> datetime: datetime.fromEpoch", "num -> datetime: datetime.fromEpochMillis"]
     for name in _TEMPORAL:
         lines.append(f"/ any -> {name}: {name} {name}.realtime {name}.statement {name}.transaction")
         lines.append(f"str / any map -> {name}: {name}.truncate")
     return "\n".join(lines)
 
 
-#: By their names in lower case.
-FUNCTIONS = {f.name: f for f in (*_functions(_TABLE + _temporal()), *_functions(_AGGREGATES, aggregates=True))}
-LADYBUG_FUNCTIONS = {
-    f.name: f for f in (*_functions(_LADYBUG_TABLE), *_functions(_LADYBUG_AGGREGATES, aggregates=True))
-}
-#: How they are written, for suggestions.
-SPELLINGS = (
-    "abs acos all any asin atan atan2 avg btrim ceil char_length coalesce collect cos cot count date date.truncate "
-    "datetime datetime.fromEpochMillis degrees duration duration.between duration.inDays duration.inMonths elementId "
-    "endNode exists exp floor haversin head id isEmpty keys labels last left length localdatetime localtime log log10 "
-    "ltrim max min nodes none normalize nullIf percentileCont percentileDisc pi point point.distance properties "
-    "radians rand randomUUID range reduce relationships replace reverse right round rtrim sign sin single size split "
-    "sqrt startNode stDev stDevP substring sum tail tan time timestamp toBoolean toFloat toInteger toLower toString "
-    "toUpper trim type valueType"
-).split()
+def _by_name(table: str, aggregates: str) -> dict[str, Function]:
+    functions = (*_functions(table), *_functions(aggregates, aggregates=True))
+    return {function.name.lower(): function for function in functions}
+
+
+#: The functions with no effect and nothing of the server in their result, by their names in lower case: they may run.
+READING = _by_name(_TABLE + _temporal(), _AGGREGATES)
+FUNCTIONS = READING | _by_name("-> str: file linenumber", "")
+LADYBUG_FUNCTIONS = _by_name(_LADYBUG_TABLE, _LADYBUG_AGGREGATES)
+#: Names that are called like functions and have a syntax of their own.
+SYNTAX_OF_THEIR_OWN = ("all", "allShortestPaths", "any", "exists", "none", "reduce", "shortestPath", "single")
+
+
+def _pairs(text: str) -> dict[str, str]:
+    return dict(pair.split(": ") for pair in re.split(r",\s+", text))
+
+
 #: What other dialects and older versions call them.
-INSTEAD: dict[str, str] = {
-    "distance": "point.distance",
-    "ceiling": "ceil",
-    "rels": "relationships",
-    "toint": "toInteger",
-    "str": "toString",
-    "lcase": "toLower",
-    "ucase": "toUpper",
-    "uppercase": "toUpper",
-    "lowercase": "toLower",
-    "len": "size",
-    "now": "datetime",
-    "current_date": "date",
-    "mean": "avg",
-    "average": "avg",
-    "median": "percentileCont",
-    "stddev": "stDev",
-    "first": "head",
-    "nvl": "coalesce",
-    "ifnull": "coalesce",
-    "label": "labels",
-    "array_length": "size",
-    "pow": "^",
-    "power": "^",
-    "concat": "+",
-    "filter": "[x IN list WHERE …]",
-    "extract": "[x IN list | …]",
-}
-#: Ladybug's functions that aggregate; the rest of its functions are in the list of what may run.
-LADYBUG_AGGREGATES = frozenset(("avg", "collect", "count", "max", "min", "sum", "stdev", "stdevp"))
+INSTEAD = _pairs(
+    """array_length: size, average: avg, ceiling: ceil, concat: +, current_date: date, distance: point.distance,
+    extract: [x IN list | …], filter: [x IN list WHERE …], first: head, ifnull: coalesce, label: labels, lcase: toLower,
+    len: size, lowercase: toLower, mean: avg, median: percentileCont, now: datetime, nvl: coalesce, pow: ^, power: ^,
+    rels: relationships, stddev: stDev, str: toString, toint: toInteger, ucase: toUpper, uppercase: toUpper"""
+)
 #: What Ladybug lacks of Neo4j's functions, and what stands in for it.
-LADYBUG_LACKS: dict[str, str] = {
-    "type": "label",
-    "elementid": "id",
-    "datetime": "timestamp",
-    "localdatetime": "timestamp",
-    "startnode": "nodes",
-    "endnode": "nodes",
-}
+LADYBUG_LACKS = _pairs(
+    "datetime: timestamp, elementid: id, endnode: nodes, localdatetime: timestamp, startnode: nodes, type: label"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,17 +32,19 @@ _NUMBER = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE]-?\d+)?")
 def check_ladybug(tree: AstNode, facts: Facts) -> None:
     """Add to the facts what Ladybug does not read."""
     for node in walk(tree):
-        lacking = _LACKS.get(type(node)) or _lacking(node) or _part_lacking(node, facts)
+        lacking = _LACKS.get(type(node)) or _lacking(node, facts)
         if lacking:
             facts.error(kinds.SYNTAX, f"Ladybug has no {lacking}", node)
 
 
-def _lacking(node: AstNode) -> str:
+def _lacking(node: AstNode, facts: Facts) -> str:
     if isinstance(node, Subquery):
         if node.kind == "COLLECT":
             return "COLLECT { } subquery; use OPTIONAL MATCH and collect(…)"
         if node.bare:
             return f"{node.kind} {{ pattern }}; write {node.kind} {{ MATCH pattern }}"
+        if any(isinstance(clause, ast.Return) for clause in node.query.args.get("clauses", ())):
+            return f"RETURN in {node.kind} {{ }}"
     if isinstance(node, ast.NodePattern | ast.RelationshipPattern) and node.where is not None:
         return "WHERE within the brackets of a pattern; write it after the pattern"
     if isinstance(node, ast.RelationshipPattern):
@@ -57,15 +59,6 @@ def _lacking(node: AstNode) -> str:
         return "sign +"
     if isinstance(node, Chain) and "||" in node.operators:
         return "operator ||; use concat(a, b)"
-    return ""
-
-
-def _part_lacking(node: AstNode, facts: Facts) -> str:
-    """What Ladybug has, but not in all its forms."""
-    if isinstance(node, Subquery) and any(
-        isinstance(clause, ast.Return) for clause in node.query.args.get("clauses", ())
-    ):
-        return f"RETURN in {node.kind} {{ }}"
     if isinstance(node, Chain) and len(node.operators) > 1 and node.operators[0] in COMPARISONS:
         return "comparison of three values; write a < b AND b < c"
     if isinstance(node, ast.With) and node.order is not None and node.skip is None and node.limit is None:

@@ -8,11 +8,14 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
+from graphret.cypher.grammar.expressions import COMPARISONS
 from graphret.cypher.meaning.values import (
     ANYTHING,
     BOOLEAN,
     FLOAT,
+    LISTS,
     NUMBERS,
+    STRINGS,
     TEMPORAL,
     Kind,
     list_of,
@@ -24,9 +27,6 @@ from graphret.cypher.tree import Chain, Sign, Test
 
 _ARITHMETIC = frozenset("+-*/%^")
 _BOOLEAN_WORDS = frozenset(("AND", "OR", "XOR"))
-_COMPARISONS = frozenset(("=", "<>", "<", ">", "<=", ">=", "!="))
-_STRINGS = frozenset(("STRING",))
-_LISTS = frozenset(("LIST",))
 _DURATIONS = frozenset(("DURATION",))
 _TEXT_OR_NUMBER = NUMBERS | {"STRING"}
 #: Kinds that Ladybug compares with one another.
@@ -57,7 +57,7 @@ class Operators(Walk):
             for operand in operands:
                 self.predicate(operand, scope)
             return self.truth(ANYTHING)
-        if operators[0] in _COMPARISONS:
+        if operators[0] in COMPARISONS:
             found = [self.kind(operand, scope) for operand in operands]
             if not self.strict and len(found) == 2:
                 self._comparable(node, *found)
@@ -65,13 +65,9 @@ class Operators(Walk):
                 self.facts.error(kinds.SYNTAX, "there is no operator '!='; inequality is written '<>'", node, ("<>",))
             return self.truth(*found)
         left = self.kind(operands[0], scope)
-        if not self.strict:
-            for i, operator in enumerate(operators):
-                right = self.kind(operands[i + 1], scope)
-                left = self._on_ladybug(left, operands[i], operator, operands[i + 1], right)
-            return left
+        combine = self._combine if self.strict else self._on_ladybug
         for i, operator in enumerate(operators):
-            left = self._combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
+            left = combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
         return left
 
     def _combine(self, left: Kind, left_node: AstNode, operator: str, right_node: AstNode, right: Kind) -> Kind:
@@ -80,8 +76,8 @@ class Operators(Walk):
         if operator == "-":
             return self._subtract(left, left_node, right_node, right)
         if operator == "||":
-            allowed = _STRINGS | _LISTS if left.names is None else frozenset(left.names & (_STRINGS | _LISTS))
-            self.expect(left_node, left, _STRINGS | _LISTS)
+            allowed = STRINGS | LISTS if left.names is None else frozenset(left.names & (STRINGS | LISTS))
+            self.expect(left_node, left, STRINGS | LISTS)
             if allowed:
                 self.expect(right_node, right, allowed)
             return union([left, right])
@@ -90,7 +86,8 @@ class Operators(Walk):
         self.expect(right_node, right, NUMBERS if operator == "/" else numbers)
         if operator == "^":
             return FLOAT
-        return self._number(left, right, numbers)
+        names = frozenset().union(*(numbers if k.names is None else k.names & numbers for k in (left, right)))
+        return Kind(names or numbers)
 
     def _comparable(self, node: Chain, left: Kind, right: Kind) -> None:
         """Ladybug casts text to what it is compared with, and nothing else."""
@@ -103,9 +100,9 @@ class Operators(Walk):
         """Numbers go with numbers, and by ``+`` text with text and lists with lists; a literal has no other kind."""
         if operator not in _ARITHMETIC:
             return ANYTHING
-        allowed = _TEXT_OR_NUMBER | _LISTS if operator == "+" else NUMBERS
+        allowed = _TEXT_OR_NUMBER | LISTS if operator == "+" else NUMBERS
         self.require(left_node, left, allowed)
-        for family in (NUMBERS, _STRINGS, _LISTS):
+        for family in (NUMBERS, STRINGS, LISTS):
             if left.names is not None and left.names <= family & allowed:
                 allowed = family
         self.require(right_node, right, allowed)
@@ -115,24 +112,16 @@ class Operators(Walk):
             return Kind(left.names | right.names)
         return left if left.names == right.names and len(left.names) == 1 else ANYTHING
 
-    def _number(self, left: Kind, right: Kind, numbers: frozenset[str]) -> Kind:
-        names = frozenset().union(*(numbers if k.names is None else k.names & numbers for k in (left, right)))
-        return Kind(names or numbers)
-
     def _add(self, left: Kind, right_node: AstNode, right: Kind) -> Kind:
-        if left.names is None or "LIST" in left.names:
-            return self._sum(left, right)
-        allowed: set[str] = {"LIST"}
-        if left.may_be(_TEXT_OR_NUMBER):
-            allowed |= _TEXT_OR_NUMBER
-        if left.may_be(TEMPORAL):
-            allowed |= _DURATIONS
-        if left.may_be(_DURATIONS):
-            allowed |= _DURATIONS | TEMPORAL
-        self.expect(right_node, right, frozenset(allowed))
-        return self._sum(left, right)
-
-    def _sum(self, left: Kind, right: Kind) -> Kind:
+        if left.names is not None and "LIST" not in left.names:
+            allowed: set[str] = {"LIST"}
+            if left.may_be(_TEXT_OR_NUMBER):
+                allowed |= _TEXT_OR_NUMBER
+            if left.may_be(TEMPORAL):
+                allowed |= _DURATIONS
+            if left.may_be(_DURATIONS):
+                allowed |= _DURATIONS | TEMPORAL
+            self.expect(right_node, right, frozenset(allowed))
         if left.names is None or right.names is None:
             return ANYTHING
         if left.is_only("LIST") and right.is_only("LIST"):
@@ -156,10 +145,7 @@ class Operators(Walk):
         if not self.strict:
             self.require(node.this, inner, NUMBERS)
             return inner
-        if node.operator == "-":
-            self.expect(node.this, inner, NUMBERS)
-        else:
-            self.expect(node.this, inner, NUMBERS | TEMPORAL | _DURATIONS)
+        self.expect(node.this, inner, NUMBERS if node.operator == "-" else NUMBERS | TEMPORAL | _DURATIONS)
         return Kind(inner.names & NUMBERS) if inner.names and inner.names & NUMBERS else Kind(NUMBERS)
 
     def _test(self, node: Test, scope: Scope) -> Kind:
@@ -167,10 +153,10 @@ class Operators(Walk):
         if node.operator == "IN":
             # Ladybug takes x IN y[0..3] for (x IN y)[0..3].
             if self.strict or not isinstance(node.expression, ast.ListSubscript | ast.ListSlice):
-                self.require(node.expression, right, _LISTS)
+                self.require(node.expression, right, LISTS)
         elif node.operator == "=~":
-            self.expect(node.this, left, _STRINGS)
-            self.expect(node.expression, right, _STRINGS)
+            self.expect(node.this, left, STRINGS)
+            self.expect(node.expression, right, STRINGS)
         return self.truth(left, right)
 
 

@@ -10,20 +10,12 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.values import (
-    ANYTHING,
-    PATH,
-    Entity,
-    Kind,
-    list_of,
-    words,
-)
+from graphret.cypher.meaning.values import ANYTHING, LISTS, PATH, Entity, Kind, list_of, words
 from graphret.cypher.meaning.walk import PropertyUse, Scope, Step, Walk
 from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
 _RELATIONSHIPS = frozenset(("RELATIONSHIP",))
-_LISTS = frozenset(("LIST",))
 
 
 class Patterns(Walk):
@@ -47,22 +39,18 @@ class Patterns(Walk):
             elif isinstance(element, Group):
                 self._declare_group(element, scope)
         if path.variable is not None:
-            name = path.variable.this
-            if name in scope:
-                self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {name!r} is already there", path.variable)
-            scope[name] = PATH
+            self.declare_new(path.variable, scope)
+            scope[path.variable.this] = PATH
 
     def _declare_node(self, node: ast.NodePattern, scope: Scope) -> None:
         variable = node.variable
         if variable is None:
             return
-        known = scope.get(variable.this)
-        if known is None:
+        known = scope.get(variable.this, ANYTHING)
+        if known.names is None:
             scope[variable.this] = Kind(_NODES, entity=Entity())
-        elif not known.may_be(_NODES) or (known.names is not None and len(known.names) > 1):
+        elif known.names != _NODES:
             self._conflict(variable, known, "a node")
-        elif known.names is None:
-            scope[variable.this] = Kind(_NODES, entity=Entity())
 
     def _conflict(self, variable: ast.Identifier, known: Kind, wanted: str) -> None:
         message = f"{variable.this!r} is {words(known.names)} and cannot be {wanted} here"
@@ -80,8 +68,8 @@ class Patterns(Walk):
             message = f"the variable {name!r} is already there, and Ladybug takes a relationship up once"
             self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
         elif known is not None:
-            wanted = _LISTS if several else _RELATIONSHIPS
-            if not known.may_be(wanted) or (known.names is not None and len(known.names) > 1):
+            wanted = LISTS if several else _RELATIONSHIPS
+            if known.names is not None and known.names != wanted:
                 self._conflict(variable, known, "a list of relationships" if several else "a relationship")
         if known is None or known.names is None:
             single = Kind(_RELATIONSHIPS, entity=Entity(relationship=True))
@@ -114,8 +102,9 @@ class Patterns(Walk):
                 message = f"the variable {variable.this!r} is not defined, and {what} may not bring in new ones"
                 self.facts.error(kind, message, variable, self.facts.nearest(variable.this, scope))
             if getattr(element, "where", None) is not None and self.strict:
-                message = "a WHERE within the brackets may only stand in MATCH or in a comprehension"
-                self.facts.error(kinds.INVALID_PATTERN, message, element.where)
+                self._invalid(
+                    "a WHERE within the brackets may only stand in MATCH or in a comprehension", element.where
+                )
         inner = dict(scope)
         self.declare_paths([path], inner)
         self.inspect_paths([path], inner)
@@ -162,11 +151,9 @@ class Patterns(Walk):
         entity = kind.entity or kind.item().entity or Entity(relationship=True)
         long = bool(node.variable_length)
         if long and node.where is not None and self.strict:
-            message = "a relationship of variable length may have no WHERE of its own"
-            self.facts.error(kinds.INVALID_PATTERN, message, node.where)
+            self._invalid("a relationship of variable length may have no WHERE of its own", node.where)
         if long and node.args.get("quantifier") is not None:
-            message = "a relationship of variable length may have no quantifier besides"
-            self.facts.error(kinds.INVALID_PATTERN, message, node)
+            self._invalid("a relationship of variable length may have no quantifier besides", node)
         elif node.args.get("quantifier") is not None:
             self._check_bounds(node, *node.args["quantifier"])
         inner = scope
@@ -183,20 +170,25 @@ class Patterns(Walk):
             entity.labels.append(labels)
             self.facts.add_labels(labels, entity)
             self.check_label_expression(labels, relationship, long)
-            if relationship and (node.variable is not None or node.properties is not None or long or node.where):
-                self._check_colons(labels)
+            filled = node.variable is not None or node.properties is not None or long or node.where
+            if relationship and filled and self.strict and isinstance(labels, LabelOne) and labels.colons:
+                self._invalid("relations are joined by '|' without a ':'", labels)
         properties = node.properties
         if isinstance(properties, ast.Map):
             for key, value in properties.entries:
                 self.facts.properties.append(PropertyUse(entity, key))
                 self.kind(value, scope)
         elif properties is not None and self.strict:
-            message = "a parameter may not stand for all properties of a pattern; write {name: $parameter.name}"
-            self.facts.error(kinds.INVALID_PATTERN, message, properties)
+            self._invalid(
+                "a parameter may not stand for all properties of a pattern; write {name: $parameter.name}", properties
+            )
         if node.where is not None:
             self.predicate(node.where, scope)
 
     # --- rules ------------------------------------------------------------
+
+    def _invalid(self, message: str, node: AstNode) -> None:
+        self.facts.error(kinds.INVALID_PATTERN, message, node)
 
     def check_label_expression(self, labels: AstNode, relationship: bool, long: bool = False) -> None:
         """The rules of ``:``, ``&``, ``|`` and ``!`` between labels or relations."""
@@ -206,22 +198,14 @@ class Patterns(Walk):
         colons = any(":" in n.signs for n in conjunctions)
         if relationship:
             if colons or (isinstance(labels, LabelOne) and labels.colons and not _all_names(labels.parts)):
-                message = "relations are not joined by ':'; use '|' for one of them"
-                self.facts.error(kinds.INVALID_PATTERN, message, labels)
+                self._invalid("relations are not joined by ':'; use '|' for one of them", labels)
             elif long and (isinstance(labels, LabelAll) or not _all_names(getattr(labels, "parts", [labels]))):
-                message = "a relationship of variable length takes relations joined by '|' only"
-                self.facts.error(kinds.INVALID_PATTERN, message, labels)
+                self._invalid("a relationship of variable length takes relations joined by '|' only", labels)
             return
         if any(isinstance(n, LabelOne) and n.colons for n in walk(labels)):
-            self.facts.error(kinds.INVALID_PATTERN, "labels are joined by '|' without a ':'", labels)
+            self._invalid("labels are joined by '|' without a ':'", labels)
         elif colons and not (isinstance(labels, LabelAll) and labels.signs == {":"} and _all_names(labels.parts)):
-            message = "':' between labels does not go with '|', '&', '!' or '%'; use '&'"
-            self.facts.error(kinds.INVALID_PATTERN, message, labels)
-
-    def _check_colons(self, labels: AstNode) -> None:
-        if self.strict and isinstance(labels, LabelOne) and labels.colons:
-            message = "relations are joined by '|' without a ':'"
-            self.facts.error(kinds.INVALID_PATTERN, message, labels)
+            self._invalid("':' between labels does not go with '|', '&', '!' or '%'; use '&'", labels)
 
     def check_shortest(self, node: Shortest) -> None:
         """``shortestPath`` takes one relationship, of at least none or one hop."""
@@ -230,14 +214,13 @@ class Patterns(Walk):
         elements = node.this.elements
         middle = elements[1] if len(elements) == 3 else None
         if not isinstance(middle, ast.RelationshipPattern):
-            message = f"{node.name}(…) takes a pattern of a single relationship"
-            self.facts.error(kinds.INVALID_PATTERN, message, node)
+            self._invalid(f"{node.name}(…) takes a pattern of a single relationship", node)
         elif middle.args.get("quantifier") is not None:
-            message = f"{node.name}(…) takes no quantifier; write -[:R*1..5]-, or SHORTEST 1 before the path"
-            self.facts.error(kinds.INVALID_PATTERN, message, middle)
+            self._invalid(
+                f"{node.name}(…) takes no quantifier; write -[:R*1..5]-, or SHORTEST 1 before the path", middle
+            )
         elif middle.variable_length and middle.min_hops not in (0, 1):
-            message = f"{node.name}(…) begins with 0 or 1 hops, not {middle.min_hops}"
-            self.facts.error(kinds.INVALID_PATTERN, message, middle)
+            self._invalid(f"{node.name}(…) begins with 0 or 1 hops, not {middle.min_hops}", middle)
 
     def _check_quantified(self, group: Group) -> None:
         inner = [n for n in walk(group.this) if n is not group]
@@ -246,24 +229,22 @@ class Patterns(Walk):
         if any(isinstance(n, Group) and n.quantified for n in inner) or any(
             n.args.get("quantifier") is not None for n in relationships
         ):
-            self.facts.error(kinds.INVALID_PATTERN, "quantified paths may not stand within one another", group)
+            self._invalid("quantified paths may not stand within one another", group)
         if not relationships:
-            self.facts.error(kinds.INVALID_PATTERN, "a quantified path needs a relationship", group)
+            self._invalid("a quantified path needs a relationship", group)
         for relationship in relationships:
             if relationship.variable_length:
-                message = "a relationship of variable length may not stand within a quantified path"
-                self.facts.error(kinds.INVALID_PATTERN, message, relationship)
+                self._invalid("a relationship of variable length may not stand within a quantified path", relationship)
         if any(isinstance(n, Shortest) for n in inner):
-            self.facts.error(kinds.INVALID_PATTERN, "shortestPath(…) may not stand within a quantified path", group)
+            self._invalid("shortestPath(…) may not stand within a quantified path", group)
         if group.this.variable is not None:
-            message = "a path within a quantified path may have no name"
-            self.facts.error(kinds.INVALID_PATTERN, message, group.this.variable)
+            self._invalid("a path within a quantified path may have no name", group.this.variable)
 
     def _check_bounds(self, node: AstNode, least: int, most: int | None) -> None:
         if most == 0:
-            self.facts.error(kinds.INVALID_PATTERN, "a quantifier must allow more than 0", node)
+            self._invalid("a quantifier must allow more than 0", node)
         elif most is not None and least > most:
-            self.facts.error(kinds.INVALID_PATTERN, f"a quantifier from {least} to {most} holds nothing", node)
+            self._invalid(f"a quantifier from {least} to {most} holds nothing", node)
 
     def _check_neighbours(self, path: Any) -> None:
         """Nodes and parenthesised paths may only stand side by side where one is quantified."""
@@ -271,8 +252,7 @@ class Patterns(Walk):
             if isinstance(left, ast.RelationshipPattern) or isinstance(right, ast.RelationshipPattern):
                 continue
             if not any(isinstance(e, Group) and e.quantified for e in (left, right)):
-                message = "a relationship is needed between nodes that stand side by side"
-                self.facts.error(kinds.INVALID_PATTERN, message, right)
+                self._invalid("a relationship is needed between nodes that stand side by side", right)
 
 
 def _all_names(parts: list[AstNode]) -> bool:

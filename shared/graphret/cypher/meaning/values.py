@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+STRINGS = frozenset(("STRING",))
+LISTS = frozenset(("LIST",))
 NUMBERS = frozenset(("INTEGER", "FLOAT"))
 TEMPORAL = frozenset(("DATE", "TIME", "LOCAL TIME", "LOCAL DATETIME", "DATETIME"))
 #: What a property may hold.
@@ -12,38 +14,16 @@ STORABLE = NUMBERS | TEMPORAL | {"BOOLEAN", "STRING", "POINT", "DURATION", "LIST
 #: What has properties or components.
 WITH_PROPERTIES = TEMPORAL | {"MAP", "NODE", "RELATIONSHIP", "POINT", "DURATION"}
 
-_WORDS = {
-    "INTEGER": "an integer",
-    "FLOAT": "a float",
-    "BOOLEAN": "a boolean",
-    "STRING": "a string",
-    "NODE": "a node",
-    "RELATIONSHIP": "a relationship",
-    "PATH": "a path",
-    "MAP": "a map",
-    "INTERNAL ID": "an internal id",
-    "POINT": "a point",
-    "DURATION": "a duration",
-    "LIST": "a list",
-    "DATE": "a date",
-    "TIME": "a time",
-    "LOCAL TIME": "a local time",
-    "LOCAL DATETIME": "a local datetime",
-    "DATETIME": "a datetime",
-}
+#: In the order in which people are told of them.
+_SPOKEN = (
+    *("INTEGER", "FLOAT", "BOOLEAN", "STRING", "NODE", "RELATIONSHIP", "PATH", "MAP", "INTERNAL ID", "POINT"),
+    *("DURATION", "LIST", "DATE", "TIME", "LOCAL TIME", "LOCAL DATETIME", "DATETIME"),
+)
 
 
 @dataclass(eq=False, slots=True)
 class Entity:
-    """A node or a relationship of a query, under all the names that it goes by.
-
-    Parameters
-    ----------
-    relationship
-        Whether it is a relationship.
-    labels
-        The label expressions that all hold of it, or the relations.
-    """
+    """A node or a relationship of a query, under all its names; all its label expressions hold of it."""
 
     relationship: bool = False
     labels: list[Any] = field(default_factory=list)
@@ -53,14 +33,7 @@ class Entity:
 class Kind:
     """The kinds of values that an expression may have; `names` is None where nothing is known.
 
-    Parameters
-    ----------
-    names
-        ``INTEGER``, ``LIST`` and so on.
-    inner
-        Of a list, the kind of its items.
-    entity
-        Of a node or relationship, which one.
+    `inner` is the kind of a list's items, and `entity` the node or relationship that it is.
     """
 
     names: frozenset[str] | None = None
@@ -84,7 +57,7 @@ ANYTHING = Kind()
 BOOLEAN = Kind(frozenset(("BOOLEAN",)))
 INTEGER = Kind(frozenset(("INTEGER",)))
 FLOAT = Kind(frozenset(("FLOAT",)))
-STRING = Kind(frozenset(("STRING",)))
+STRING = Kind(STRINGS)
 MAP = Kind(frozenset(("MAP",)))
 PATH = Kind(frozenset(("PATH",)))
 NODE = Kind(frozenset(("NODE",)))
@@ -94,7 +67,7 @@ PROPERTY_VALUE = Kind(STORABLE, Kind(STORABLE - {"LIST"}))
 
 def list_of(inner: Kind) -> Kind:
     """The kind of lists of such items."""
-    return Kind(frozenset(("LIST",)), inner)
+    return Kind(LISTS, inner)
 
 
 def union(kinds: list[Kind]) -> Kind:
@@ -116,5 +89,5 @@ def words(names: frozenset[str] | None) -> str:
         return "anything"
     if names >= STORABLE:
         return "the value of a property"
-    spoken = [word for name, word in _WORDS.items() if name in names]
+    spoken = [f"{'an' if name[0] == 'I' else 'a'} {name.lower()}" for name in _SPOKEN if name in names]
     return " or ".join(filter(None, (", ".join(spoken[:-1]), spoken[-1])))

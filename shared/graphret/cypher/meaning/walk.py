@@ -14,7 +14,7 @@ from graphret.cypher.meaning.functions import FUNCTIONS
 from graphret.cypher.meaning.values import Entity, Kind, words
 from graphret.cypher.report import ERROR, WARNING, Finding, place_of
 from graphret.cypher.suggestions import nearest
-from graphret.cypher.tree import LabelName, Name, Paren, Shortest, Subquery, children, span, walk, without_parens
+from graphret.cypher.tree import LabelName, Name, Shortest, Subquery, children, span, walk, without_parens
 
 #: With how many valid names those of one query that are not are compared, before the rest get no suggestions.
 COMPARED = 30_000
@@ -72,8 +72,7 @@ class Facts:
         if (start, kind, message) in self._known:
             return
         self._known.add((start, kind, message))
-        place_for_people = place_of(self.query, start)
-        self.findings.append(Finding(severity, kind, message, start, end, *place_for_people, suggestions))
+        self.findings.append(Finding(severity, kind, message, start, end, *place_of(self.query, start), suggestions))
 
     def add_labels(self, labels: AstNode, entity: Entity) -> None:
         """Note the names of a label expression of an entity."""
@@ -93,13 +92,7 @@ class Facts:
 
 
 class Walk:
-    """A walk through a query's meaning.
-
-    Parameters
-    ----------
-    facts
-        Where it writes what it finds.
-    """
+    """A walk through a query's meaning, which writes what it finds into facts."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -109,7 +102,7 @@ class Walk:
         self.projected: dict[Shape, Kind] = {}
         #: Variables that were known before a projection with DISTINCT or an aggregation, and no longer are.
         self.hidden: frozenset[str] = frozenset()
-        #: Variables around an EXISTS, COUNT or COLLECT, which nothing in it may hide.
+        #: Variables around an EXISTS, COUNT or COLLECT, which nothing in it may hide on Neo4j.
         self.outer: frozenset[str] = frozenset()
 
     @property
@@ -132,9 +125,14 @@ class Walk:
         message = f"{reason} and {why}" if why else f"{reason}; {words(allowed)} is needed"
         self.facts.error(kinds.TYPE_MISMATCH, message, node)
 
-    def refuse_hiding(self, variable: Any) -> None:
-        """Complain of a variable of an expression that hides one from around the subquery."""
-        if variable.this in self.outer and self.strict:
+    def declare_new(self, variable: Any, scope: Scope) -> None:
+        """Complain of a variable that is to be new and is not."""
+        if variable.this in scope:
+            self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
+
+    def refuse_hiding(self, variable: Any, outer: Collection[str]) -> None:
+        """Complain of a variable that hides one from around the subquery."""
+        if variable.this in outer:
             message = f"{variable.this!r} is already a variable outside the subquery; give it another name"
             self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
 
@@ -161,8 +159,7 @@ def bare_pattern(node: AstNode) -> ast.PatternPredicate | None:
 
 def shape(node: AstNode) -> Shape:
     """What is equal for two expressions that differ in spaces, parentheses and the case of function names only."""
-    while isinstance(node, Paren):
-        node = node.this
+    node = without_parens(node)
     if isinstance(node, ast.FunctionCall):
         arguments = tuple(shape(e) for e in node.expressions)
         return ("call", node.name.this.lower(), bool(node.distinct), *arguments)
