@@ -14,15 +14,18 @@ from llama_index_graphret.chat import LlamaIndexChat
 from llama_index_graphret.core_llm import CoreLLM, ScriptedExplorer
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent, evidence_of, retrieval_of
 from llama_index_graphret.filters import to_where
-from llama_index_graphret.fusion import RRFFusionRetriever
 from llama_index_graphret.graph import SageGraph
 from llama_index_graphret.methods import ArkRetriever, GraphRAFTRetriever, GraspRetriever, SparkRetriever, ark_tools
 from llama_index_graphret.nodes import from_llama_node, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.postprocessors import GraphReranker, SageExpansion
-from llama_index_graphret.property_graph import from_property_graph_store
-from llama_index_graphret.property_graph_store import GraphNode, GraphRelation, GraphretPropertyGraphStore
-from llama_index_graphret.retriever import SageRetriever, as_llama_index_retriever
+from llama_index_graphret.property_graph import (
+    GraphNode,
+    GraphRelation,
+    GraphretPropertyGraphStore,
+    from_property_graph_store,
+)
+from llama_index_graphret.retriever import RRFFusionRetriever, SageRetriever, as_llama_index_retriever
 
 __all__ = [
     "ArkRetriever",
