@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from graphret.corpus import SemanticChunker, SentenceChunker
-from graphret.corpus.chunkers import split_long, split_sentences
+from graphret.corpus.chunkers import split_sentences
 from graphret.errors import InvalidInput
 
 TEXTS = st.lists(st.sampled_from(["a", "bé. A", " \n", "\n\n", "😀\u0301 ", "ش؟ ", "中。", "e.g. x"]), max_size=30).map(
@@ -47,7 +47,8 @@ def test_sentences(sentences: list[str]) -> None:
 
 def test_long_pieces_are_cut_at_spaces_where_there_are() -> None:
     text = "one two three fourfivesix"
-    assert [text[a:b] for a, b in split_long(text, (0, len(text)), 9)] == ["one two", "three", "fourfives", "ix"]
+    (spans,) = SentenceChunker(min_chars=0, max_chars=9).spans([text])
+    assert [text[start:end] for start, end in spans] == ["one two", "three", "fourfives", "ix"]
 
 
 class HashEncoder:

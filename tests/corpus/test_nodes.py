@@ -19,7 +19,6 @@ from graphret.corpus import (
     to_nodes,
     without_extracted,
 )
-from graphret.corpus.items import segment_rows
 from graphret.errors import InvalidInput, ModelError
 from graphret.types import Edge, Node
 
@@ -66,12 +65,15 @@ def test_the_segments_of_a_table() -> None:
 
 def test_segments_hold_five_to_ten_rows_each_row_once() -> None:
     for n_rows in range(60):
-        for size in range(5, 11):
-            segments = segment_rows(n_rows, size)
-            assert [row for start, end in segments for row in range(start, end)] == list(range(n_rows))
-            assert all(5 <= end - start <= 10 for start, end in segments) or (n_rows < 5 and len(segments) == 1)
-        plain = segment_rows(n_rows, balance=False)
-        assert all({row // 10 for row in range(start, end)} == {i} for i, (start, end) in enumerate(plain) if n_rows)
+        table = Table(["n"], [[n] for n in range(n_rows)], "t")
+        for size, balance in [*((size, True) for size in range(5, 11)), (10, False)]:
+            nodes = to_nodes([table], rows_per_segment=size, balance=balance)
+            segments = [[int(cell) for (cell,) in node.properties["table_rows"]] for node in nodes]
+            assert [row for segment in segments for row in segment] == list(range(n_rows))
+            if balance:
+                assert all(5 <= len(segment) <= 10 for segment in segments) or (n_rows < 5 and len(segments) == 1)
+            else:
+                assert all({row // 10 for row in segment} <= {i} for i, segment in enumerate(segments))
     with pytest.raises(InvalidInput, match="rows_per_segment"):
         to_nodes([], rows_per_segment=4)
 

@@ -97,11 +97,12 @@ def test_the_interval_holds_the_mean_of_pairs_and_is_the_same_every_time() -> No
     rng = np.random.default_rng(0)
     theirs = rng.random(400)
     ours = theirs + rng.normal(0.05, 0.1, 400)
-    first, wider = paired_bootstrap(ours, theirs), paired_bootstrap(ours, theirs, confidence=0.99)
+    first = paired_bootstrap(ours, theirs)
     assert first == paired_bootstrap(ours, theirs)
-    assert first.mean == pytest.approx(float((ours - theirs).mean()))
-    assert 0 < wider.low < first.low < first.mean < first.high < wider.high
-    assert paired_bootstrap(theirs + 0.01, theirs).low > 0 > paired_bootstrap(theirs[::-1] + 0.01, theirs).low
+    assert first["gain"] == pytest.approx(100 * float((ours - theirs).mean()), abs=0.005)
+    assert 0 < first["low"] < first["gain"] < first["high"]
+    assert first["high"] - first["low"] == pytest.approx(2 * 1.96 * 100 * (ours - theirs).std() / 20, rel=0.1)
+    assert paired_bootstrap(theirs + 0.01, theirs)["low"] > 0 > paired_bootstrap(theirs[::-1] + 0.01, theirs)["low"]
 
 
 def write(path: Path, value: Any) -> None:

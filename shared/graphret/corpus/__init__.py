@@ -2,7 +2,7 @@
 
 from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks
-from graphret.corpus.items import Corpus, Document, Item, Record, Table, linearize, to_edges, to_nodes
+from graphret.corpus.items import Corpus, Document, Item, Record, Table, to_edges, to_nodes
 from graphret.corpus.metadata import HeuristicMetadata, MetadataExtractor, describe, without_extracted
 from graphret.corpus.readers import read
 
@@ -19,7 +19,6 @@ __all__ = [
     "Table",
     "describe",
     "from_chunks",
-    "linearize",
     "read",
     "to_edges",
     "to_nodes",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -54,7 +54,6 @@ _STARTERS = frozenset(
 _TEXTS_PER_CALL = 1024  # so that the embeddings of their sentences fit in memory
 
 
-@runtime_checkable
 class Chunker(Protocol):
     """Cuts texts into chunks; takes all of a corpus at once, so that a model is called few times."""
 
@@ -145,7 +144,13 @@ def _packed(units: Sequence[Span], ends: Collection[int], min_chars: int, max_ch
 
 
 def _units(text: str, max_chars: int) -> list[Span]:
-    return [piece for span in split_sentences(text) for piece in split_long(text, span, max_chars)]
+    """Return the sentences of a text; a longer one than `max_chars` is cut, at whitespace where there is any."""
+    piece = re.compile(rf"\S(?:.{{,{max(0, max_chars - 2)}}}\S)?(?=\s|\Z)|\S{{{max_chars}}}", re.DOTALL)
+    units: list[Span] = []
+    for start, end in split_sentences(text):
+        fits = end - start <= max_chars
+        units += [(start, end)] if fits else [match.span() for match in piece.finditer(text, start, end)]
+    return units
 
 
 def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
@@ -171,14 +176,6 @@ def split_sentences(text: str) -> list[Span]:
     ends = [match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match)]
     pieces = (_SENTENCE.search(text, *place) for place in pairwise([0, *ends, len(text)]))
     return [piece.span() for piece in pieces if piece]
-
-
-def split_long(text: str, span: Span, max_chars: int) -> list[Span]:
-    """Cut a sentence into pieces of at most `max_chars`, at whitespace where there is any."""
-    if span[1] - span[0] <= max_chars:
-        return [span]
-    piece = re.compile(rf"\S(?:.{{,{max(0, max_chars - 2)}}}\S)?(?=\s|\Z)|\S{{{max_chars}}}", re.DOTALL)
-    return [match.span() for match in piece.finditer(text, *span)]
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:

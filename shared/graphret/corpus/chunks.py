@@ -15,7 +15,7 @@ from typing import Any
 
 from graphret.corpus.metadata import filled, without
 from graphret.corpus.names import file_of, given_name, given_section, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import TextTable, is_delimited, keyed, tables_in
+from graphret.corpus.tables import TextTable, delimited, is_delimited, keyed, pipe_tables
 from graphret.types import Node
 
 #: The property that lists which others say where a chunk stands or were derived by `from_chunks`: no user gave these.
@@ -113,7 +113,7 @@ def _known(nodes: Sequence[Node], key: tuple[str, ...]) -> list[tuple[str, dict[
         spans = [(start, start + len(node.text)) for start, node in zip(starts, nodes, strict=True)]
         above = [] if values else headings(text)
         title = title_among(above) or title
-        found = _by_chunk(nodes, spans, tables_in(text, nodes[0].properties))
+        found = _by_chunk(nodes, spans, delimited(text) if values else pipe_tables(text))
         for own, span in zip(found, spans, strict=True):
             own["section"] = section_at(above, *span, title)
     for number, (own, node) in enumerate(zip(found, nodes, strict=True)):

@@ -238,7 +238,7 @@ def to_nodes(
     nodes: dict[str, Node] = {}
     for item in listed:
         if isinstance(item, Table):
-            made = _segments(item, segment_rows(len(item.rows), rows_per_segment, balance=balance))
+            made = _segments(item, rows_per_segment, balance)
         elif isinstance(item, Document):
             made = _chunks(item, next(spans), numbered=bool(chunker))
         else:
@@ -271,26 +271,6 @@ def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] 
     return made
 
 
-def segment_rows(n_rows: int, size: int = MAX_SEGMENT_ROWS, *, balance: bool = True) -> list[Span]:
-    """Return the segments of a table as ``(first row, last row + 1)``; a table without rows has one, empty.
-
-    With `balance`, every segment has 5 to 10 rows if the table has 5 or more.
-    """
-    starts = [*range(0, n_rows, size)] or [0]
-    if balance and len(starts) > 1 and n_rows - starts[-1] < MIN_SEGMENT_ROWS:
-        shared = n_rows - starts[-2]
-        starts[-1:] = [] if shared <= MAX_SEGMENT_ROWS else [starts[-2] + (shared + 1) // 2]
-    return [*pairwise([*starts, n_rows])]
-
-
-def linearize(table: Table, rows: Sequence[Sequence[str]] | None = None) -> str:
-    """Return a table, or some of its rows, as text: title, section, introduction, columns, header, rows."""
-    lines = [table.title, table.section, table.introduction]
-    lines += [f"{name}: {text}" for name, text in table.column_descriptions.items()]
-    lines += [" | ".join(cells) for cells in (table.header, *(table.rows if rows is None else rows))]
-    return "\n".join(" ".join(line.split()) for line in lines if line)
-
-
 def _chunks(document: Document, spans: Sequence[Span], *, numbered: bool) -> Iterable[Node]:
     given = _given({"title": document.title, **document.metadata})
     for i, (start, end) in enumerate(spans or [(0, len(document.text))]):
@@ -299,14 +279,23 @@ def _chunks(document: Document, spans: Sequence[Span], *, numbered: bool) -> Ite
         yield Node(id_, ("Document",), document.title or given_name(given), document.text[start:end], given | place)
 
 
-def _segments(table: Table, spans: Sequence[Span]) -> Iterable[Node]:
+def _segments(table: Table, size: int, balance: bool) -> Iterable[Node]:
+    """Yield the segments of a table; one without rows has one, empty."""
     given = _given({**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
-    for i, (start, end) in enumerate(spans):
+    about = [table.title, table.section, table.introduction]
+    about += [f"{name}: {text}" for name, text in table.column_descriptions.items()]
+    n_rows = len(table.rows)
+    starts = [*range(0, n_rows, size)] or [0]
+    if balance and len(starts) > 1 and n_rows - starts[-1] < MIN_SEGMENT_ROWS:
+        shared = n_rows - starts[-2]
+        starts[-1:] = [] if shared <= MAX_SEGMENT_ROWS else [starts[-2] + (shared + 1) // 2]
+    for i, (start, end) in enumerate(pairwise([*starts, n_rows])):
         rows = [list(row) for row in table.rows[start:end]]
         place = {"source_id": table.id, "chunk_index": i, "table_header": list(table.header), "table_rows": rows}
         span = {"table_row_start": start, "table_row_end": end}
-        name, text = table.title or given_name(given), linearize(table, rows)
-        yield Node(f"{table.id}#{i}", ("Table",), name, text, given | place | span)
+        lines = [*about, *(" | ".join(cells) for cells in (table.header, *rows))]
+        text = "\n".join(" ".join(line.split()) for line in lines if line)
+        yield Node(f"{table.id}#{i}", ("Table",), table.title or given_name(given), text, given | place | span)
 
 
 def _given(properties: Mapping[str, Any]) -> dict[str, Any]:

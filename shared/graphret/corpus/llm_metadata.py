@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ValidationError
 
 from graphret.corpus.metadata import MAX_NAMES, HeuristicMetadata, MetadataExtractor, distinct
 from graphret.errors import ModelError
@@ -40,22 +40,18 @@ _Name = Annotated[str, AfterValidator(partial(_line, most=200))]
 _Text = Annotated[str, AfterValidator(_line)]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(coerce_numbers_to_str=True)  # numbers where text is asked for are taken as text
-
-
-class _Column(_Part):
+class _Column(BaseModel, coerce_numbers_to_str=True):
     name: _Name
     description: _Text
 
 
-class _Relationship(_Part):
+class _Relationship(BaseModel, coerce_numbers_to_str=True):
     subject: _Name
     relation: _Name
     object: _Name
 
 
-class _Description(_Part):
+class _Description(BaseModel, coerce_numbers_to_str=True):
     """What is asked about a passage or a table (SAGE, listings 2 and 3, and the title of section 2.1)."""
 
     topic: _Text
@@ -109,9 +105,9 @@ class LLMMetadata(MetadataExtractor):
         A folder that keeps each answer as it comes, by content, model and prompt version, so that a run that was
         killed goes on where it was, and unchanged nodes cost nothing; `None` keeps nothing.
     progress
-        Called with how many questions are done, and how many there are.
+        Called with how many questions are done, and how many there are, while a model is asked.
     on_failure
-        ``"raise"`` makes the first failure a `ModelError`; what was answered until then stays in the cache.
+        ``"raise"`` makes a failure a `ModelError`, and nothing more is asked; what was answered stays in the cache.
     """
 
     model: ChatModel
@@ -126,61 +122,53 @@ class LLMMetadata(MetadataExtractor):
         """Return the metadata of each node, in their order; the same content is asked about once."""
         keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]) for node in nodes]
         questions = {key: node for key, node in zip(keys, nodes, strict=True) if node.text.strip()}
-        answers = run_sync(self._answers(questions))
+        cache = AnswerCache(self.cache) if self.cache is not None else None
+        answers: dict[str, _Description] = {}
+        if cache is not None:
+            for key in questions:
+                with contextlib.suppress(ValidationError):  # what is damaged is asked again
+                    answers[key] = _Description.model_validate_json(cache.get(key) or "")
+        self.report.cached += len(answers)
+        run_sync(self._ask(questions, answers, cache))
         if failed := sum(key in questions and key not in answers for key in keys):
-            self.report.fell_back += failed
             why = self.report.last_failure
+            if self.on_failure == "raise":
+                raise ModelError(why)
+            self.report.fell_back += failed
             _log.warning("%d of %d nodes have metadata from the rules: %s", failed, len(nodes), why)
         rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
         return [answers[key].known(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
 
-    async def _answers(self, questions: Mapping[str, Node]) -> dict[str, _Description]:
-        """Return what the cache or the model says, by the key of the question."""
-        answers: dict[str, _Description] = {}
-        cache = AnswerCache(self.cache) if self.cache is not None else None
-        remaining, done, failures_in_a_row = iter(questions.items()), 0, 0
+    async def _ask(
+        self, questions: Mapping[str, Node], answers: dict[str, _Description], cache: AnswerCache | None
+    ) -> None:
+        """Ask the model what has no answer yet."""
+        report, remaining = self.report, iter([key for key in questions if key not in answers])
+        done, failures_in_a_row, failed = len(answers), 0, False
 
         async def work() -> None:
-            nonlocal done, failures_in_a_row
-            for key, node in remaining:
-                found = None
-                with contextlib.suppress(ValidationError):  # what is damaged is asked again
-                    if cache and (kept := cache.get(key)):
-                        found = _Description.model_validate_json(kept)
-                        self.report.cached += 1
-                if found is None and failures_in_a_row < _PATIENCE:
-                    found = await self._asked(node)
-                    failures_in_a_row = 0 if found else failures_in_a_row + 1
-                    if cache and found:
-                        cache.put(key, found.model_dump_json())
-                if found:
-                    answers[key] = found
+            nonlocal done, failures_in_a_row, failed
+            for key in remaining:
+                if failures_in_a_row == _PATIENCE or (failed and self.on_failure == "raise"):
+                    return
+                report.asked += 1
+                try:
+                    prompt = _prompt(questions[key])
+                    answers[key], usage, _ = await aask_json(self.model, prompt, _Description, max_tokens=_MAX_TOKENS)
+                    failures_in_a_row = 0
+                    if cache is not None:
+                        cache.put(key, answers[key].model_dump_json())
+                except ChatError as error:
+                    failures_in_a_row, failed, usage = failures_in_a_row + 1, True, error.usage
+                    report.failures[error.reason] = report.failures.get(error.reason, 0) + 1
+                    report.last_failure = f"node {questions[key].id!r}: {error}"
+                report.input_tokens += usage.input_tokens
+                report.output_tokens += usage.output_tokens
                 done += 1
                 if self.progress:
                     self.progress(done, len(questions))
 
-        try:
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(max(1, self.concurrency)):
-                    tasks.create_task(work())
-        except ExceptionGroup as group:
-            raise group.exceptions[0] from group.exceptions[0].__cause__
-        return answers
-
-    async def _asked(self, node: Node) -> _Description | None:
-        """Return what the model says about a node, `None` where it fails."""
-        report, answer = self.report, None
-        report.asked += 1
-        try:
-            answer, usage, _ = await aask_json(self.model, _prompt(node), _Description, max_tokens=_MAX_TOKENS)
-        except ChatError as error:
-            if self.on_failure == "raise":
-                raise ModelError(f"node {node.id!r}: {error}") from error
-            usage, report.last_failure = error.usage, str(error)
-            report.failures[error.reason] = report.failures.get(error.reason, 0) + 1
-        report.input_tokens += usage.input_tokens
-        report.output_tokens += usage.output_tokens
-        return answer
+        await asyncio.gather(*(work() for _ in range(max(1, self.concurrency))))
 
 
 _SYSTEM = """\

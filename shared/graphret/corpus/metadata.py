@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
@@ -44,7 +44,6 @@ _HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is n
 _LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, MAX_NAMES = 600, 30, 8, 100
 
 
-@runtime_checkable
 class MetadataExtractor(Protocol):
     """Finds out what SAGE knows of chunks, segments and records (section 2.1 A), as properties of nodes.
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import delimited, is_delimited, keyed, tables_in
+from graphret.corpus.tables import delimited, is_delimited, keyed, pipe_tables
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
@@ -101,7 +101,7 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
     text is the paragraph before it.
     """
     text, given, id_ = document
-    tables, above = tables_in(text, given), [] if is_delimited(given) else headings(text)
+    tables, above = (delimited(text), []) if is_delimited(given) else (pipe_tables(text), headings(text))
     title = given_name(given) or title_among(above) or stem_of(file_of(given))
     ends = [0, *(table.end for table in tables)]
     rest = "".join(text[end : table.start] for end, table in zip(ends, tables, strict=False)) + text[ends[-1] :]

@@ -33,11 +33,6 @@ def is_delimited(metadata: Mapping[str, Any]) -> bool:
     return _CSV.search(file_of(metadata)) is not None
 
 
-def tables_in(text: str, metadata: Mapping[str, Any]) -> list[TextTable]:
-    """Return the tables in a text, in order: the one that a file of delimited values is, else the pipe tables."""
-    return delimited(text) if is_delimited(metadata) else _pipe_tables(text)
-
-
 def delimited(text: str, *, exact: bool = False) -> list[TextTable]:
     """Return the table that delimited values are, cut at that of ``,;\\t|`` which the first line has most of.
 
@@ -78,7 +73,7 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     return [key.strip() for key in header], [[row[key].strip() for key in header] for row in rows]
 
 
-def _pipe_tables(text: str) -> list[TextTable]:
+def pipe_tables(text: str) -> list[TextTable]:
     """Return the pipe tables of Markdown in a text, in order, but for those in fenced code."""
     lines = outside_code(text).split("\n") if "|" in text else []
     starts = [0, *accumulate(len(line) + 1 for line in lines)]

@@ -97,8 +97,6 @@ def load_questions(
 def _lines(path: Path) -> list[str]:
     try:
         return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except FileNotFoundError:
-        raise InvalidInput(f"{path}: there is no such file; a folder in MetaQA's layout is expected") from None
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path}: {error}") from error
 

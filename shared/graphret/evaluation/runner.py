@@ -71,10 +71,7 @@ class Run:
         """Return the gain over the baseline and its 95 % bootstrap interval, in points, by row and metric."""
         chosen, flat = self.chosen(half), self.values[self.baseline]
         return {
-            row: {
-                metric: paired_bootstrap(values[chosen], flat[metric][chosen]).to_dict()
-                for metric, values in metrics.items()
-            }
+            row: {metric: paired_bootstrap(values[chosen], flat[metric][chosen]) for metric, values in metrics.items()}
             for row, metrics in self.values.items()
             if row != self.baseline
         }
@@ -293,12 +290,7 @@ def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -
 
 
 def _evaluate(
-    run: Run,
-    row: str,
-    retriever: Retriever,
-    ks: Sequence[int],
-    all_at: int | None,
-    report: Progress,
+    run: Run, row: str, retriever: Retriever, ks: Sequence[int], all_at: int | None, report: Progress
 ) -> None:
     questions = run.dataset.questions
     columns: defaultdict[str, list[float]] = defaultdict(list)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
 _TITLES = {
     "guard": "against a server's verdicts",
@@ -19,9 +20,6 @@ _TITLES = {
 
 def render(result: Mapping[str, Any]) -> Group:
     """Return a result as rich tables: each row with its gain over flat search, then the halves where there are some."""
-    from rich.console import Group
-    from rich.text import Text
-
     if "missed" in result:
         return _shares(result)
     parts: list[Any] = []
@@ -41,9 +39,6 @@ def render(result: Mapping[str, Any]) -> Group:
 
 def _shares(result: Mapping[str, Any]) -> Group:
     """Return the shares of each row with what they are shares of; the queries to read are in the JSON."""
-    from rich.console import Group
-    from rich.text import Text
-
     parts: list[Any] = []
     for row, metrics in result["rows"].items():
         table = _table(_TITLES.get(row, row), ("%", "of"))
@@ -55,9 +50,6 @@ def _shares(result: Mapping[str, Any]) -> Group:
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    from rich import box
-    from rich.table import Table
-
     table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE, pad_edge=False)
     table.add_column("", no_wrap=True)
     for name in columns:
