@@ -8,6 +8,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
+from pydantic import TypeAdapter
 
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
@@ -20,6 +21,8 @@ from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever
 from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node, retrieved
+
+_FOUND = TypeAdapter(Found)
 
 
 class SparkOutput(AnswerOutput, total=False):
@@ -130,7 +133,7 @@ def create_spark_graph(
         trace = Trace.from_dict(state["trace"])
         found = spark.run(state["question"], spark.check(SparkPlan.model_validate(state["plan"])), trace)
         again = not found.nodes and state["calls"] <= spark.settings.repair_calls
-        told = {"found": found.to_dict(), "problem": found.problem, "trace": trace.to_dict()}
+        told = {"found": _FOUND.dump_python(found), "problem": found.problem, "trace": trace.to_dict()}
         return {name: plain(value) for name, value in told.items()} | {"again": again}
 
     def after_run(state: SparkState) -> str:
@@ -140,7 +143,7 @@ def create_spark_graph(
     def answer(state: SparkState) -> NodeSteps:
         """Answer with what the plan found and what the graph connects it to, or by text where it found nothing."""
         saved = state["found"]
-        found = Found(problem=state["problem"]) if saved is None else Found.from_dict(saved)
+        found = Found(problem=state["problem"]) if saved is None else _FOUND.validate_python(saved)
         asked: Retriever = Answered(spark, found, Trace.from_dict(state["trace"]))
         if found.nodes:
             asked = _expanded(asked, spark, expand, ranking)

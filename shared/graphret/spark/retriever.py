@@ -76,19 +76,6 @@ class Found:
     walked: bool = False
     problem: str = ""
 
-    def to_dict(self) -> dict[str, Any]:
-        """The same as JSON values, for a checkpoint."""
-        nodes = [node.to_dict() for node in self.nodes]
-        evidence = {node_id: why.to_dict() for node_id, why in self.evidence.items()}
-        return {"nodes": nodes, "evidence": evidence, "walked": self.walked, "problem": self.problem}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Found:
-        """The inverse of `to_dict`."""
-        nodes = [Node(**{**node, "labels": tuple(node["labels"])}) for node in data["nodes"]]
-        evidence = {node_id: Evidence(**why) for node_id, why in data["evidence"].items()}
-        return cls(nodes, evidence, walked=data["walked"], problem=data["problem"])
-
 
 class Spark(Retriever):
     """Answer with one call of a model: it writes a plan of searches and queries, and the plan is run (SPARK).
