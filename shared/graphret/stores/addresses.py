@@ -58,8 +58,7 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
 def is_address(where: str) -> bool:
     """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of something else."""
     if "://" in where and not _NEO4J.match(where):
-        scheme = where.partition("://")[0]
-        raise InvalidInput(f"{scheme}://…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
+        raise InvalidInput(f"{where.split(':')[0]}://…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
     return "://" in where
 
 

@@ -86,8 +86,7 @@ class Conditions(ABC):
 def require_decided(left: Where | None) -> None:
     """Raise an `InvalidInput` where something of a condition is left that the database does not decide by itself."""
     if left is not None:
-        decided = "texts, truth values, numbers up to 2^53, lists of one kind of these, and no path into a map"
-        raise InvalidInput(f"where: only what the database itself decides is asked here ({decided}): {left.to_dict()}")
+        raise InvalidInput(f"where: only what the database itself decides is asked here, not {left.to_dict()}")
 
 
 def _is_exact(value: Any) -> bool:
