@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +12,6 @@ from graphret.cypher.execution import TIMEOUT
 from graphret.errors import InvalidInput
 from graphret.graphraft.count_queries import counts_in_database
 from graphret.graphraft.counts import Count, Entity, Task, counts_in_memory
-from graphret.graphraft.path_tree import PathTree
 from graphret.planning import Bindings, GraphPlan, Hop, PathSpace
 from graphret.planning.path_planner import plan_of
 from graphret.planning.paths import MOST_HOPS
@@ -175,7 +174,7 @@ class CandidateFinder:
         self.store, self.settings = store, settings or GraphRAFTSettings()
         self.schema = None if isinstance(store, MemoryStore) else store.schema()
         self._hops = frozenset(space.hops)
-        self._tree = lru_cache(maxsize=64)(lambda labels: PathTree(space, labels))
+        self._paths = lru_cache(maxsize=64)(lambda labels: _paths(space, labels))
 
     def find(
         self, entities: Sequence[Entity], answers: Collection[str] | None = None, trace: Trace | None = None
@@ -192,14 +191,14 @@ class CandidateFinder:
         if not entities:
             return []
         chosen, labels = self.settings, tuple(sorted({label for one in entities for label in one.labels}))
-        task = Task(entities, self._tree(labels), chosen.templates, chosen.hub, answers or ())
+        task = Task(entities, self._paths(labels), chosen.templates, chosen.hub, answers or ())
         if self.schema is None:
             found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
         else:
             found = counts_in_database(require_cypher(self.store), self.schema, task, chosen.timeout, trace or Trace())
         fits = [one for one in found if one.size <= chosen.results]
         if chosen.targets:
-            fits = [one for one in fits if one.walks[0].path[-1].label in chosen.targets]
+            fits = [one for one in fits if one.walks[0].label in chosen.targets]
         # those of the fewest hops first; only of the kept ones are plans made
         fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
         made = [self._candidate(one, entities, task.named, answers is not None) for one in fits[: chosen.most]]
@@ -214,3 +213,13 @@ class CandidateFinder:
             bindings["named"] = dict.fromkeys(named, 0.0)
         hits = count.hits if counted else None
         return Candidate(plan_of(walks), bindings, pattern_of(walks, self._hops), count.size, hits)
+
+
+def _paths(space: PathSpace, labels: tuple[str, ...]) -> frozenset[tuple[Hop, ...]]:
+    """The paths that there may be from nodes of some labels, each hop from the label that the one before leads to."""
+    found = set()
+    for row in space.table(labels).hops:
+        path = space.path(row)
+        ends = [path[0].start, *(hop.label for hop in path)]
+        found.add(tuple(replace(hop, start=start) for hop, start in zip(path, ends, strict=False)))
+    return frozenset(found)

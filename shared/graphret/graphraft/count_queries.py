@@ -8,7 +8,6 @@ from typing import Any
 
 from graphret.errors import GraphretError
 from graphret.graphraft.counts import Count, Task, Walk
-from graphret.planning import Hop
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore
 from graphret.types import Trace
@@ -42,18 +41,18 @@ class _Queries:
     def __init__(self, store: CypherStore, schema: GraphSchema, task: Task) -> None:
         self.store, self.task = store, task
         self.relations = {name: relation for relation, name in schema.cypher_relations.items()}
-        self.paths = set(task.tree.paths)
         ladybug = store.dialect == "ladybug"
         self.labels_of, self.type_of = ("{}.labels", "label({})") if ladybug else ("labels({})", "type({})")
         self.text = "string({})" if ladybug else "{}"  # Ladybug does not know the types of what is in a parameter
-        labels = {label for path in task.tree.paths for hop in path for label in (hop.start, hop.label)}
+        labels = {label for path in task.paths for hop in path for label in (hop.start, hop.label)}
         self.any = " + ['']" if "" in labels else ""
+        places = sorted({one.place for one in task.entities})
         begins = [
-            {"id": node_id, "key": str(number), "place": f"{place:03}"}
-            for number, (entity, place) in enumerate(zip(task.entities, task.places, strict=True))
+            {"id": node_id, "key": str(number), "place": f"{places.index(entity.place):03}"}
+            for number, entity in enumerate(task.entities)
             for node_id in entity.nodes
         ]
-        roots = [f"{number}{_SEP}{label}" for number in range(len(task.entities)) for label in task.tree.roots]
+        roots = [f"{number}{_SEP}{label}" for number, entity in enumerate(task.entities) for label in entity.labels]
         self.parameters: dict[str, Any] = {"begins": begins, "followed": roots, "labels": sorted(labels)}
         self.parameters |= {"named": task.named, "answers": sorted(task.answers)}
 
@@ -63,7 +62,7 @@ class _Queries:
         merged: dict[tuple[Walk, ...], Count] = {}
         for *keys, size, hits in self.store.query(query, self.parameters, timeout=timeout).rows:
             walks = tuple(self._walk(key) for key in keys)
-            if all(walk.path in self.paths for walk in walks):
+            if all(walk.path in self.task.paths for walk in walks):
                 merged[walks] = Count(walks, size, hits)
                 if len(keys) == 1 and size <= self.task.hub:
                     self.parameters["followed"].append(keys[0])
@@ -71,11 +70,10 @@ class _Queries:
 
     def _walk(self, key: str) -> Walk:
         entity, label, *parts = key.split(_SEP)
-        path: list[Hop] = []
+        walk = Walk(int(entity), label)
         for arrow, relation, end in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
-            path.append(Hop(self.relations.get(relation, relation), arrow == ">", label, end))
-            label = end
-        return Walk(int(entity), tuple(path))
+            walk = walk.on(self.relations.get(relation, relation), arrow == ">", end)
+        return walk
 
     def _query(self, ways: Sequence[Sequence[bool]]) -> str:
         """One branch of a query: walks of which each hop is followed in a given direction, and how many nodes."""
