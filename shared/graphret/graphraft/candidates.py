@@ -80,18 +80,18 @@ def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]
     >>> pattern_of([('the "x"', [Hop("TREATS", False, "Disease", "Drug")])], [])
     '(a1:Disease {name: "the \\\\"x\\\\""})-[:TREATS]-(T:Drug)'
     """
-
-    def two_ways(hop: Hop) -> bool:
-        return Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops
-
     parts = []
     for number, (name, path) in enumerate(walks, 1):
         begin = f"({_labelled(f'a{number}', path[0].start)} {{name: {json.dumps(shown(name), ensure_ascii=False)}}})"
         between = [f"({_labelled(f'x{number}_{place}', hop.label)})" for place, hop in enumerate(path[:-1], 1)]
         end = f"({_labelled('T', path[-1].label)})" if number == 1 else "(T)" if number > 2 else ""
-        nodes, steps = [begin, *between, end], [_step(hop, two_ways(hop)) for hop in path]
+        both = [Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops for hop in path]
+        nodes, steps = [begin, *between, end], list(map(_step, path, both))
         if number > 1:  # from the target on
-            nodes, steps = nodes[::-1], [_step(hop.back, two_ways(hop)) for hop in reversed(path)]
+            nodes, steps = (
+                nodes[::-1],
+                [_step(hop.back, way) for hop, way in zip(path, both, strict=True)][::-1],
+            )
         chain = nodes[0] + "".join(step + node for step, node in zip(steps, nodes[1:], strict=True))
         parts.append(f", {chain}" if number > 2 else chain)
     return "".join(parts)
@@ -135,8 +135,6 @@ class GraphRAFTSettings:
         The labels that results may bear; none for any.
     queries, nodes
         How many of the best may run, until so many nodes are found (section 5.2), or `k` where that is more.
-    limit
-        Most nodes that are read of a query.
     timeout
         Seconds for each query of a database.
     """
@@ -148,7 +146,6 @@ class GraphRAFTSettings:
     targets: tuple[str, ...] = ()
     queries: int = 10
     nodes: int = 20
-    limit: int = 1_000
     timeout: float = TIMEOUT
 
     def __post_init__(self) -> None:
@@ -196,11 +193,12 @@ class CandidateFinder:
             found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
         else:
             found = counts_in_database(require_cypher(self.store), self.schema, task, chosen.timeout, trace or Trace())
-        fits = [one for one in found if one.size <= chosen.results]
-        if chosen.targets:
-            fits = [one for one in fits if one.walks[0].label in chosen.targets]
-        # those of the fewest hops first; only of the kept ones are plans made
-        fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
+        fits = [
+            one
+            for one in found
+            if one.size <= chosen.results and (not chosen.targets or one.walks[0].label in chosen.targets)
+        ]
+        fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))  # plans are made of the first
         made = [self._candidate(one, entities, task.named, answers is not None) for one in fits[: chosen.most]]
         return sorted(made, key=lambda one: (len(one.plan.hops), one.size, one.text))
 

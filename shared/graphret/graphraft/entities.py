@@ -16,7 +16,7 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 
 #: Questions and what they name, as the paper has them for STaRK-Prime (appendix A.1).
-EXAMPLES = (
+_EXAMPLES = (
     ("Which genes or proteins are linked to melanoma and also interact with TNFSF8?", ("melanoma", "TNFSF8")),
     (
         "What liquid drugs target the A2M gene/protein and bind to the PDGFR-beta receptor?",
@@ -74,20 +74,10 @@ class EntityNamer:
         A `Linker`, which compares by meaning too if it has an encoder, or a text index over the graph.
     top
         At most so many nodes for a name that no node bears.
-    examples
-        Questions with the names in them, which the model is shown.
     """
 
-    def __init__(
-        self,
-        model: ChatModel,
-        store: GraphStore,
-        names: Linker | TextIndex,
-        *,
-        top: int = 1,
-        examples: Sequence[tuple[str, Sequence[str]]] = EXAMPLES,
-    ) -> None:
-        self.model, self.store, self.names, self.top, self.examples = model, store, names, top, tuple(examples)
+    def __init__(self, model: ChatModel, store: GraphStore, names: Linker | TextIndex, *, top: int = 1) -> None:
+        self.model, self.store, self.names, self.top = model, store, names, top
 
     def ask(self, question: str) -> Answer[_Named]:
         """Have the model name what a question mentions; a `ChatError` says why it could not."""
@@ -100,17 +90,15 @@ class EntityNamer:
     def _messages(self, question: str) -> list[Message]:
         shots = [
             said
-            for asked, names in self.examples
-            for said in (Message.user(asked), Message.assistant(json.dumps({"names": list(names)})))
+            for asked, names in _EXAMPLES
+            for said in (Message.user(asked), Message.assistant(json.dumps({"names": names})))
         ]
         return [Message.system(_TASK), *shots, Message.user(question)]
 
     def link(self, question: str, names: Sequence[str]) -> list[Entity]:
         """Return the entities of names that a model gave; one that nothing is like is left out."""
-        linked = []
-        for number, name in enumerate(dict.fromkeys(one.strip() for one in names if one.strip())):
-            if number == _NAMES:
-                break
+        linked, given = [], list(dict.fromkeys(one.strip() for one in names if one.strip()))
+        for number, name in enumerate(given[:_NAMES]):
             start = question.lower().find(name.lower())
             place = (start, start + len(name)) if start >= 0 else (len(question) + number, len(question) + number)
             linked.append((place, self._nodes(name)))

@@ -195,22 +195,18 @@ class GraphRAFT(Retriever):
                 continue
             about = {"cypher": candidate.query, "pattern": candidate.text, "probability": probability}
             for row, node in enumerate(nodes, 1):
-                known = found.get(node.id)
-                if known is None and len(found) >= wanted:
-                    continue
-                known = known or Hit(node, probability)
-                why = Evidence("query", rank=row, retriever=self.name, properties=about)
-                found[node.id] = replace(known, evidence=(*known.evidence, why))
+                if node.id in found or len(found) < wanted:
+                    known = found.get(node.id, Hit(node, probability))
+                    why = Evidence("query", rank=row, retriever=self.name, properties=about)
+                    found[node.id] = replace(known, evidence=(*known.evidence, why))
         return list(found.values())
 
     def _nodes(self, query: str, candidate: Candidate, where: Where | None, trace: Trace) -> list[Node]:
         """What a candidate finds that satisfies `where`, the most relevant first."""
-        chosen, schema = self.settings, self.finder.schema
-        matches = find_matches(
-            candidate.plan, self.store, candidate.bindings, schema=schema, limit=chosen.limit, timeout=chosen.timeout
-        )
+        plan, bindings, schema = candidate.plan, candidate.bindings, self.finder.schema
+        matches = find_matches(plan, self.store, bindings, schema=schema, timeout=self.settings.timeout)
         if schema is not None and matches:
-            cypher, _ = compile_plan(candidate.plan, require_cypher(self.store), candidate.bindings, schema=schema)
+            cypher, _ = compile_plan(plan, require_cypher(self.store), bindings, schema=schema)
             trace.note("cypher", query=cypher)
         nodes = self.store.get([match.id for match in matches])
         both = [(m, n) for m, n in zip(matches, nodes, strict=True) if n and (where is None or where.matches(n))]
@@ -233,13 +229,11 @@ class GraphRAFT(Retriever):
             numbers = [number for number in dict.fromkeys(reply.value.numbers) if 1 <= number <= len(hits)]
             stage.details |= {"tokens": reply.usage.total_tokens, "selected": len(numbers)}
         chosen = [hits[number - 1] for number in numbers]
-        ranked = [*chosen, *(hit for hit in hits if hit not in chosen)]
-        told = [Evidence("rank", rank=rank, retriever="reasoner") for rank in range(1, len(chosen) + 1)]
-        scored = [replace(hit, score=1 / rank) for rank, hit in enumerate(ranked, 1)]
-        return [
-            *(replace(hit, evidence=(*hit.evidence, why)) for hit, why in zip(scored, told, strict=False)),
-            *scored[len(told) :],
-        ]
+        ranked = []
+        for rank, hit in enumerate([*chosen, *(hit for hit in hits if hit not in chosen)], 1):
+            told = (Evidence("rank", rank=rank, retriever="reasoner"),) if rank <= len(chosen) else ()
+            ranked.append(replace(hit, score=1 / rank, evidence=hit.evidence + told))
+        return ranked
 
     def answer(self, query: str, k: int, where: Where | None, hits: Sequence[Hit], trace: Trace) -> _Part:
         """Return the first `k` hits, places that are free filled from the index: a `Retrieval`."""
