@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import math
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -107,6 +108,10 @@ class Order(_Part):
     limit: int | None = Field(default=None, ge=1)
 
 
+#: A hop when it is matched, from a variable that is placed already to the other; and which are of use after it.
+Step: TypeAlias = tuple[PlanHop, str, str, set[str]]
+
+
 class GraphPlan(_Part):
     """Anchors, hops and a target, and how far the plan is to be trusted.
 
@@ -145,20 +150,38 @@ class GraphPlan(_Part):
             found.setdefault(anchor.var, [anchor.label] if anchor.label else [])
         for hop in self.hops:
             found.setdefault(hop.source, [])
-            labels = found.setdefault(hop.to_var, [])
-            if hop.to_label and not labels:
-                labels.append(hop.to_label)
+            if not found.setdefault(hop.to_var, []) and hop.to_label:
+                found[hop.to_var] = [hop.to_label]
         return found
 
     def joined(self) -> set[str]:
         """The variables that hops join the target to, and the target."""
-        reached, before = {self.target.var}, 0
-        while len(reached) > before:
-            before = len(reached)
-            for hop in self.hops:
-                if not hop.negated and reached & {hop.source, hop.to_var}:
-                    reached |= {hop.source, hop.to_var}
+        reached = {self.target.var}
+        for hop in [hop for hop in self.hops if not hop.negated] * len(self.hops):
+            if reached & {hop.source, hop.to_var}:
+                reached |= {hop.source, hop.to_var}
         return reached
+
+    def steps(self, sizes: Mapping[str, int]) -> tuple[str, list[Step]]:
+        """Return the variable to begin with, and the hops in the order in which they are matched.
+
+        The anchor of the fewest nodes is the first (`sizes`); hops between variables that are placed come before those
+        to an anchor, and negated ones at the end.
+        """
+        begin = min(sorted(sizes.keys() & self.joined()), key=sizes.__getitem__, default=self.target.var)
+        waiting, placed, found = list(self.hops), {begin}, list[Step]()
+
+        def rank(hop: PlanHop) -> tuple[bool, bool, float]:
+            far = hop.ends(placed)[1]
+            return hop.negated, far not in placed, sizes.get(far, math.inf)
+
+        while waiting:
+            hop = min((hop for hop in waiting if placed & {hop.source, hop.to_var}), key=rank)
+            waiting.remove(hop)
+            needed = {self.target.var}.union(*({one.source, one.to_var} for one in waiting))
+            found.append((hop, *hop.ends(placed), needed))
+            placed |= set() if hop.negated else {hop.source, hop.to_var}
+        return begin, found
 
     def problems(self, schema: GraphSchema) -> list[str]:
         """Return what is wrong with the plan on a graph, in words that a model can act on; nothing for a valid plan."""
@@ -210,9 +233,8 @@ class GraphPlan(_Part):
                 yield f"{hop}: {relation!r} leads from {known}, and not between the labels of the two"
 
     def __str__(self) -> str:
-        called = {a.var: f"{a.label or 'node'} “{a.text}”" for a in self.anchors}
         told = [f"{self.target.var}: {' or '.join(self.target.labels) or 'node'}"]
-        told += [f"{var} = {words}" for var, words in called.items()]
+        told += [f"{anchor.var} = {anchor.label or 'node'} “{anchor.text}”" for anchor in self.anchors]
         told += [str(hop) for hop in self.hops]
         told += [f"{var} where {condition}" for var, condition in self.where.items()]
         if self.target.relevance_text:

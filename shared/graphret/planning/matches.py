@@ -38,43 +38,28 @@ class Match:
     paths: int = 1
 
 
-def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int = 1000) -> list[Match]:
-    """Return what a plan finds in a graph, by its order or else by score, then by the number of paths, ties by id.
+def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int) -> list[Match]:
+    """Return what a plan finds in a graph, as `find_matches` does; two variables may stand for one node.
 
-    Two variables may stand for one node. Variables that nothing more is asked of are forgotten as soon as may be, and
-    of rows that are alike then the best is kept, so that what is held grows with the nodes and not with the paths.
-
-    Parameters
-    ----------
-    bindings
-        Of every anchor the nodes that it may mean; an anchor of none matches nothing.
-    limit
-        Most matches that are returned.
+    Variables that nothing more is asked of are forgotten as soon as may be, and of rows that are alike then the best is
+    kept, so that what is held grows with the nodes and not with the paths.
     """
     positions, scores, paths = _Join(plan, graph, bindings).run()
     order = np.lexsort((positions, -paths, -scores))[: limit if plan.order is None else None]
     positions = positions[order]
-    rows = zip(
-        graph.nodes.ids.take(positions), scores[order].tolist(), paths[order].astype(np.int64).tolist(), strict=True
-    )
-    found = [Match(*row) for row in rows]
+    ids, counts = graph.nodes.ids.take(positions), paths[order].astype(np.int64)
+    found = [Match(*row) for row in zip(ids, scores[order].tolist(), counts.tolist(), strict=True)]
     return found if plan.order is None else ordered(plan.order, found, graph.nodes.at(positions))[:limit]
 
 
 def ordered(order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]) -> list[Match]:
     """Return matches by a property of their nodes, as many as the order wants: numbers, then texts, then the others."""
-    sign = -1 if order.descending else 1
     values = [node.properties.get(order.by) if node else None for node in nodes]
-    texts = sorted({value for value in values if isinstance(value, str)})
-    rank = {text: place for place, text in enumerate(texts)}
-
-    def key(place: int) -> tuple[int, float]:
-        value = values[place]
-        if isinstance(value, (int, float)):
-            return 0, sign * float(value)
-        return (1, sign * rank[value]) if isinstance(value, str) else (2, 0)
-
-    return [matches[place] for place in sorted(range(len(matches)), key=key)][: order.limit]
+    found: list[int] = []
+    for kind in ((int, float), str):
+        places = [place for place, value in enumerate(values) if isinstance(value, kind)]
+        found += sorted(places, key=values.__getitem__, reverse=order.descending)
+    return [matches[place] for place in dict.fromkeys([*found, *range(len(matches))])][: order.limit]
 
 
 class _Join:
@@ -109,29 +94,17 @@ class _Join:
 
     def run(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
         """Join all hops; return the positions of the target's nodes, distinct, their scores and paths."""
-        target, waiting = self.plan.target.var, [hop for hop in self.plan.hops if not hop.negated]
-        absent = [hop for hop in self.plan.hops if hop.negated]
-        self._begin(min((var for var in self.bound if var in self.plan.joined()), key=self._size, default=target))
-        while True:
-            for hop in [hop for hop in waiting if {hop.source, hop.to_var} <= self.columns.keys()]:
-                waiting.remove(hop)
-                self._keep(hop, True)
-            self._forget({target}.union(*({hop.source, hop.to_var} for hop in [*waiting, *absent])))
-            if not waiting:
-                break
-            hop = min((hop for hop in waiting if {hop.source, hop.to_var} & self.columns.keys()), key=self._cost)
-            waiting.remove(hop)
-            self._extend(hop)
-        for hop in absent:
-            if {hop.source, hop.to_var} <= self.columns.keys():
-                self._keep(hop, False)
+        target = self.plan.target.var
+        begin, steps = self.plan.steps({var: len(nodes) for var, (nodes, _) in self.bound.items()})
+        self._begin(begin)
+        for hop, near, far, needed in steps:
+            if hop.negated or far in self.columns:
+                self._select(hop, near, far)
             else:
-                self._without(hop)
+                self._extend(hop, near, far)
+            self._forget(needed)
         self._forget({target})
         return self.columns[target], np.round(self.scores, DECIMALS), self.paths
-
-    def _size(self, var: str) -> int:
-        return len(self.bound[var][0])
 
     def _begin(self, var: str) -> None:
         if var in self.bound:
@@ -141,11 +114,6 @@ class _Join:
             self.columns[var] = np.arange(n) if mask is None else np.flatnonzero(mask)
             self.scores = np.zeros(len(self.columns[var]))
         self.paths = np.ones(len(self.scores))
-
-    def _cost(self, hop: PlanHop) -> tuple[bool, int]:
-        """What is joined first: hops to an anchor, then those from the fewest nodes."""
-        near, far = hop.ends(self.columns)
-        return far not in self.bound, self._size(far) if far in self.bound else len(np.unique(self.columns[near]))
 
     def _pairs(self, hop: PlanHop, begin: str, positions: NDArray[np.int64]) -> _Pairs:
         """The pairs that a hop joins, from nodes that `begin` stands for to the other variable's, distinct."""
@@ -166,11 +134,10 @@ class _Join:
             return own, other
         return own[inside], other[inside]
 
-    def _between(self, hop: PlanHop) -> _Pairs:
+    def _between(self, hop: PlanHop, near: str, far: str) -> _Pairs:
         """The pairs of a hop from a variable that has rows, by whichever of its ends reads fewer edges."""
-        near, far = hop.ends(self.columns)
         here = np.unique(self.columns[near])
-        there = np.unique(self.columns[far]) if far in self.columns else self.bound.get(far, (None,))[0]
+        there = self.columns.get(far, self.bound.get(far, (None,))[0])
         if there is None:
             return self._pairs(hop, near, here)
         there, degrees = np.unique(there), self.graph.edges.degrees
@@ -180,10 +147,9 @@ class _Join:
         order = np.lexsort((other, own))
         return own[order], other[order]
 
-    def _extend(self, hop: PlanHop) -> None:
+    def _extend(self, hop: PlanHop, near: str, far: str) -> None:
         """Join the rows with the variable that a hop leads to."""
-        near, far = hop.ends(self.columns)
-        own, other = self._between(hop)
+        own, other = self._between(hop, near, far)
         rows, starts = self.columns[near], row_starts(own, len(self.graph.nodes))
         row = np.repeat(np.arange(len(rows)), starts[rows + 1] - starts[rows])
         reached = other[ranges(starts, rows)]
@@ -194,28 +160,20 @@ class _Join:
             order = np.argsort(positions)
             self.scores = self.scores + cosines[order][np.searchsorted(positions[order], reached)]
 
-    def _keep(self, hop: PlanHop, there: bool) -> None:
-        """Keep the rows whose two nodes a hop joins, or those that it does not."""
-        n, (own, other) = len(self.graph.nodes), self._between(hop)
-        near, far = hop.ends(self.columns)
-        self._select(np.isin(self.columns[near] * n + self.columns[far], own * n + other, invert=not there))
-
-    def _without(self, hop: PlanHop) -> None:
-        """Keep the rows from which a hop leads nowhere."""
-        near, _ = hop.ends(self.columns)
-        self._select(np.isin(self.columns[near], self._between(hop)[0], invert=True))
-
-    def _select(self, kept: NDArray[np.bool_]) -> None:
+    def _select(self, hop: PlanHop, near: str, far: str) -> None:
+        """Keep the rows that a hop joins with its other end, or those that a negated one does not."""
+        own, other = self._between(hop, near, far)
+        here, there, n = self.columns[near], self.columns.get(far), len(self.graph.nodes)
+        joined = np.isin(here, own) if there is None else np.isin(here * n + there, own * n + other)
+        kept = joined != hop.negated
         self.columns = {var: column[kept] for var, column in self.columns.items()}
         self.scores, self.paths = self.scores[kept], self.paths[kept]
 
     def _forget(self, needed: set[str]) -> None:
         """Leave out the variables that nothing more is asked of; of rows that are alike keep the best, for all."""
-        kept: Sequence[str] = [var for var in self.columns if var in needed]
-        if len(kept) == len(self.columns) and len(kept) > 1:
+        kept = [var for var in self.columns if var in needed]
+        if 1 < len(kept) == len(self.columns):
             return
-        if not kept:  # rows stand for the anchors alone
-            kept = list(self.columns)[:1]
         table = np.stack([self.columns[var] for var in kept])
         order = np.lexsort((-self.scores, *table[::-1]))
         table, scores = table[:, order], self.scores[order]

@@ -70,11 +70,7 @@ def compile_plan(
     limit: int = 1000,
 ) -> tuple[str, dict[str, Any]]:
     """Return a plan as one query in a store's dialect, and its parameters; nothing of the plan is in its text but names
-    of the schema, quoted.
-
-    Every anchor is unwound over its bindings, every hop is matched in a clause of its own, so that two variables may
-    stand for one node; after each the variables that nothing more is asked of are left out, the best score is kept and
-    the paths are counted.
+    of the schema, quoted. Every hop is matched in a clause of its own, so that two variables may stand for one node.
     """
     return _Compiler(plan, store, bindings, schema or store.schema()).query(limit)
 
@@ -85,69 +81,50 @@ class _Compiler:
         self.names = {var: f"v{chr(97 + place)}" for place, var in enumerate(plan.labels_of())}
         self.anchored = {anchor.var for anchor in plan.anchors}
         self.parameters: dict[str, Any] = {}
-        self.clauses: list[str] = []
+        self.clauses = ["WITH 0.0 AS s, 1.0 AS n"]
         self.seen: list[str] = []
 
     def query(self, limit: int) -> tuple[str, dict[str, Any]]:
-        """Write it, the anchor with the fewest bindings first, then what leads to another anchor."""
+        """Write it, a clause for each step."""
         target = self.plan.target.var
-        waiting = [hop for hop in self.plan.hops if not hop.negated]
-        absent = [hop for hop in self.plan.hops if hop.negated]
-        anchored = sorted(self.anchored & self.plan.joined())
-        begin = min(anchored, key=lambda var: len(self.bindings[var]), default=target)
-        self.clauses.append("WITH 0.0 AS s, 1.0 AS n")
+        begin, steps = self.plan.steps({var: len(self.bindings.get(var, ())) for var in self.anchored})
         self._match(begin, None)
-        while waiting:
-            near = [hop for hop in waiting if {hop.source, hop.to_var} & {*self.seen}]
-            hop = min(near, key=self._rank)
-            waiting.remove(hop)
-            _, far = hop.ends(self.seen)
-            self._match(far, hop)
-            self._keep({target}.union(*({hop.source, hop.to_var} for hop in [*waiting, *absent])))
-        for hop in absent:
-            self._without(hop)
+        for hop, _, far, needed in steps:
+            (self._without if hop.negated else self._match)(far, hop)
+            self.seen = [var for var in self.seen if var in needed]
+            kept = [*(self.names[var] for var in self.seen), "max(s) AS s, sum(n) AS n"]
+            self.clauses.append(f"WITH {', '.join(kept)}")
         node_id = self.store.id_in_cypher(self.names[target])
         ends = f"RETURN {node_id} AS id, max(s) AS score, sum(n) AS paths"
         self.clauses.append(f"{ends} ORDER BY score DESC, paths DESC, id LIMIT {limit:d}")
         return "\n".join(self.clauses), self.parameters
 
-    def _rank(self, hop: PlanHop) -> tuple[bool, bool]:
-        ends = {hop.source, hop.to_var}
-        return not ends <= {*self.seen}, not ends & self.anchored - {*self.seen}
-
     def _match(self, var: str, hop: PlanHop | None) -> None:
         """Match a variable, as the end of a hop or by itself; of an anchor its bindings, whose cosines are added."""
         pattern, conditions = self._node(var)
-        fresh, anchored = var not in self.seen, var in self.anchored
         if hop is not None:
-            pattern = self._pattern(hop, var, pattern if fresh else f"({self.names[var]})")
-        if fresh and anchored:
-            name = self.names[var]
-            self.parameters[f"{name}_bound"] = [
-                {"id": node_id, "score": float(cosine)} for node_id, cosine in self.bindings[var].items()
-            ]
-            self.clauses.append(f"UNWIND ${name}_bound AS {name}_b")
-            conditions.insert(0, f"{self.store.id_in_cypher(name)} = {name}_b.id")
-        self.clauses.append(f"MATCH {pattern}" + (f" WHERE {' AND '.join(conditions)}" if fresh and conditions else ""))
-        if fresh:
+            pattern = self._pattern(hop, var, pattern)
+        name, score = self.names[var], "s"
+        if var not in self.seen:
             self.seen.append(var)
+            if var in self.anchored:
+                bound = self.bindings[var].items()
+                self.parameters[f"{name}_bound"] = [{"id": one, "score": float(cosine)} for one, cosine in bound]
+                self.clauses.append(f"UNWIND ${name}_bound AS {name}_b")
+                conditions.insert(0, f"{self.store.id_in_cypher(name)} = {name}_b.id")
+                score = f"s + {name}_b.score"
+        self.clauses.append(f"MATCH {pattern}{_where(conditions)}")
         kept = ", ".join(self.names[one] for one in self.seen)  # edges that differ in their parts alone are one
-        score = f"s + {self.names[var]}_b.score" if fresh and anchored else "s"
         self.clauses.append(f"WITH DISTINCT {kept}, {score} AS s, n")
 
-    def _keep(self, needed: set[str]) -> None:
-        self.seen = [var for var in self.seen if var in needed]
-        self.clauses.append(f"WITH {', '.join([*(self.names[var] for var in self.seen), 'max(s) AS s, sum(n) AS n'])}")
-
-    def _without(self, hop: PlanHop) -> None:
-        """Keep what the hop leads nowhere from."""
-        _, far = hop.ends(self.seen)
-        pattern, conditions = self._node(far) if far not in self.seen else (f"({self.names[far]})", [])
-        if far not in self.seen and far in self.anchored:
-            name = f"{self.names[far]}_ids"
-            self.parameters[name] = list(self.bindings.get(far, {}))
-            conditions.insert(0, f"{self.store.id_in_cypher(self.names[far])} IN ${name}")
-        inside = self._pattern(hop, far, pattern) + (f" WHERE {' AND '.join(conditions)}" if conditions else "")
+    def _without(self, var: str, hop: PlanHop) -> None:
+        """Keep what a hop to a variable leads nowhere from."""
+        pattern, conditions = self._node(var)
+        name = self.names[var]
+        if var not in self.seen and var in self.anchored:
+            self.parameters[f"{name}_ids"] = list(self.bindings.get(var, {}))
+            conditions.insert(0, f"{self.store.id_in_cypher(name)} IN ${name}_ids")
+        inside = self._pattern(hop, var, pattern) + _where(conditions)
         kept = ", ".join(self.names[one] for one in self.seen)
         self.clauses.append(f"WITH {kept}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}")
 
@@ -162,6 +139,9 @@ class _Compiler:
         return f"({self.names[near]}){'<' if into else ''}-[:{types}]-{'>' if out else ''}{node}"
 
     def _node(self, var: str) -> tuple[str, list[str]]:
+        """The pattern of a variable, and what its nodes satisfy, which is said once."""
+        if var in self.seen:
+            return f"({self.names[var]})", []
         where = Where.parse(self.plan.where.get(var))
         pattern, condition, parameters = self.store.node_in_cypher(
             self.names[var], self.plan.labels_of()[var] or None, where
@@ -172,3 +152,7 @@ class _Compiler:
             self.parameters["anchors"] = sorted({node_id for bound in self.bindings.values() for node_id in bound})
             conditions.append(f"NOT {self.store.id_in_cypher(self.names[var])} IN $anchors")
         return pattern, conditions
+
+
+def _where(conditions: list[str]) -> str:
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
