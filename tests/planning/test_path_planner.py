@@ -35,6 +35,7 @@ PAPERS = MemoryStore.of(
         Edge("Ada Ott", "writes", "Deep Glass"),
         Edge("Fast Muons", "cites", "Slow Muons"),
         Edge("Deep Glass", "cites", "Glass Flow"),
+        Edge("Glass Flow", "cites", "Fast Muons"),
         Edge("Slow Muons", "has_topic", "Particle physics"),
         Edge("Fast Muons", "has_topic", "Particle physics"),
         Edge("Glass Flow", "has_topic", "Materials"),
@@ -44,7 +45,9 @@ QUESTIONS = {
     "Which papers did Ada Ott write?": {"Slow Muons", "Deep Glass"},
     "Who wrote Glass Flow?": {"Bo Berg", "Cy Cole"},
     "What are the topics of the papers that Cy Cole wrote?": {"Particle physics", "Materials"},
-    "Which papers are cited by Deep Glass?": {"Glass Flow"},
+    "Which papers cite Glass Flow?": {"Deep Glass"},
+    "Which papers are cited by Glass Flow?": {"Fast Muons"},
+    "Which papers does Glass Flow cite?": {"Fast Muons"},
     "Which institution is the author of Fast Muons affiliated with?": {"Delft"},
     "papers by authors from Ulm University": {"Slow Muons", "Glass Flow", "Deep Glass"},
     "Who are the co-authors of Cy Cole?": {"Bo Berg"},
@@ -87,30 +90,30 @@ def test_aliases_say_what_general_english_does_not(tmp_path: Path) -> None:
     assert PathPlanner(FILMS, aliases=own).plan(question) == PathPlanner(FILMS, aliases=ALIASES).plan(question)
 
 
-def test_what_the_question_names_is_no_answer() -> None:
-    planner = PathPlanner(FILMS, aliases=ALIASES)
-    planned = planner.plan("which films share a director with Citizen Kane")
-    assert planned.plan is not None
-    found = [match.id for match in find_matches(planned.plan, FILMS, planned.bindings)]
+def test_what_the_question_names_is_no_answer_and_may_be_misspelled() -> None:
+    found = answers(PathPlanner(FILMS, aliases=ALIASES), "which films share a director with 'Citizen Cane'")
     assert "Citizen Kane" not in found
     assert "The Trial" in found
 
 
-def test_a_name_that_is_misspelled_is_linked_by_its_likeness() -> None:
-    planned = PathPlanner(FILMS).plan("who directed 'Citizen Cane'")
-    assert planned.plan is not None
-    assert "Citizen Kane" in next(iter(planned.bindings.values()))
-
-
-def test_what_no_path_says_is_left_to_the_text_and_risk_follows_the_fit() -> None:
-    planner = PathPlanner(PAPERS)
-    sure = planner.plan("Who wrote Glass Flow?").plan
-    doubtful = planner.plan("Which reactor measurements with tungsten probes does Glass Flow replicate?").plan
-    assert sure is not None
-    assert doubtful is not None
-    assert (sure.risk_level, sure.target.relevance_text) == ("aggressive", "")
-    assert doubtful.risk_level in ("weak", "no_trade")
-    assert "tungsten" in doubtful.target.relevance_text
+@pytest.mark.parametrize(
+    ("question", "levels", "about"),
+    [
+        ("Who wrote Glass Flow?", {"aggressive"}, ""),
+        (
+            "Which reactor measurements with tungsten probes does Glass Flow replicate?",
+            {"weak", "no_trade"},
+            "tungsten",
+        ),
+        ("Which papers are next to Glass Flow?", {"weak"}, ""),  # it cites and is cited
+        ("Which topics has Deep Glass?", {"weak", "no_trade"}, ""),  # it has none, those around it have
+    ],
+)
+def test_risk_follows_the_fit_and_what_else_fits(question: str, levels: set[str], about: str) -> None:
+    plan = PathPlanner(PAPERS).plan(question).plan
+    assert plan is not None
+    assert plan.risk_level in levels
+    assert about in plan.target.relevance_text
 
 
 @pytest.mark.parametrize("question", ["", "?", "who", "\ud800", "x" * 10_000, "what is the meaning of life"])

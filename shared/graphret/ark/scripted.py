@@ -21,7 +21,7 @@ from graphret.fusion import vote
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
-from graphret.planning.paths import Hop, PathSpace
+from graphret.planning.paths import UNKNOWN, Hop, PathSpace
 from graphret.planning.question import readings, spans
 from graphret.planning.words import Aliases, Lexicon
 
@@ -29,8 +29,8 @@ Call: TypeAlias = tuple[str, dict[str, Any]]
 
 #: Explorations in one turn and in all, and the last turn.
 TURN, EXPLORATIONS, LAST_TURN = ArkSettings().max_calls, 160, 18
-#: Nodes looked at whole to learn what relations they have, in the first and the second turn spent on it.
-PROBES = (3, 12)
+#: Nodes looked at whole to learn what relations they have, in the first and the second turn spent on it, and in all.
+PROBES, MOST_PROBES = (3, 12), 64
 #: Characters of a question that are read; nodes asked for of it as a whole, and of a part of it; nodes selected.
 QUESTION, QUESTION_K, SPAN_K, SELECTED = 2_000, 20, 10, 100
 #: What a path that is followed may cost (more than one misfit, less than two), and how much more than the best.
@@ -55,7 +55,7 @@ class ScriptedExplorer:
     name = "scripted-explorer"
 
     def __init__(self, choice: int = 0, aliases: Aliases = None) -> None:
-        self.choice, self.lexicon = choice, Lexicon.of(aliases)
+        self.choice, self.lexicon = choice, Lexicon(aliases)
 
     def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
         """Return the next calls, or the answer in words once all is done; options of sampling change nothing."""
@@ -103,7 +103,6 @@ def _walks(question: str, seen: Transcript, named: Sequence[Mention], lexicon: L
     walks = []
     for one in named:
         read = readings(question, one.start, one.end, frozenset(places - {(one.start, one.end)}), lexicon)
-        probes = max(map(space.lacking, read))
         options: list[tuple[float, int, str, tuple[Hop, ...], int]] = []
         for node, score in one.nodes.items():
             if not (looks := seen.explorations.get(node)):
@@ -111,12 +110,13 @@ def _walks(question: str, seen: Transcript, named: Sequence[Mention], lexicon: L
             edges: Counter[tuple[str, bool]] = Counter()  # of paths that fit as well, that which most edges allow
             for relation, outgoing, _, count in looks[0].relations:
                 edges[relation, outgoing] += count
-            table = space.table(looks[0].types or ("",), True)
+            table = space.table(looks[0].types or ("",))
             costs = space.costs(read, looks[0].types, table) + MISSPELLED * (score < max(one.nodes.values()))
             for i in np.flatnonzero(costs <= WORST).tolist():
-                path = space.path(table.hops[i])
+                path = space.path(table[i])
+                probes = MOST_PROBES * (path[-1].relation == UNKNOWN)
                 if there := edges[path[0].relation, path[0].outgoing]:
-                    options.append((round(costs[i], 6), -there, node, path, probes if table.open[i] else 0))
+                    options.append((round(costs[i], 6), -there, node, path[:-1] if probes else path, probes))
         options.sort(key=lambda option: (*option[:2], len(option[3]), option[4], option[3]))
         fitting: list[tuple[float, Walk]] = []
         for cost, _, node, path, more in options:
@@ -290,7 +290,8 @@ class Transcript:
 def _space(
     triples: frozenset[tuple[tuple[str, str, str], int]], totals: frozenset[tuple[str, int]], lexicon: Lexicon
 ) -> PathSpace:
-    return PathSpace(dict(triples), dict(totals), lexicon)
+    unknown = {(end, UNKNOWN, ""): 1 for (source, _, target), _ in triples for end in (source, target)}
+    return PathSpace(dict(triples) | unknown, dict(totals), lexicon)
 
 
 @lru_cache(maxsize=1024)  # a conversation is read anew in each turn

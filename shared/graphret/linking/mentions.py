@@ -17,8 +17,8 @@ DOUBTFUL = 0.5
 #: Times the score, where a name stands in the question in the form that another node has.
 OTHER_FORM = 0.99
 
-_MARKS = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
-_SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
+MARKS = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
+SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
 _AROUND = "".join(SIGNS - set("?!.,;:…。、！？：；"))
 
 #: Which of the nodes that bear a name count, and what each of several nodes is called.
@@ -89,7 +89,7 @@ def spot(question: str, book: NameBook, keep: Keep | None = None, forms: Forms |
     """
     tokens = tokenize(question)
     run = [word for word, _, _ in tokens]
-    marks = {_stripped(question, *match.span(match.lastindex or 0)) for match in _MARKS.finditer(question)}
+    marks = {_stripped(question, *match.span(match.lastindex or 0)) for match in MARKS.finditer(question)}
     spans = {span for start, end in marks if (span := _span(tokens, start, end)) is not None}
     found = [(name, first, last, _everyday(run[first:last])) for name, first, last in book.find_every(run)]
     named = {place for _, first, last, kind in found if not kind for place in range(first, last)}
@@ -126,7 +126,7 @@ def _symbols(question: str, book: NameBook, marks: Collection[tuple[int, int]]) 
     for start, end in marks:
         if book.has_symbols(question[start:end]):
             yield start, end, True
-    for match in _SYMBOLS.finditer(question):
+    for match in SYMBOLS.finditer(question):
         name = match[0].strip(_AROUND)
         if not book.has_symbols(name):
             name = name.rstrip("".join(SIGNS)).strip(_AROUND)

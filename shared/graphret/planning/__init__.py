@@ -1,8 +1,4 @@
-"""Plans over a graph, and planning without a model: relation paths that fit the words around the names in a question.
-
-`graph_plan` is what a planner makes, `matches` what it finds in a graph. `question` reads the words of a question,
-`words` knows which mean the same, and `paths` aligns them with the relations of a graph.
-"""
+"""Plans over a graph, and planning without a model: paths that fit the words around the names in a question."""
 
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
 from graphret.planning.matches import Bindings, Match

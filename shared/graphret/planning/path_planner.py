@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from graphret.errors import GraphretError, InvalidInput
-from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.linker import Linker
 from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
@@ -21,7 +20,7 @@ from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, 
 from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
-from graphret.planning.question import readings, spans
+from graphret.planning.question import EVERYDAY, readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.planning.words import Aliases, Lexicon
 from graphret.search.index import TextIndex
@@ -31,20 +30,15 @@ from graphret.text import tokenize, words
 
 #: Characters of a question that are read, names looked at, nodes found for a part of it, and bearers of a name.
 QUESTION, NAMES, FOUND, BEARERS = 2_000, 4, 20, 4
-#: Paths that are tried around a name alone, and those that lead somewhere around each of several.
-ALONE, JOINED = 60, 5
-#: What it costs to leave a name out, and that a name is spelled otherwise in the question.
-LEFT_OUT, MISSPELLED = 1.0, 0.2
-#: How much worse than the best the best path is that leads anywhere, from which on a detour stands for the best.
-FAR_WORSE = 1.0
-#: The least likeness of a name that is not spelled so in the question.
-LIKE = 0.35
-#: Words that are left over from which on they say what the text of an answer is about.
-LEFT_OVER = 2
-#: What a plan may cost at each level of risk; one that costs more is not to be traded on.
-_TRUST: tuple[tuple[RiskLevel, float], ...] = (("aggressive", 0.6), ("normal", 1.2), ("weak", 2.0))
-#: Ends of a path that are looked at.
-MOST_ENDS = 5_000
+#: Paths that are tried around each name, those of them that lead anywhere which are compared, and ends of each.
+TRIED, COMPARED, ENDS = 60, 5, 5_000
+#: What it costs to leave a name out, that it is spelled otherwise in the question, and to go round a missing edge.
+LEFT_OUT, MISSPELLED, DETOUR = 1.0, 0.2, 1.0
+#: The least likeness of a name that is spelled otherwise; words left over that say what an answer's text is about.
+LIKE, LEFT_OVER = 0.35, 2
+#: What a plan may cost at each level of risk but the last, and how much more another reading then costs at least.
+LEVELS: tuple[RiskLevel, ...] = ("aggressive", "normal", "weak", "no_trade")
+TRUST, CLEAR = (0.6, 1.2, 2.0), 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +59,7 @@ class Candidate(NamedTuple):
 
 
 class Grounded:
-    """What is around the nodes of a mention; `named` are all nodes that the question names."""
+    """What is around the nodes of a mention, not by way of any that the question names: `ends` of a path."""
 
     def __init__(self, store: GraphStore, starts: Mapping[str, float], named: Iterable[str]) -> None:
         self._store = store
@@ -73,8 +67,7 @@ class Grounded:
         self.ends = cache(self._ends)
 
     def _ends(self, path: tuple[Hop, ...]) -> frozenset[str]:
-        """Return the nodes that a path leads to, never by way of those that the question names."""
-        found = find_matches(plan_of([("", path)]), self._store, self._bindings, limit=MOST_ENDS)
+        found = find_matches(plan_of([("", path)]), self._store, self._bindings, limit=ENDS)
         return frozenset(match.id for match in found)
 
 
@@ -86,7 +79,7 @@ class Around(NamedTuple):
     grounded: Grounded
 
 
-#: Paths around several mentions that meet in one target.
+#: Paths around the mentions, or some of them, that meet in one target.
 _Walks: TypeAlias = "list[tuple[Around, Candidate]]"
 
 
@@ -149,7 +142,7 @@ class PathPlanner:
             if not isinstance(store, MemoryStore):
                 raise InvalidInput("names: a Linker or a text index over the database's nodes is expected")
             names = Linker.build(store.graph.nodes)
-        self.store, self.names, self.lexicon = store, names, Lexicon.of(aliases)
+        self.store, self.names, self.lexicon = store, names, Lexicon(aliases)
         totals = None
         if isinstance(store, MemoryStore):
             edges = store.graph.edges
@@ -157,13 +150,15 @@ class PathPlanner:
             totals = dict(zip(edges.relations, counts, strict=True))
         self.space = PathSpace(store.schema().relations, totals, self.lexicon)
         self.scorer = PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
-        self._parts = lru_cache(maxsize=256)(self._table_parts)
+        self._parts = lru_cache(maxsize=256)(
+            lambda model, labels: model.parts_of([*map(self.space.path, self.space.table(labels))])
+        )
 
     def plan(self, question: str) -> Planned:
         """Return the plan of a question, its anchors linked; without one where no name, or no path around it, is found.
 
-        The level of risk follows what the plan costs: words left unread, hops that no word names, an end of another
-        kind than asked for.
+        The level of risk follows what the plan costs (words left unread, hops that no word names, an end of another
+        kind than asked for) and whether another reading fits as well, or a better one leads nowhere.
         """
         try:
             return self._plan(question[:QUESTION])
@@ -176,14 +171,12 @@ class PathPlanner:
 
     def _plan(self, question: str) -> Planned:
         around = self.around(question)
-        if not around:
-            return Planned(None, problem="the question names no node of the graph")
-        found = self._joined(around) or self._alone(around)
+        found = next(self._ways(around), None)
         if found is None:
-            return Planned(None, problem="no path leads anywhere from what the question names")
+            return Planned(None, problem=f"the question names {'nothing that leads anywhere' if around else 'no node'}")
         cost, walks = found
-        risk: RiskLevel = next((level for level, most in _TRUST if cost <= most), "no_trade")
         about = self._left_over(question, around)
+        risk = self._risk(cost, walks)
         plan = plan_of([(one.mention.text, best.path) for one, best in walks], about=about, risk=risk)
         bindings = {anchor.var: one.mention.nodes for anchor, (one, _) in zip(plan.anchors, walks, strict=True)}
         others = {" ".join(map(str, best.path)): round(best.cost, 2) for one in around for best in one.candidates[:3]}
@@ -204,7 +197,7 @@ class PathPlanner:
                 return [Mention(start, start + len(part), part, linked)]
         return []
 
-    def around(self, question: str, most: int | None = ALONE) -> list[Around]:
+    def around(self, question: str, most: int | None = TRIED) -> list[Around]:
         """Return the paths around each name in a question, at most so many."""
         found = self.mentions(question)
         places = frozenset((one.start, one.end) for one in found)
@@ -221,67 +214,53 @@ class PathPlanner:
         costs = self.space.costs(read, labels, table)
         if self.scorer is not None:
             facts = np.pad(costs[:, None], ((0, 0), (0, len(UNTRAINED) - 1)))
-            costs = self.scorer.costs(masked(question, places), self._parts(labels), facts)
+            parts = self._parts(self.scorer, labels)
+            costs = self.scorer.costs(masked(question, places), parts, facts)
         order = np.argsort(costs, kind="stable")[:most].tolist()
-        candidates = [Candidate(float(costs[i]), self.space.path(table.hops[i])) for i in order]
+        candidates = [Candidate(float(costs[i]), self.space.path(table[i])) for i in order]
         return Around(one, candidates, Grounded(self.store, one.nodes, named))
 
-    def _table_parts(self, labels: tuple[str, ...]) -> Any:
-        assert self.scorer is not None
-        table = self.space.table(labels)
-        return self.scorer.parts_of([self.space.path(row) for row in table.hops])
-
-    def _alone(self, around: Sequence[Around]) -> tuple[float, _Walks] | None:
-        """The best path around one name that leads anywhere, or a detour where it fits far worse than the best."""
-        every = sorted(((one, best) for one in around for best in one.candidates), key=lambda walk: walk[1].cost)
-        for one, best in every:
-            if one.grounded.ends(best.path):
-                meant = one.candidates[0]
-                detour = self._detour(one, meant) if best.cost - meant.cost > FAR_WORSE else None
-                chosen = detour or best
-                return chosen.cost, [(one, chosen)]
-        return None
-
-    def _detour(self, one: Around, meant: Candidate) -> Candidate | None:
-        """Where an edge at the end of a path is missing: the same of what has most in common with what lacks it."""
-        begin, last = meant.path[:-1], meant.path[-1]
-        if begin and not one.grounded.ends(begin):
-            return None
-        found: list[tuple[int, tuple[Hop, ...]]] = []
-        for hop in self.space.hops:
-            if hop.start == last.start and hop != last:
-                path = (*begin, hop, hop.back, last)
-                found += [(n, path)] if (n := len(one.grounded.ends(path))) else []
-        return Candidate(meant.cost + FAR_WORSE, min(found)[1]) if found else None
-
-    @staticmethod
-    def _joined(around: Sequence[Around]) -> tuple[float, _Walks] | None:
-        """The best paths around several names, or all but some of them, that meet in nodes of one kind."""
-        if len(around) < 2:
-            return None
+    def _ways(self, around: Sequence[Around]) -> Iterator[tuple[float, _Walks]]:
+        """The ways to follow paths around the names, or some of them, to the same nodes, and what each costs."""
         options: list[list[tuple[float, Around, Candidate | None]]] = []
         for one in around:
-            lead = [best for best in one.candidates[: ALONE // 3] if one.grounded.ends(best.path)][:JOINED]
-            options.append([*((best.cost, one, best) for best in lead), (LEFT_OUT, one, None)])
+            found = (best for best in one.candidates if one.grounded.ends(best.path))
+            leading = list(islice(found, COMPARED if len(around) > 1 else 1))
+            if one.candidates and (not leading or leading[0].cost > one.candidates[0].cost + DETOUR):
+                leading[:0] = self._detour(one)
+            options.append([*((best.cost, one, best) for best in leading), (LEFT_OUT, one, None)])
         for chosen in sorted(product(*options), key=lambda chosen: sum(cost for cost, _, _ in chosen)):
             walks = [(one, best) for _, one, best in chosen if best is not None]
             kinds = {best.path[-1].label for _, best in walks}
             if len(kinds) == 1 and frozenset.intersection(*(one.grounded.ends(best.path) for one, best in walks)):
-                return sum(cost for cost, _, _ in chosen), walks
-        return None
+                yield sum(cost for cost, _, _ in chosen), walks
+
+    @staticmethod
+    def _risk(cost: float, walks: _Walks) -> RiskLevel:
+        """How far a plan is to be trusted: by its cost, and a single path less where another fits as well or better."""
+        (one, best), *more = walks
+        near = [other for other in one.candidates if other.path != best.path and other.cost < best.cost + CLEAR]
+        close = not more and any(other.cost < best.cost or one.grounded.ends(other.path) for other in near)
+        return LEVELS[min(sum(cost > most for most in TRUST) + 2 * close, len(TRUST))]
+
+    def _detour(self, one: Around) -> list[Candidate]:
+        """Where the last edge of the best path is missing: the same of what shares most with what lacks it."""
+        meant = one.candidates[0]
+        *begin, last = meant.path
+        paths = [(*begin, hop, hop.back, last) for hop in self.space.hops if hop.start == last.start and hop != last]
+        found = [(n, path) for path in paths if (n := len(one.grounded.ends(path)))]
+        return [Candidate(meant.cost + DETOUR, min(found)[1])] if found else []
 
     def _left_over(self, question: str, around: Sequence[Around]) -> str:
         """What the question says besides names, relations and kinds: what the text of an answer should be about."""
         places = [(one.mention.start, one.mention.end) for one in around]
         left = [
-            (word, start, end)
+            question[start:end]
             for word, start, end in tokenize(question)
-            if word not in FUNCTION_WORDS
-            and word not in COMMON_WORDS
-            and not self.space.word(word).named
-            and not any(first < end and start < last for first, last in places)
+            if word not in EVERYDAY and not self.space.word(word).known
+            if not any(first < end and start < last for first, last in places)
         ]
-        return " ".join(question[start:end] for _, start, end in left) if len(left) >= LEFT_OVER else ""
+        return " ".join(left) if len(left) >= LEFT_OVER else ""
 
 
 def plan_of(walks: Sequence[tuple[str, Sequence[Hop]]], *, about: str = "", risk: RiskLevel = "normal") -> GraphPlan:

@@ -13,7 +13,7 @@ import numpy as np
 
 from graphret.errors import InvalidInput
 from graphret.graphraft.path_writer import place_of
-from graphret.planning.paths import Hop, PathSpace, PathTable
+from graphret.planning.paths import Hop, PathSpace
 from graphret.planning.question import readings
 from graphret.planning.scorer import masked
 from graphret.training.paths import Choice
@@ -85,9 +85,8 @@ def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
         hops = np.full((len(mine), 3), -1)
         for row, i in enumerate(mine):
             hops[row, : len(paths[i])] = [number[hop.start, hop.relation, hop.label] for hop in paths[i]]
-        table = PathTable(hops, np.zeros(len(mine)), np.zeros(len(mine), dtype=bool))
         read = readings(question, start, end, others, space.lexicon)
-        facts[mine, 0] = space.costs(read, [paths[mine[0]][0].start], table)
+        facts[mine, 0] = space.costs(read, [paths[mine[0]][0].start], hops)
         facts[mine, 2] = 1 - share
     found = [place[:2] for place in places.values() if place[2] == 1]
     return Choice(masked(question, found), paths, facts, best_of(record))
