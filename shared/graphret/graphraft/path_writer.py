@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from graphret.graphraft.candidates import Candidate
 from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.planning import GraphPlan, Hop, PathScorer, PathSpace
-from graphret.planning.paths import PathTable
 from graphret.planning.question import readings
 from graphret.planning.scorer import masked
 from graphret.planning.words import stem
@@ -18,7 +17,7 @@ from graphret.text import tokenize, words
 
 #: What it costs to leave out an entity, that a node plays another part for one hop than for the next, and each power of
 #: ten of the results: of two paths that fit alike that with fewer comes first.
-LEFT_OUT, ODD_PART, RESULTS = 1.0, 0.6, 0.1
+LEFT_OUT, RESULTS = 1.0, 0.1
 
 
 class PathWriter:
@@ -78,17 +77,16 @@ class PathWriter:
         paths: Sequence[tuple[Hop, ...]],
     ) -> NDArray[np.float64]:
         """How ill paths from one name fit the question."""
-        rows, odd = np.full((len(paths), 3), -1), np.zeros(len(paths))
+        rows = np.full((len(paths), 3), -1)
         for row, path in enumerate(paths):
             for i, hop in enumerate(path):
                 numbers = self._numbers[hop.relation, hop.outgoing, hop.label]
                 same = [number for number in numbers if self.space.hops[number].start == hop.start]
                 rows[row, i] = (same or numbers)[0]
-                odd[row] += 0 if same else ODD_PART
         others = frozenset(one[:2] for one in places.values() if one[2] and one[:2] != at[:2])
         read = readings(question, at[0], at[1], others, self.space.lexicon)
         labels = sorted({path[0].start for path in paths})
-        return self.space.costs(read, labels, PathTable(rows, odd, np.zeros(len(paths), dtype=bool)))
+        return self.space.costs(read, labels, rows)
 
 
 def walks_of(plan: GraphPlan) -> list[tuple[str, tuple[Hop, ...]]]:
