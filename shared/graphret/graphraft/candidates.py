@@ -216,7 +216,7 @@ class CandidateFinder:
 def _paths(space: PathSpace, labels: tuple[str, ...]) -> frozenset[tuple[Hop, ...]]:
     """The paths that there may be from nodes of some labels, each hop from the label that the one before leads to."""
     found = set()
-    for row in space.table(labels).hops:
+    for row in space.table(labels):
         path = space.path(row)
         ends = [path[0].start, *(hop.label for hop in path)]
         found.add(tuple(replace(hop, start=start) for hop, start in zip(path, ends, strict=False)))

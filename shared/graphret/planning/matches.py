@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,7 @@ def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: in
 
 def ordered(order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]) -> list[Match]:
     """Return matches by a property of their nodes, as many as the order wants: numbers, then texts, then the others."""
-    values = [node.properties.get(order.by) if node else None for node in nodes]
+    values: list[Any] = [node.properties.get(order.by) if node else None for node in nodes]
     found: list[int] = []
     for kind in ((int, float), str):
         places = [place for place, value in enumerate(values) if isinstance(value, kind)]
