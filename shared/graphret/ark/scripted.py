@@ -188,8 +188,7 @@ def follow(
         size = min(size, probes - len(frontier) + len(fresh))
         wanted = [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]]
         return Walk({}, wanted) if wanted else None
-    ends = {end: paths for end, paths in frontier.items() if end not in named}
-    return Walk(ends) if ends else None
+    return Walk(ends) if (ends := {end: n for end, n in frontier.items() if end not in named}) else None
 
 
 def _step(hop: Hop, looks: Sequence[Explored]) -> tuple[list[str], bool]:

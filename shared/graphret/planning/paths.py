@@ -146,8 +146,7 @@ class PathSpace:
 
     def costs(self, read: Sequence[Reading], labels: Sequence[str], hops: _Hops) -> _Floats:
         """Return what each path of a table costs under the reading that fits it best, ``(paths,)``."""
-        costs: _Floats = np.min([_Fit(self, reading, labels, hops).costs() for reading in read], axis=0)
-        return costs
+        return np.asarray(np.min([_Fit(self, reading, labels, hops).costs() for reading in read], axis=0))
 
 
 class _Fit:

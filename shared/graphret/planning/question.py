@@ -17,7 +17,6 @@ from graphret.text import Token, tokenize
 MOST, NEAREST = 4, 12
 
 EVERYDAY = FUNCTION_WORDS | COMMON_WORDS
-
 _ENDS = " ,.;:?!"
 _ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())

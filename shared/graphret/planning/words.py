@@ -52,8 +52,6 @@ _AGENT = re.compile(r"(?<=..)(?:er|or|e)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _LINKS = frozenset("has have is are was be by in of to from with on at the a an for and or as".split())
 _LONG = 4  # letters of the root that a compound ends with
-
-
 _STEMMER = Stemmer.Stemmer("english")
 
 
