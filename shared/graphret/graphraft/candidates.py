@@ -219,5 +219,5 @@ def _paths(space: PathSpace, labels: tuple[str, ...]) -> frozenset[tuple[Hop, ..
     for row in space.table(labels):
         path = space.path(row)
         ends = [path[0].start, *(hop.label for hop in path)]
-        found.add(tuple(replace(hop, start=start) for hop, start in zip(path, ends, strict=False)))
+        found.add(tuple(h if h.start == at else replace(h, start=at) for h, at in zip(path, ends, strict=False)))
     return frozenset(found)
