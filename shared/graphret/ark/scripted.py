@@ -122,7 +122,7 @@ def _walks(question: str, seen: Transcript, named: Sequence[Mention], lexicon: L
         for cost, _, node, path, more in options:
             if len(fitting) > choice or (fitting and cost > fitting[0][0] + CLOSE):
                 break
-            if (walk := follow(node, path, seen, ids, more)) is not None:
+            if not (more and fitting) and (walk := follow(node, path, seen, ids, more)) is not None:
                 fitting.append((cost, walk))
         walks += [walk for _, walk in fitting[-1:]]
     return walks
