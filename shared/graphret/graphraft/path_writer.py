@@ -15,8 +15,8 @@ from graphret.planning.scorer import masked
 from graphret.planning.words import stem
 from graphret.text import tokenize, words
 
-#: What it costs to leave out an entity, that a node plays another part for one hop than for the next, and each power of
-#: ten of the results: of two paths that fit alike that with fewer comes first.
+#: What it costs to leave out an entity, and each power of ten of the results: of two paths that fit alike that with
+#: fewer comes first.
 LEFT_OUT, RESULTS = 1.0, 0.1
 
 
