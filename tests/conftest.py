@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests_support import HashingEncoder, mentions, write_venues
 
 from graphret import SageGraph, read
+from graphret.stores.base import GraphStore
 
 pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]
 
@@ -65,6 +66,25 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     else:
         with LadybugStore(tmp_path / "graph.lbug") as store:
             yield store
+
+
+@pytest.fixture(scope="module", params=["memory", "ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+def papers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphStore]:
+    """A small graph of papers, wherever it may live."""
+    from spark_parts import EDGES, NODES
+
+    from graphret.stores import LadybugStore, MemoryStore, Neo4jStore
+
+    if request.param == "memory":
+        yield MemoryStore.of(NODES, EDGES)
+    elif request.param == "neo4j":
+        made = Neo4jStore.from_driver(request.getfixturevalue("neo4j_module"))
+        made.upsert(NODES, EDGES)
+        yield made
+    else:
+        with LadybugStore(tmp_path_factory.mktemp("papers") / "papers.lbug") as ladybug:
+            ladybug.upsert(NODES, EDGES)
+            yield ladybug
 
 
 @pytest.fixture

@@ -62,8 +62,8 @@ class Broken(Prefers):
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(store: GraphStore, ask: Ask) -> None:
-    found = ask(raft(store), BY_ADA, 3)
+def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(papers: GraphStore, ask: Ask) -> None:
+    found = ask(raft(papers), BY_ADA, 3)
     assert {hit.id for hit in found} == {"p0", "p3", "p6"}
     first = found.hits[0].evidence[0]
     assert (first.kind, first.properties["pattern"]) == ("query", PATTERN)
@@ -73,30 +73,30 @@ def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(store: G
     stages = {stage.name: stage.details for stage in found.trace.stages}
     assert stages["entities"]["entities"] == {"Ada Ames": ["a0"]}
     assert stages["write"]["queries"][0][0] == first.properties["cypher"]
-    assert ("cypher" in stages) != isinstance(store, MemoryStore)
+    assert ("cypher" in stages) != isinstance(papers, MemoryStore)
     if "cypher" in stages:
         assert "Ada" not in stages["cypher"]["query"]  # a name is never part of a query
     assert found.signals.plan_valid
     assert not found.trace.fallbacks
 
 
-def test_k_is_the_total_and_where_limits_what_is_returned(store: GraphStore) -> None:
+def test_k_is_the_total_and_where_limits_what_is_returned(papers: GraphStore) -> None:
     settings = GraphRAFTSettings(templates=((1,),))
-    found = raft(store, settings=settings).retrieve(BY_ADA, 9)
+    found = raft(papers, settings=settings).retrieve(BY_ADA, 9)
     assert len(found) == 9
     assert {hit.id for hit in found.hits[:3]} == {"p0", "p3", "p6"}
     assert all(hit.evidence[-1].kind == "fill" for hit in found.hits[3:])
-    assert raft(store).retrieve(BY_ADA, 1, {"year": {"$gt": 2014}}).ids == ["p6"]
+    assert raft(papers).retrieve(BY_ADA, 1, {"year": {"$gt": 2014}}).ids == ["p6"]
 
 
-def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths(store: GraphStore) -> None:
-    found = raft(store, writer=Prefers("(T:Field)")).retrieve(BY_ADA, 1)
+def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths(papers: GraphStore) -> None:
+    found = raft(papers, writer=Prefers("(T:Field)")).retrieve(BY_ADA, 1)
     assert found.hits[0].node.label == "Field"
-    failed = raft(store, writer=Broken("")).retrieve(BY_ADA, 3)
-    assert failed.ids == raft(store).retrieve(BY_ADA, 3).ids
+    failed = raft(papers, writer=Broken("")).retrieve(BY_ADA, 3)
+    assert failed.ids == raft(papers).retrieve(BY_ADA, 3).ids
     assert [stage.details["error"] for stage in failed.trace.fallbacks] == ["ConnectionError: the writer is away"]
     with pytest.raises(RetrievalFailed, match="the writer is away"):
-        raft(store, writer=Broken(""), on_failure="raise").retrieve(BY_ADA, 3)
+        raft(papers, writer=Broken(""), on_failure="raise").retrieve(BY_ADA, 3)
 
 
 @pytest.mark.parametrize("question", ["protein folding of nobody", "?", "x" * 9_000])
@@ -161,14 +161,14 @@ def test_a_reasoner_reads_patterns_and_texts_and_selects(ask: Ask) -> None:
     assert "3. Graph" not in few[1].content
 
 
-def test_views_hide_from_queries_what_they_hide(store: GraphStore) -> None:
+def test_views_hide_from_queries_what_they_hide(papers: GraphStore) -> None:
     only = {"$or": [{"year": {"$lt": 2014}}, {"label": {"$in": ["Author", "Field"]}}]}
-    if isinstance(store, MemoryStore):
-        view = store.view(only)
-        found = GraphRAFT(view, BM25Index.of_store(store).view(only)).retrieve(BY_ADA, 3)
+    if isinstance(papers, MemoryStore):
+        view = papers.view(only)
+        found = GraphRAFT(view, BM25Index.of_store(papers).view(only)).retrieve(BY_ADA, 3)
         assert {hit.id for hit in found.hits[:2]} == {"p0", "p3"}
         with pytest.raises(InvalidInput, match="view"):
-            GraphRAFT(view, BM25Index.of_store(store))
+            GraphRAFT(view, BM25Index.of_store(papers))
     else:
         with pytest.raises(InvalidInput, match="view"):
-            raft(store.view({"year": {"$lt": 2014}}))
+            raft(papers.view({"year": {"$lt": 2014}}))

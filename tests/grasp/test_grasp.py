@@ -59,8 +59,8 @@ Ask = Callable[..., Any]
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_a_plan_finds_its_targets_and_tells_the_path_to_them(store: GraphStore, ask: Ask) -> None:
-    found = ask(PlanRetriever(Fixed(PLAN), store), "the field of Ada Ames", 5)
+def test_a_plan_finds_its_targets_and_tells_the_path_to_them(papers: GraphStore, ask: Ask) -> None:
+    found = ask(PlanRetriever(Fixed(PLAN), papers), "the field of Ada Ames", 5)
     assert found.ids == ["f0"]
     path = [(one.source_name, one.relation, one.target_name) for one in found.hits[0].evidence if one.relation]
     assert [(a, r) for a, r, _ in path] == [("Ada Ames", "WROTE"), ("Graph Retrieval 0", "ABOUT")]
@@ -71,27 +71,27 @@ def test_a_plan_finds_its_targets_and_tells_the_path_to_them(store: GraphStore, 
     assert stages["plan"]["reading"] == str(GraphPlan.model_validate(PLAN))
     assert stages["link"]["bindings"] == {"a": {"a0": pytest.approx(0.99)}}
     assert stages["match"]["candidates"] == 1
-    assert ("MATCH" in stages["match"].get("cypher", "")) is not isinstance(store, MemoryStore)
+    assert ("MATCH" in stages["match"].get("cypher", "")) is not isinstance(papers, MemoryStore)
 
 
-def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(store: GraphStore) -> None:
+def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(papers: GraphStore) -> None:
     said = BY_ADA | {"target": {"labels": ["Paper"], "relevance_text": "retrieval 6"}}
-    documents = BM25Index.of_store(store)
-    assert PlanRetriever(Fixed(said), store, documents=documents).retrieve("q", 3).ids == ["p6", "p0", "p3"]
-    assert PlanRetriever(Fixed(said), store).retrieve("q", 3).ids == ["p0", "p3", "p6"]
+    documents = BM25Index.of_store(papers)
+    assert PlanRetriever(Fixed(said), papers, documents=documents).retrieve("q", 3).ids == ["p6", "p0", "p3"]
+    assert PlanRetriever(Fixed(said), papers).retrieve("q", 3).ids == ["p0", "p3", "p6"]
     ordered = said | {"order": {"by": "year", "limit": 2}}
-    assert PlanRetriever(Fixed(ordered), store, documents=documents).retrieve("q", 3).ids == ["p6", "p3"]
+    assert PlanRetriever(Fixed(ordered), papers, documents=documents).retrieve("q", 3).ids == ["p6", "p3"]
 
 
-def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(store: GraphStore) -> None:
-    plan = PlanRetriever(Fixed(BY_ADA, bindings={"a": {"a1": 1.0}}), store)
+def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(papers: GraphStore) -> None:
+    plan = PlanRetriever(Fixed(BY_ADA, bindings={"a": {"a1": 1.0}}), papers)
     assert plan.retrieve("q", 5).ids == ["p1", "p4", "p7"]
     assert plan.retrieve("q", 5, {"year": {"$gte": 2014}}).ids == ["p4", "p7"]
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(store: GraphStore, ask: Ask) -> None:
-    grasp = Grasp(Fixed(BY_ADA), store, FieldIndex.of_store(store))
+def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(papers: GraphStore, ask: Ask) -> None:
+    grasp = Grasp(Fixed(BY_ADA), papers, FieldIndex.of_store(papers))
     found = ask(grasp, "retrieval of 3 proteins", 6)
     assert set(found.ids[:3]) == {"p0", "p3", "p6"}
     assert found.ids[0] == "p3"
@@ -113,27 +113,27 @@ def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(store: 
     ],
 )
 def test_without_a_plan_that_finds_anything_the_text_answers_alone(
-    store: GraphStore, ask: Ask, planner: Fixed, said: str | None
+    papers: GraphStore, ask: Ask, planner: Fixed, said: str | None
 ) -> None:
-    index = BM25Index.of_store(store)
-    found = ask(Grasp(planner, store, index), "speech synthesis 4", 4)
+    index = BM25Index.of_store(papers)
+    found = ask(Grasp(planner, papers, index), "speech synthesis 4", 4)
     assert len(found) == 4
     notes = [stage.details["error"] for stage in found.trace.fallbacks]
     assert notes == ([] if said is None else [said])
     if said is not None:
-        assert found.ids == Grasp(planner, store, index).text.retrieve("speech synthesis 4", 4).ids
+        assert found.ids == Grasp(planner, papers, index).text.retrieve("speech synthesis 4", 4).ids
         with pytest.raises(RetrievalFailed, match=said):
-            ask(PlanRetriever(planner, store, on_failure="raise"), "q", 1)
+            ask(PlanRetriever(planner, papers, on_failure="raise"), "q", 1)
 
 
 def test_a_database_that_is_too_slow_leaves_the_second_stage_alone(
-    store: GraphStore, monkeypatch: pytest.MonkeyPatch
+    papers: GraphStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(*_: Any, **__: Any) -> Any:
         raise QueryTimeout("the query took longer than 30 s")
 
     monkeypatch.setattr("graphret.grasp.plan_retriever.find_matches", slow)
-    found = Grasp(Fixed(BY_ADA), store, BM25Index.of_store(store)).retrieve("speech synthesis 4", 2)
+    found = Grasp(Fixed(BY_ADA), papers, BM25Index.of_store(papers)).retrieve("speech synthesis 4", 2)
     assert found.ids[0] == "p4"
     assert [note.details["error"] for note in found.trace.fallbacks] == [
         "QueryTimeout: the query took longer than 30 s"
@@ -141,13 +141,13 @@ def test_a_database_that_is_too_slow_leaves_the_second_stage_alone(
 
 
 def test_what_a_plan_found_is_not_lost_where_its_paths_cannot_be_read(
-    store: GraphStore, monkeypatch: pytest.MonkeyPatch
+    papers: GraphStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def slow(*_: Any, **__: Any) -> Any:
         raise QueryTimeout("the query took longer than 30 s")
 
-    monkeypatch.setattr(store, "neighbors", slow)
-    found = PlanRetriever(Fixed(BY_ADA), store).retrieve("q", 3)
+    monkeypatch.setattr(papers, "neighbors", slow)
+    found = PlanRetriever(Fixed(BY_ADA), papers).retrieve("q", 3)
     assert found.ids == ["p0", "p3", "p6"]
     assert [stage.details["error"] for stage in found.trace.stages if stage.name == "paths"] == [
         "QueryTimeout: the query took longer than 30 s"
@@ -178,14 +178,14 @@ def test_a_reranker_is_the_third_stage_and_a_bad_one_changes_nothing() -> None:
     assert any("backwards" in str(note.details) for note in kept.trace.fallbacks)
 
 
-def test_views_hide_from_plans_what_they_hide(store: GraphStore) -> None:
+def test_views_hide_from_plans_what_they_hide(papers: GraphStore) -> None:
     only = {"year": {"$lt": 2014}}
-    if isinstance(store, MemoryStore):
-        view = store.view({"$or": [only, {"label": {"$in": ["Author", "Field"]}}]})
+    if isinstance(papers, MemoryStore):
+        view = papers.view({"$or": [only, {"label": {"$in": ["Author", "Field"]}}]})
         assert PlanRetriever(Fixed(BY_ADA), view).retrieve("q", 5).ids == ["p0", "p3"]
     else:
         with pytest.raises(InvalidInput, match="view"):
-            PlanRetriever(Fixed(BY_ADA), store.view(only))
+            PlanRetriever(Fixed(BY_ADA), papers.view(only))
 
 
 # -- weights
@@ -277,13 +277,13 @@ def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
             planner_of(server, examples=[("q", BY_ADA | {"target": {"labels": ["Film"]}})])
 
 
-def test_it_takes_any_retriever_for_the_text(store: GraphStore) -> None:
-    names = BM25Index.of_store(store, text=NodeText.names())
+def test_it_takes_any_retriever_for_the_text(papers: GraphStore) -> None:
+    names = BM25Index.of_store(papers, text=NodeText.names())
 
     class Reader(Retriever):
         name = "reader"
 
         def _retrieve(self, query: str, k: int, where: Any) -> Any:
-            return Grasp(Fixed(None), store, names).text.retrieve("protein folding 2", k, where)
+            return Grasp(Fixed(None), papers, names).text.retrieve("protein folding 2", k, where)
 
-    assert Grasp(Fixed(None), store, Reader()).retrieve("q", 1).ids == ["p2"]
+    assert Grasp(Fixed(None), papers, Reader()).retrieve("q", 1).ids == ["p2"]
