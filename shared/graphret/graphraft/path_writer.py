@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,38 +55,47 @@ class PathWriter:
 
     def costs(self, question: str, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Return what each candidate costs, the least for the best, ``(candidates,)``."""
-        walks = [walks_of(one.plan) for one in candidates]
-        places = {name: place_of(question, name) for name in dict.fromkeys(name for one in walks for name, _ in one)}
-        said = masked(question, [(start, end) for start, end, share in places.values() if share == 1])
+        each = [walks_of(one.plan) for one in candidates]
+        walks = [walk for some in each for walk in some]
+        said, places, facts = fits(question, walks, self.space, self._number)
         costs = RESULTS * np.log10([one.size + 1 for one in candidates])
-        for name, at in places.items():
-            own = [(i, path) for i, one in enumerate(walks) for other, path in one if other == name]
-            facts = np.zeros((len(own), 3))
-            facts[:, 0] = self._fit(question, at, places, [path for _, path in own])
-            facts[:, 2] = 1 - at[2]
-            of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in own]), facts)
-            np.add.at(costs, [i for i, _ in own], of_walks)
-        spots = [{places[name][:2] for name, _ in one} for one in walks]
+        of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in walks]), facts)
+        np.add.at(costs, np.repeat(np.arange(len(each)), [len(some) for some in each]), of_walks)
+        spots = [{places[name][:2] for name, _ in some} for some in each]
         return costs + LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
 
-    def _fit(
-        self,
-        question: str,
-        at: tuple[int, int, float],
-        places: Mapping[str, tuple[int, int, float]],
-        paths: Sequence[tuple[Hop, ...]],
-    ) -> NDArray[np.float64]:
-        """How ill paths from one name fit the question."""
-        rows = np.full((len(paths), 3), -1)
-        for row, path in enumerate(paths):
-            for i, hop in enumerate(path):
-                numbers = self._numbers[hop.relation, hop.outgoing, hop.label]
-                same = [number for number in numbers if self.space.hops[number].start == hop.start]
-                rows[row, i] = (same or numbers)[0]
-        others = frozenset(one[:2] for one in places.values() if one[2] and one[:2] != at[:2])
-        read = readings(question, at[0], at[1], others, self.space.lexicon)
-        labels = sorted({path[0].start for path in paths})
-        return self.space.costs(read, labels, rows)
+    def _number(self, hop: Hop) -> int:
+        numbers = self._numbers[hop.relation, hop.outgoing, hop.label]
+        return next((number for number in numbers if self.space.hops[number].start == hop.start), numbers[0])
+
+
+def fits(
+    question: str, walks: Sequence[tuple[str, tuple[Hop, ...]]], space: PathSpace, number: Callable[[Hop], int]
+) -> tuple[Sequence[str], dict[str, tuple[int, int, float]], NDArray[np.float64]]:
+    """Return how ill paths, each from a name, fit a question.
+
+    Parameters
+    ----------
+    number
+        The number of a hop in the space.
+
+    Returns
+    -------
+    words, places, facts
+        The question as a `PathScorer` reads it, the `place_of` each name, and what the scorer weighs of each path,
+        ``(walks, 3)``, the number of results left at 0.
+    """
+    places = {name: place_of(question, name) for name, _ in walks}
+    facts, hops = np.zeros((len(walks), 3)), np.full((len(walks), 3), -1)
+    for row, (_, path) in enumerate(walks):
+        hops[row, : len(path)] = [number(hop) for hop in path]
+    for name, (start, end, share) in places.items():
+        own = [i for i, (other, _) in enumerate(walks) if other == name]
+        others = frozenset(one[:2] for one in places.values() if one[2] and one[:2] != (start, end))
+        labels = sorted({walks[i][1][0].start for i in own})
+        facts[own, 0] = space.costs(readings(question, start, end, others, space.lexicon), labels, hops[own])
+        facts[own, 2] = 1 - share
+    return masked(question, [one[:2] for one in places.values() if one[2] == 1]), places, facts
 
 
 def walks_of(plan: GraphPlan) -> list[tuple[str, tuple[Hop, ...]]]:

@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 from graphret.errors import InvalidInput
-from graphret.graphraft.path_writer import place_of
+from graphret.graphraft.path_writer import fits
 from graphret.planning.paths import Hop, PathSpace
-from graphret.planning.question import readings
-from graphret.planning.scorer import masked
 from graphret.training.paths import Choice
 
 _BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
@@ -74,19 +72,9 @@ def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
 
 def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
     """Return the candidates of a record as a scorer sees them: the best has most hits, then the fewest results."""
-    question, paths = record["question"], [path for _, path in record["paths"]]
-    places = {name: place_of(question, name) for name, _ in record["paths"]}
-    facts = np.zeros((len(paths), 3))
-    facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
     number = {(hop.start, hop.relation, hop.label): i for i, hop in enumerate(space.hops)}
-    for name, (start, end, share) in places.items():
-        mine = [i for i, (other, _) in enumerate(record["paths"]) if other == name]
-        others = frozenset(place[:2] for other, place in places.items() if other != name and place[2])
-        hops = np.full((len(mine), 3), -1)
-        for row, i in enumerate(mine):
-            hops[row, : len(paths[i])] = [number[hop.start, hop.relation, hop.label] for hop in paths[i]]
-        read = readings(question, start, end, others, space.lexicon)
-        facts[mine, 0] = space.costs(read, [paths[mine[0]][0].start], hops)
-        facts[mine, 2] = 1 - share
-    found = [place[:2] for place in places.values() if place[2] == 1]
-    return Choice(masked(question, found), paths, facts, best_of(record))
+    words, _, facts = fits(
+        record["question"], record["paths"], space, lambda hop: number[hop.start, hop.relation, hop.label]
+    )
+    facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
+    return Choice(words, [path for _, path in record["paths"]], facts, best_of(record))
