@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Protocol, runtime_checkable
 
 from graphret.cypher.execution import TIMEOUT
@@ -29,8 +29,8 @@ class Candidate:
 
     Parameters
     ----------
-    plan
-        What runs; names are among its parameters and never in a query.
+    walks
+        Paths that meet in what it finds, each with the name that it begins at.
     bindings
         Of each anchor the nodes that it stands for, with the score of each; what else the question names as ``named``.
     text
@@ -41,16 +41,21 @@ class Candidate:
         How many of them are among given answers; `None` where none are given.
     """
 
-    plan: GraphPlan
+    walks: Sequence[tuple[str, tuple[Hop, ...]]]
     bindings: Bindings
     text: str
     size: int
     hits: int | None = None
 
+    @cached_property
+    def plan(self) -> GraphPlan:
+        """What runs; names are among its parameters and never in a query."""
+        return plan_of(self.walks)
+
     @property
     def query(self) -> str:
         """The pattern as a query for people and models to read; what runs is the plan."""
-        return f"MATCH {self.text} RETURN {self.plan.target.var}.name AS name"
+        return f"MATCH {self.text} RETURN T.name AS name"
 
 
 @runtime_checkable
@@ -113,8 +118,8 @@ def _quoted(name: str) -> str:
 
 
 #: The lengths of walks that meet: the paper's 1-hop, 2-hop and length two between entities (appendix A.2), and beyond
-#: it 3-hop, three entities that meet, and two of which one is two hops away.
-TEMPLATES = ((1,), (2,), (1, 1), (1, 2), (1, 1, 1), (3,))
+#: it 3-hop and three entities that meet.
+TEMPLATES = ((1,), (2,), (1, 1), (1, 1, 1), (3,))
 
 
 @dataclass(frozen=True)
@@ -185,10 +190,12 @@ class CandidateFinder:
         trace
             Where it is noted if a database fails or is too slow for a template, whose candidates are then missing.
         """
-        if not entities:
-            return []
         chosen, labels = self.settings, tuple(sorted({label for one in entities for label in one.labels}))
-        task = Task(entities, self._paths(labels), chosen.templates, chosen.hub, answers or ())
+        places = len({one.place for one in entities})
+        templates = [one for one in chosen.templates if len(one) <= places]
+        if not templates:
+            return []
+        task = Task(entities, self._paths(labels), templates, chosen.hub, answers or ())
         if self.schema is None:
             found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
         else:
@@ -198,9 +205,9 @@ class CandidateFinder:
             for one in found
             if one.size <= chosen.results and (not chosen.targets or one.walks[0].label in chosen.targets)
         ]
-        fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))  # plans are made of the first
+        fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
         made = [self._candidate(one, entities, task.named, answers is not None) for one in fits[: chosen.most]]
-        return sorted(made, key=lambda one: (len(one.plan.hops), one.size, one.text))
+        return sorted(made, key=lambda one: (sum(len(path) for _, path in one.walks), one.size, one.text))
 
     def _candidate(self, count: Count, entities: Sequence[Entity], named: Sequence[str], counted: bool) -> Candidate:
         # one text for what meets, whichever walk was counted first
@@ -210,7 +217,7 @@ class CandidateFinder:
         if len(ordered) < len(entities):  # what else the question names is no answer either: see GraphPlan.apart
             bindings["named"] = dict.fromkeys(named, 0.0)
         hits = count.hits if counted else None
-        return Candidate(plan_of(walks), bindings, pattern_of(walks, self._hops), count.size, hits)
+        return Candidate(walks, bindings, pattern_of(walks, self._hops), count.size, hits)
 
 
 def _paths(space: PathSpace, labels: tuple[str, ...]) -> frozenset[tuple[Hop, ...]]:
@@ -219,5 +226,5 @@ def _paths(space: PathSpace, labels: tuple[str, ...]) -> frozenset[tuple[Hop, ..
     for row in space.table(labels):
         path = space.path(row)
         ends = [path[0].start, *(hop.label for hop in path)]
-        found.add(tuple(h if h.start == at else replace(h, start=at) for h, at in zip(path, ends, strict=False)))
+        found.add(tuple(h._replace(start=at) for h, at in zip(path, ends, strict=False)))
     return frozenset(found)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from graphret.graphraft.candidates import Candidate
 from graphret.linking.everyday import FUNCTION_WORDS
-from graphret.planning import GraphPlan, Hop, PathScorer, PathSpace
+from graphret.planning import Hop, PathScorer, PathSpace
 from graphret.planning.question import readings
 from graphret.planning.scorer import masked
 from graphret.planning.words import stem
@@ -55,13 +55,12 @@ class PathWriter:
 
     def costs(self, question: str, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Return what each candidate costs, the least for the best, ``(candidates,)``."""
-        each = [walks_of(one.plan) for one in candidates]
-        walks = [walk for some in each for walk in some]
+        walks = [walk for one in candidates for walk in one.walks]
         said, places, facts = fits(question, walks, self.space, self._number)
         costs = RESULTS * np.log10([one.size + 1 for one in candidates])
         of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in walks]), facts)
-        np.add.at(costs, np.repeat(np.arange(len(each)), [len(some) for some in each]), of_walks)
-        spots = [{places[name][:2] for name, _ in some} for some in each]
+        np.add.at(costs, np.repeat(np.arange(len(candidates)), [len(one.walks) for one in candidates]), of_walks)
+        spots = [{places[name][:2] for name, _ in one.walks} for one in candidates]
         return costs + LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
 
     def _number(self, hop: Hop) -> int:
@@ -96,21 +95,6 @@ def fits(
         facts[own, 0] = space.costs(readings(question, start, end, others, space.lexicon), labels, hops[own])
         facts[own, 2] = 1 - share
     return masked(question, [one[:2] for one in places.values() if one[2] == 1]), places, facts
-
-
-def walks_of(plan: GraphPlan) -> list[tuple[str, tuple[Hop, ...]]]:
-    """Return the paths that `plan_of` made a plan of, each with the name that it begins at."""
-    found = []
-    labels = {anchor.var: anchor.label or "" for anchor in plan.anchors}
-    for anchor in plan.anchors:
-        var, path = anchor.var, list[Hop]()
-        while hop := next((one for one in plan.hops if one.source == var), None):
-            label = hop.to_label or ""
-            path.append(Hop(hop.rel[0], hop.direction == "out", labels[var], label))
-            var = hop.to_var
-            labels[var] = label
-        found.append((anchor.text, tuple(path)))
-    return found
 
 
 def place_of(question: str, name: str) -> tuple[int, int, float]:

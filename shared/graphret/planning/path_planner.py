@@ -271,14 +271,9 @@ def plan_of(walks: Sequence[tuple[str, Sequence[Hop]]], *, about: str = "", risk
         anchors.append(Anchor(var=var, text=text or "-", label=path[0].start or None))
         for place, hop in enumerate(path):
             to_var = "T" if place == len(path) - 1 else f"x{number + 1}_{place + 1}"
-            hops.append(_plan_hop(var, hop.relation, hop.outgoing, to_var, hop.label))
+            told = {"from": var, "rel": hop.relation, "to_var": to_var, "to_label": hop.label or None}
+            hops.append(PlanHop.model_validate(told | {"direction": "out" if hop.outgoing else "in"}))
             var = to_var
     label = walks[0][1][-1].label
     target = Target(labels=[label] if label else [], relevance_text=about)
     return GraphPlan(anchors=anchors, hops=hops, target=target, apart=True, risk_level=risk)
-
-
-@lru_cache(maxsize=4096)  # of many candidate plans, and each takes longer to check than to join
-def _plan_hop(var: str, relation: str, outgoing: bool, to_var: str, label: str) -> PlanHop:
-    told = {"from": var, "rel": relation, "to_var": to_var, "to_label": label or None}
-    return PlanHop.model_validate(told | {"direction": "out" if outgoing else "in"})

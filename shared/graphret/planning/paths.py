@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -34,8 +33,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Hops: TypeAlias = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Hop:
+class Hop(NamedTuple):
     """A relation followed in one direction, from nodes of a label to nodes of a label."""
 
     relation: str
