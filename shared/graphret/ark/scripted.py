@@ -33,8 +33,8 @@ TURN, EXPLORATIONS, LAST_TURN = ArkSettings().max_calls, 160, 18
 PROBES, MOST_PROBES = (3, 12), 64
 #: Characters of a question that are read; nodes asked for of it as a whole, and of a part of it; nodes selected.
 QUESTION, QUESTION_K, SPAN_K, SELECTED = 2_000, 20, 10, 100
-#: What a path that is followed may cost (more than one misfit, less than two), and how much more than the best.
-WORST, CLOSE = 1.75, 0.3
+#: What a path that is followed may cost, less than one to an end of the wrong kind, and how much more than the best.
+WORST, CLOSE = 2.2, 0.3
 
 
 class ScriptedExplorer:

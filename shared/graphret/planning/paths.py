@@ -158,10 +158,10 @@ class _Fit:
         self.last = hops[np.arange(len(hops)), self.length - 1]
         self.turns = np.zeros_like(self.there)
         self.turns[:, 1:] = self.there[:, 1:] & (hops[:, 1:] == space.back_of[hops[:, :-1]])
-        # of "who are the directors" the noun, if it is known
-        asked = [space.word(word) for word in reading.asked]
-        known = [word for word, one in zip(reading.asked, asked, strict=True) if one.known and not one.anyone]
-        self.asked = known or reading.asked
+        # of "who are the directors" the noun, if it is known or may come to be
+        asked = [(word, space.word(word)) for word in reading.asked]
+        told = [word for word, one in asked if not one.anyone and (one.known or space.unknown.any())]
+        self.asked = told or reading.asked
         self.answers = self._answers()
 
     def costs(self) -> _Floats:
