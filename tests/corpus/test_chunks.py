@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.corpus import HeuristicMetadata, Table, describe, from_chunks
+from graphret.corpus import Document, HeuristicMetadata, describe, from_chunks
 from graphret.corpus.chunks import placed, without_derived
 from graphret.corpus.readers import Loaded, to_items
 from graphret.types import Node
@@ -160,9 +160,8 @@ def test_one_document_a_row() -> None:
     rows = [["Ada Lovelace", "1815", "Notes, on the Engine\nand: more"], *ROWS[1:]]
     assert rows_of(told) == rows
     assert all(node.properties["table_header"] == header for node in told)
-    (table,) = to_items(Loaded(node.text, node.properties) for node in nodes)
-    assert isinstance(table, Table)
-    assert (table.title, table.header, table.rows) == ("p", tuple(header), tuple(map(tuple, rows)))
+    whole = to_items(Loaded(node.text, node.properties) for node in nodes)
+    assert [(type(item), item.text, item.title) for item in whole] == [(Document, text, "p") for text in texts]
 
 
 def test_text_around_a_table() -> None:

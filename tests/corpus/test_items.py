@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphret.corpus import Corpus, Document, Record, Table
+from graphret.corpus import Document, Record, Table, to_edges, to_nodes
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
@@ -28,8 +28,8 @@ from graphret.types import Edge
         (lambda: Table(["a"], 3, id="t"), ["table 't'", "'rows'"]),
         (lambda: Record("r", labels="Gene"), ["record 'r'", "'labels'"]),
         (lambda: Record("r", properties={"x": {1}}), ["record 'r'", "properties", "'x'"]),
-        (lambda: Corpus(("text",)), ["str", "graphret.read"]),
-        (lambda: Corpus((), (Edge("a", "", "b"),)), ["edge 'a' to 'b'", "relation"]),
+        (lambda: to_nodes(["text"]), ["str", "graphret.read"]),
+        (lambda: to_edges([Edge("a", "", "b")], []), ["edge 'a' to 'b'", "relation"]),
     ],
 )
 def test_malformed_input_is_refused_by_item_and_field(make: Callable[[], Any], words: list[str]) -> None:

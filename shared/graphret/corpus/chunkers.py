@@ -6,14 +6,15 @@ The ids of chunks hang on the rules: no update of a library may move every chunk
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Protocol
 
 import numpy as np
 
 from graphret.errors import InvalidInput
+from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.search.encoder import Encoder
 from graphret.search.vectors import check_vectors, normalize
 
@@ -44,13 +45,8 @@ _NUMBERED = frozenset(
     "no nos fig figs eq vol vols p pp ch sec art nr ed op jan feb mar apr jun jul aug sep sept oct nov dec "
     "approx".split()
 )
-# The end of a sentence only before a word that begins most sentences it stands in.
+# The end of a sentence only before a function word, which begins most sentences.
 _OPEN = frozenset("etc al inc jr sr ltd co corp bros esq dept ph.d".split())
-_STARTERS = frozenset(
-    "the a an it its he she they we you i this that these those there here his her their our in on at by for from with "
-    "after before during since while when where although though however as if but and so then most many some all both "
-    "one two three other another each such no not also under over between among because despite until according".split()
-)
 _TEXTS_PER_CALL = 1024  # so that the embeddings of their sentences fit in memory
 
 
@@ -167,15 +163,15 @@ def chunker_name(chunker: Chunker | None) -> str:
     return "none" if chunker is None else "semantic" if isinstance(chunker, SemanticChunker) else "sentence"
 
 
-def split_sentences(text: str) -> list[Span]:
-    """Return the sentences of a text, in order, with everything but whitespace in one of them.
+def split_sentences(text: str) -> Iterator[Span]:
+    """Yield the sentences of a text, in order, with everything but whitespace in one of them.
 
     Knows the stops of Latin, Greek, Cyrillic, Arabic, Devanagari, Chinese and Japanese script, common abbreviations,
     initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``).
     """
-    ends = [match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match)]
-    pieces = (_SENTENCE.search(text, *place) for place in pairwise([0, *ends, len(text)]))
-    return [piece.span() for piece in pieces if piece]
+    ends = (match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match))
+    pieces = (_SENTENCE.search(text, *place) for place in pairwise(chain([0], ends, [len(text)])))
+    return (piece.span() for piece in pieces if piece)
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
@@ -189,5 +185,5 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     if last in _TITLES or (last in _NUMBERED and following[:1].isdigit()):
         return False
     if last in _OPEN or (len(last) == 1 and last.isalpha()) or _DOTTED.fullmatch(last):
-        return not (words := following.split(maxsplit=1)) or words[0].lower().rstrip(",'’") in _STARTERS
+        return not (words := following.split(maxsplit=1)) or words[0].lower().rstrip(",'’") in FUNCTION_WORDS
     return True

@@ -145,13 +145,6 @@ class Corpus:
     items: tuple[Item, ...] = ()
     edges: tuple[Edge, ...] = ()
 
-    def __post_init__(self) -> None:
-        for item in self.items:
-            if not isinstance(item, Item):
-                raise InvalidInput(f"{type(item)!r} is no Document, Table or Record: graphret.read makes these")
-        for edge in self.edges:
-            require_edge(edge)
-
 
 def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True) -> dict[str, Any]:
     """Return a mapping of JSON values as a dictionary, and raise `InvalidInput` that names the field if it is not one.
@@ -241,9 +234,11 @@ def to_nodes(
             made = _segments(item, rows_per_segment, balance)
         elif isinstance(item, Document):
             made = _chunks(item, next(spans), numbered=bool(chunker))
-        else:
+        elif isinstance(item, Record):
             given = _given(item.properties)
             made = [Node(item.id, tuple(item.labels), item.name or given_name(given), item.text, given)]
+        else:
+            raise InvalidInput(f"{type(item)!r} is no Document, Table or Record: graphret.read makes these")
         for node in made:
             if node.id in nodes:
                 raise InvalidInput(f"two items or chunks of them have the id {node.id!r}: give each item its own")
@@ -264,6 +259,7 @@ def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] 
     ends = {id_: id_ for id_ in known} | ends
     made = []
     for edge in edges:
+        require_edge(edge)
         if missing := {edge.source, edge.target} - ends.keys():
             relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
             raise InvalidInput(f"edge {relation}: there is no node or item {min(missing)!r}")

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
 from graphret.errors import ModelError
+from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.linking.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
@@ -21,16 +22,6 @@ EXTRACTED = "extracted"
 _MONTHS = frozenset(
     "january february march april may june july august september october november december jan feb mar apr jun jul aug "
     "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter".split()
-)
-_STOP = frozenset(
-    "a an the this that these those it its he him his she her hers they them their theirs we us our ours you your i me "
-    "my mine who whom whose which what when where why how there here in on at by for from with without of to into onto "
-    "upon after before during since while until although though however as if because but and or nor so then than also "
-    "such both all any some many most more much few each every other another one two three four five six seven eight "
-    "nine ten first second third no not yes is are was were be been being has have had do does did will would can "
-    "could may might must shall should up down out over under between among about against within throughout through "
-    "despite according later earlier following prior currently originally initially eventually finally once only just "
-    "even still yet never often usually sometimes several various new old unlike like based born see n t s".split()
 )
 _NO_NAME = frozenset("yes no none unknown tba tbd tbc n a na various total null nan true false did not".split())
 _CONNECTORS = frozenset("of the de la le les von van der den du del della di da dos al el bin ibn und for".split())
@@ -120,7 +111,7 @@ class HeuristicMetadata(MetadataExtractor):
 def _of_text(node: Node, names: _Names) -> dict[str, Any]:
     title, given = node.name or str(node.properties.get("title") or ""), node.properties
     head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
-    start, end = next(iter(split_sentences(head)), (0, 0))
+    start, end = next(split_sentences(head), (0, 0))
     lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
     found, made = [*_bearers(node), *names.in_text(node.text)], ""
     if node.label == "Document":
@@ -198,7 +189,7 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
         gap = text[before:start]
         shape += "i" if initial and gap == ". " else _GAPS.get(gap, "x")
         if text[start].isupper():
-            shape += "T" if word in _STOP else "U"
+            shape += "T" if word in FUNCTION_WORDS else "U"
         else:
             shape += "C" if word in _CONNECTORS else "D" if text[start:end].isdigit() else "O"
         before, initial = end, end - start == 1
@@ -211,7 +202,7 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
-    speaks = any(word not in _STOP and word not in _MONTHS and not word.isdigit() for word in words)
+    speaks = any(word not in FUNCTION_WORDS and word not in _MONTHS and not word.isdigit() for word in words)
     return speaks and sum(map(len, words)) > 1
 
 

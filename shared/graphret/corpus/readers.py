@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
-from graphret.corpus.tables import delimited, is_delimited, keyed, pipe_tables
+from graphret.corpus.tables import delimited, is_delimited, pipe_tables
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
@@ -68,24 +67,16 @@ def read(sources: object) -> Corpus:
 def to_items(sources: Iterable[Loaded | Item], *, metadata: bool = True) -> list[Item]:
     """Return the items that whole documents are: a table of a file of delimited values, else a document and its tables.
 
-    Documents of LangChain's ``CSVLoader``, one a row, become one table. A title is found as `graphret.corpus.names` has
-    it. Items keep the metadata, unless `metadata` is false. An `InvalidInput` names a document that is malformed.
+    A title is found as `graphret.corpus.names` has it. Items keep the metadata, unless `metadata` is false. An
+    `InvalidInput` names a document that is malformed.
     """
     items: list[Item] = []
-    rows: dict[str, list[Loaded]] = defaultdict(list)
     for source in sources:
-        if not isinstance(source, Loaded):
-            items.append(source)
-        elif is_delimited(source.metadata) and isinstance(source.metadata.get("row"), int):
-            rows[file_of(source.metadata)].append(source)
-        else:
+        if isinstance(source, Loaded):
             with _errors_name(f"document {source.id!r}"):
                 items += _items_of(source, source.metadata if metadata else {})
-    for file, documents in rows.items():
-        documents.sort(key=lambda document: document.metadata["row"])
-        given = {key: value for key, value in documents[0].metadata.items() if key != "row"}
-        header, cells = keyed([document.text for document in documents])
-        items.append(Table(header, cells, file, title=given_name(given) or stem_of(file), metadata=given))
+        else:
+            items.append(source)
     return items
 
 
@@ -101,7 +92,8 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
     text is the paragraph before it.
     """
     text, given, id_ = document
-    tables, above = (delimited(text), []) if is_delimited(given) else (pipe_tables(text), headings(text))
+    values = is_delimited(given) and "row" not in given  # one row of them, as LangChain's CSVLoader has it, is a text
+    tables, above = (delimited(text), []) if values else (pipe_tables(text), headings(text))
     title = given_name(given) or title_among(above) or stem_of(file_of(given))
     ends = [0, *(table.end for table in tables)]
     rest = "".join(text[end : table.start] for end, table in zip(ends, tables, strict=False)) + text[ends[-1] :]
@@ -109,7 +101,7 @@ def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
         yield Document(rest.strip("\r\n") if tables else text, id_, title, metadata)
     for number, table in enumerate(tables):
         before = re.split(r"\n\s*\n", text[: table.start].rstrip())[-1]
-        own_id = f"{id_}/table-{number}" if id_ and not is_delimited(given) else id_
+        own_id = f"{id_}/table-{number}" if id_ and not values else id_
         section = section_at(above, table.start, table.end, title)
         around = "" if headings(before) or "|" in before else " ".join(before.split())
         yield Table(table.header, table.rows, own_id, title, section, around, metadata=metadata)
