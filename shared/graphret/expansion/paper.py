@@ -91,11 +91,12 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
         return bool(terms) and asked.issuperset(terms)
 
     @cache
+    def rows(position: int) -> list[list[str]]:
+        return graph.nodes.properties[position].get("table_rows") or []
+
+    @cache
     def row_said(position: int, part: int) -> bool:
-        if part == NO_PART:
-            return False
-        rows = graph.nodes.properties[position].get("table_rows") or []
-        return part < len(rows) and any(map(said, rows[part]))
+        return part != NO_PART and part < len(rows(position)) and any(map(said, rows(position)[part]))
 
     def edge_said(known: Mapping[str, Any]) -> bool:
         for key, value in known.items():
