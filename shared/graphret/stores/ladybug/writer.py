@@ -34,7 +34,7 @@ from graphret.validation import edge_words
 
 #: A batch of at least this many rows is copied, a smaller one created row by row: a copy costs a checkpoint.
 _COPIED = 2_000
-#: So many nodes and edges of a graph that is loaded are written in one transaction.
+#: So many nodes and edges of a graph that is loaded are held as objects at once.
 _LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
 _ARROW = {"STRING": pa.string(), "BOOL": pa.bool_(), "INT64": pa.int64(), "DOUBLE": pa.float64()}
@@ -152,9 +152,9 @@ class Writer:
             items: Iterator[Item] = chain.from_iterable(blocks)
             while batch := [*islice(items, _LOADED)]:
                 self._insert(batch, table_of)
-                self._session.do("COMMIT")
-                self._session.do("CHECKPOINT")
-                self._session.do("BEGIN TRANSACTION")
+            self._session.do("COMMIT")
+            self._session.do("CHECKPOINT")
+            self._session.do("BEGIN TRANSACTION")
         self._session.do("COMMIT")
 
     def delete(self, ids: Iterable[str]) -> None:
