@@ -11,7 +11,7 @@ import pytest
 from tiny_model import tiny_model
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
-from graphret.graphraft.trie import GroundedLogits, Trie, WholePrefixes
+from graphret.graphraft.trie import GroundedLogits, Trie
 from graphret.graphraft.writer import ChatWriter, Writer, answer_tokens, chat_tokens, prompt_of, written
 from graphret.llm import OpenAIChat
 from graphret.testing.openai_server import OpenAIServer, json_text, status, text
@@ -40,16 +40,10 @@ def alone(model: Any, tokenizer: Any, question: str, texts: Sequence[str], power
     return scores
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["shared", "whole"])
-def test_ranking_is_that_of_scoring_each_alone(
-    tiny: tuple[Any, Any], broken: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if broken:  # as a model that takes no mask of its own
-        monkeypatch.setattr("transformers.DynamicCache", None)
+def test_ranking_is_that_of_scoring_each_alone(tiny: tuple[Any, Any]) -> None:
     writer, texts = Writer(*tiny), [*TEXTS, TEXTS[0]]  # two nodes of one name
     scores = alone(*tiny, "Which gene?", texts)
     ranked = writer.rank_texts("Which gene?", texts, len(texts))
-    assert (writer._reader is WholePrefixes) == broken
     in_order = sorted(scores, reverse=True)
     assert sorted(place for place, _ in ranked) == [*range(len(texts))]
     assert [scores[place] for place, _ in ranked] == pytest.approx(in_order, abs=1e-4)
@@ -57,6 +51,14 @@ def test_ranking_is_that_of_scoring_each_alone(
     assert [p for _, p in ranked] == pytest.approx([share / sum(shares) for share in shares], rel=1e-3)
     assert sum(p for _, p in ranked) == pytest.approx(1)
     assert [place for place, _ in writer.rank_texts("Which gene?", texts, 3)] == [place for place, _ in ranked[:3]]
+
+
+def test_a_model_that_would_mix_up_branches_is_refused() -> None:
+    model, tokenizer = tiny_model()
+    forward = model.forward
+    model.forward = lambda *given, attention_mask=None, **more: forward(*given, **more)  # as flash attention does
+    with pytest.raises(ModelError, match="sdpa"):
+        Writer(model, tokenizer).rank_texts("Which?", TEXTS, 3)
 
 
 def test_length_and_size_count_by_option(tiny: tuple[Any, Any]) -> None:

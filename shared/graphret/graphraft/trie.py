@@ -14,7 +14,7 @@ from graphret.errors import ModelError
 
 _Floats = NDArray[np.float64]
 #: Tokens that a model reads at once, where the best branch alone has fewer: as quick on a processor as a few.
-_TOKENS = 32
+_TOKENS = 128
 
 
 class Span(NamedTuple):
@@ -151,27 +151,9 @@ class SharedPrefixes:
         return list(zip(logits.split([len(tokens) - first for _, tokens, first in branches]), paths, strict=True))
 
 
-class WholePrefixes:
-    """Reads each branch from its beginning, for models that keep no such mask; what leads to a branch is its tokens."""
-
-    def __init__(self, model: Any) -> None:
-        self._model = model
-
-    def read(self, branches: Sequence[_Branch]) -> list[tuple[Any, NDArray[np.intp]]]:
-        """Return what `SharedPrefixes.read` does."""
-        import torch
-
-        found = []
-        for before, tokens, first in branches:
-            path = np.concatenate([before, np.asarray(tokens, dtype=np.intp)])
-            logits = self._model(torch.from_numpy(path)[None].to(self._model.device)).logits[0]
-            found.append((logits[len(before) + first :], path))
-        return found
-
-
 def best_first(
     trie: Trie,
-    reader: SharedPrefixes | WholePrefixes,
+    reader: SharedPrefixes,
     prompt: Sequence[int],
     most: int,
     prior: _Floats | None = None,

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
 from graphret.graphraft.candidates import Candidate
-from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, WholePrefixes, best_first
+from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, best_first
 from graphret.llm import ChatError, ChatModel, Message, ask_json
 
 #: The model that is trained where no other is named: 135 million parameters, for a processor.
@@ -144,7 +144,7 @@ class Writer:
     ) -> None:
         self.model, self.tokenizer, self.name = model, tokenizer, name
         self.size_weight, self.length_power = size_weight, length_power
-        self._reader: type[SharedPrefixes] | type[WholePrefixes] | None = None
+        self._reads_branches = False
 
     @classmethod
     def load(cls, folder: str | Path, *, device: str | None = None, **options: float) -> Writer:
@@ -188,7 +188,7 @@ class Writer:
         Raises
         ------
         ModelError
-            When the model fails, or gives NaN.
+            When the model fails, gives NaN, or takes no mask of each token, as with ``flash_attention_2``.
         """
         if len(texts) < 2:
             return [(place, 1.0) for place in range(min(len(texts), most))]
@@ -201,27 +201,28 @@ class Writer:
             import torch
 
             with torch.inference_mode():
-                self._reader = self._reader or self._reader_of_model()
-                found = best_first(trie, self._reader(self.model), prompt, most, prior, self.length_power)
+                if not self._reads_branches:
+                    self._require_masks()
+                found = best_first(trie, SharedPrefixes(self.model), prompt, most, prior, self.length_power)
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
         highest = max((logprob for _, logprob in found), default=0.0)
         shares = [math.exp(logprob - highest) for _, logprob in found]
         return [(place, share / sum(shares)) for (place, _), share in zip(found, shares, strict=True)]
 
-    def _reader_of_model(self) -> type[SharedPrefixes] | type[WholePrefixes]:
-        """How the model is read: in one sequence where that gives what reading each branch alone does."""
+    def _require_masks(self) -> None:
+        """Refuse a model whose attention takes no mask of each token: what it said of branches would be wrong."""
+        import torch
+
         start, branches = np.zeros(0, dtype=np.intp), ([3, 4], [5])
-        whole = WholePrefixes(self.model)
-        alone = [whole.read([(start, [1, 2, *tokens], 1 + len(tokens))])[0][0] for tokens in branches]
-        try:
-            shared = SharedPrefixes(self.model)
-            [(_, before)] = shared.read([(start, [1, 2], 1)])
-            together = [logits for logits, _ in shared.read([(before, tokens, len(tokens) - 1) for tokens in branches])]
-        except Exception:
-            return WholePrefixes
-        near = all((a - b).abs().max() < 0.05 * b.abs().max() for a, b in zip(together, alone, strict=True))
-        return SharedPrefixes if near else WholePrefixes
+        shared = SharedPrefixes(self.model)
+        [(_, before)] = shared.read([(start, [1, 2], 1)])
+        together = shared.read([(before, tokens, 0) for tokens in branches])
+        for tokens, (logits, _) in zip(branches, together, strict=True):
+            alone = self.model(torch.tensor([[1, 2, *tokens]], device=self.model.device)).logits[0, 2:]
+            if (logits - alone).abs().max() >= 0.05 * alone.abs().max():
+                raise ModelError("its attention takes no mask of each token; attn_implementation='sdpa' does")
+        self._reads_branches = True
 
     def write(
         self,
