@@ -78,8 +78,8 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
             model = PeftModel.from_pretrained(base, path).merge_and_unload()
         else:
             model = AutoModelForCausalLM.from_pretrained(**of, dtype=dtype)
-            if "gguf_file" in of:  # its weights are dequantised, and may be written as they are
-                model.hf_quantizer = None
+            if "gguf_file" in of:  # its weights are dequantised: they may be trained and written as they are
+                model.hf_quantizer, model.is_quantized = None, False
                 vars(model.config).pop("quantization_config", None)
         tokenizer = AutoTokenizer.from_pretrained(**of, padding_side="left")
     except ImportError as error:
