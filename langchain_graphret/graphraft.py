@@ -21,7 +21,7 @@ from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever
 from langchain_graphret.seeds import as_core_retriever
-from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node
+from langchain_graphret.state import AnswerOutput, Asked, Json, NodeSteps, QuestionInput, asked_of, first_asked, node
 
 _ENTITIES = TypeAdapter(list[Entity])
 _CANDIDATES = TypeAdapter(list[Candidate])
@@ -62,15 +62,13 @@ class GraphRAFTRetriever(CoreRetriever):
         super().__init__(_core, store, index, **options)
 
 
-class GraphRAFTState(AnswerOutput, total=False):
+class GraphRAFTState(AnswerOutput, Asked, total=False):
     """The state of `create_graphraft_graph`, plain JSON.
 
     `entities` are what the question names, `candidates` the queries around them, `written` the places of the best with
     the probability of each, `found` the hits that they lead to.
     """
 
-    k: int | None
-    where: Json | None
     entities: list[Json]
     candidates: list[Json]
     written: list[list[Any]]
@@ -101,8 +99,9 @@ def create_graphraft_graph(
     core, k = _core(store, index, **options), require_k(k)
 
     def entities(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        found = yield from core.entities(asked_of(state, k)[0], trace)
-        return {"entities": _ENTITIES.dump_python(found)}
+        question, asked = first_asked(state, k)
+        found = yield from core.entities(question, trace)
+        return {"entities": _ENTITIES.dump_python(found)} | asked
 
     def paths(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         found = yield from core.candidates(_ENTITIES.validate_python(state["entities"]), trace)

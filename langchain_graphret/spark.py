@@ -20,7 +20,17 @@ from graphret.types import Trace
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node, retrieved
+from langchain_graphret.state import (
+    AnswerOutput,
+    Asked,
+    Json,
+    NodeSteps,
+    QuestionInput,
+    asked_of,
+    first_asked,
+    node,
+    retrieved,
+)
 
 _FOUND = TypeAdapter(Found)
 
@@ -31,15 +41,13 @@ class SparkOutput(AnswerOutput, total=False):
     plan: Json | None
 
 
-class SparkState(SparkOutput, total=False):
+class SparkState(SparkOutput, Asked, total=False):
     """The state of `create_spark_graph`, plain JSON.
 
     `reply` is what the model said, `problem` why it cannot be used, `again` that it is asked once more. `steps` are
     those of the plan as they will run, with what was mended and what the guard refuses; `found` is what they found.
     """
 
-    k: int | None
-    where: Json | None
     reply: str
     problem: str
     calls: int
@@ -104,16 +112,19 @@ def create_spark_graph(
 
     def plan(state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
-        (question, _, _), before, trace, calls = asked_of(state, k), None, Trace(), 1
+        before, trace, calls = None, Trace(), 1
         if state.get("again"):
+            question, asked = state["question"], {}
             before = Planned(None, state["problem"], state["reply"])
             trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
+        else:
+            question, asked = first_asked(state, k)
         with trace.stage("plan", model=spark.model.name) as stage:
             planned = yield Call(lambda: spark.plan(question, before), lambda: spark.aplan(question, before))
             stage.details.update(planned.told)
         written = None if planned.plan is None else planned.plan.model_dump()
         told = {"plan": written, "reply": planned.reply, "problem": planned.problem, "trace": plain(trace.to_dict())}
-        return told | {"calls": calls, "again": False, "steps": [], "found": None}
+        return told | asked | {"calls": calls, "again": False, "steps": [], "found": None}
 
     def check(state: SparkState) -> Json:
         """Check and mend the queries, and wait for a person where one has to approve them."""

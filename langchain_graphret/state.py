@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any, Required, TypeAlias
+from typing import Annotated, Any, Required, TypeAlias
 
 from langchain_core.runnables import RunnableLambda
+from langgraph.channels import EphemeralValue
 from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
@@ -39,12 +40,26 @@ class AnswerOutput(TypedDict, total=False):
     trace: Json
 
 
+class Asked(TypedDict, total=False):
+    """What a state keeps of what is asked: `asked` has the `k` and `where` of this question, and of none before it."""
+
+    k: Annotated[int | None, EphemeralValue]
+    where: Annotated[Json | None, EphemeralValue]
+    asked: Json
+
+
 def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
     """Return the question of a state, for how many hits, `k` where it does not say, and of which kind."""
-    question = state.get("question")
+    question, state = state.get("question"), state.get("asked") or state
     if not isinstance(question, str) or not question.strip():
         raise InvalidInput(f"question: words are expected, not {question!r}")
     return question, require_k(k if state.get("k") is None else state["k"]), to_where(state.get("where"))
+
+
+def first_asked(state: Any, k: int) -> tuple[str, Json]:
+    """Return the question, and the update by which a graph's first node keeps `k` and `where` for those after it."""
+    asked = {"k": state.get("k"), "where": state.get("where")}
+    return asked_of({**state, "asked": asked}, k)[0], {"asked": asked}
 
 
 def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:

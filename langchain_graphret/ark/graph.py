@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from typing import Annotated, Any, TypeAlias
 
-from langgraph.channels import EphemeralValue
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -16,7 +15,17 @@ from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.agent import Agent, Approve, core_ark
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.state import AnswerOutput, Json, NodeSteps, QuestionInput, asked_of, node, retrieved
+from langchain_graphret.state import (
+    AnswerOutput,
+    Asked,
+    Json,
+    NodeSteps,
+    QuestionInput,
+    asked_of,
+    first_asked,
+    node,
+    retrieved,
+)
 
 
 def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
@@ -34,11 +43,9 @@ class ArkOutput(AnswerOutput, total=False):
     votes: list[Json]
 
 
-class ArkState(ArkOutput, total=False):
-    """The state of `create_ark_graph`, plain JSON; `ark_run` has the run's id, and its `k` and `where`."""
+class ArkState(ArkOutput, Asked, total=False):
+    """The state of `create_ark_graph`, plain JSON; `ark_run` has the run's id."""
 
-    k: Annotated[int | None, EphemeralValue]  # of this question alone
-    where: Annotated[Json | None, EphemeralValue]
     ark_run: Json
 
 
@@ -110,9 +117,8 @@ def create_ark_graph(
 
     def begin(state: ArkState) -> Json:
         """Check what is asked; what an earlier question of the thread left is none of this one's."""
-        question, wanted, _ = asked_of(state, k)
-        run = {"id": uuid.uuid4().hex, "created": ark.begin(question).created, "k": wanted}
-        return {"agents": [], "ark_run": run | {"where": state.get("where")}}
+        question, asked = first_asked(state, k)
+        return {"agents": [], "ark_run": {"id": uuid.uuid4().hex, "created": ark.begin(question).created}} | asked
 
     def fan_out(state: ArkState) -> list[Send]:
         """Send the question to every agent."""
@@ -122,10 +128,11 @@ def create_ark_graph(
     def vote(state: ArkState) -> NodeSteps:
         """Rank what the agents selected."""
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
-        asked, seconds = state["ark_run"], max(session.seconds for session in sessions)
-        run = Run(state["question"], sessions, seconds, asked["created"])
+        run = Run(
+            state["question"], sessions, max(session.seconds for session in sessions), state["ark_run"]["created"]
+        )
         ark.tell(run)
-        answer = yield from retrieved(Explored(ark, run), *asked_of({**state, **asked}, k))
+        answer = yield from retrieved(Explored(ark, run), *asked_of(state, k))
         return {"votes": [vote.to_dict() for vote in run.votes]} | answer
 
     builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)

@@ -313,6 +313,9 @@ async def test_a_question_becomes_a_plan_and_hits(parts: Any) -> None:
         assert [stage["name"] for stage in answer["trace"]["stages"]] == ["plan", "step 1", "rank"]
     filtered = graph.invoke({**ASKED, "where": {"year": {"$gt": 2012}}, "k": 2})
     assert [hit["id"] for hit in filtered["hits"]] == ["p3", "p6"]
+    thread = create_spark_graph(model_of(*[plan(BY_ADA)] * 2), *parts, k=3, checkpointer=MemorySaver())
+    assert thread.invoke({**ASKED, "where": {"year": {"$gt": 2012}}, "k": 2}, THREAD)["hits"] == filtered["hits"]
+    assert len(thread.invoke(ASKED, THREAD)["hits"]) == 3  # how many and of which kind was said of that question alone
     expanded = create_spark_graph(model_of(plan(BY_ADA)), *parts, k=6, expand="auto").invoke(ASKED)
     assert len(expanded["hits"]) == 6
     assert any(e["kind"] == "neighbor" for hit in expanded["hits"] for e in hit["evidence"])

@@ -61,3 +61,5 @@ async def test_the_steps_are_nodes_and_the_state_is_json_that_can_be_kept() -> N
     assert [one["name"] for one in answer["trace"]["stages"]] == [stage.name for stage in core.trace.stages]
     narrowed = graph.invoke({"question": QUESTION, "k": 1, "where": {"year": {"$gt": 2014}}}, config)
     assert [hit["id"] for hit in narrowed["hits"]] == ["p6"]
+    again = graph.invoke({"question": QUESTION}, config)  # how many and of which kind was said of that question alone
+    assert again["hits"] == answer["hits"]

