@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import graphret, refused
+from tiny_model import saved_tiny_model
 
 from graphret.errors import InvalidInput
 from graphret.graphraft import CandidateFinder
@@ -67,6 +68,10 @@ def test_queries_are_made_and_asked_on_the_command_line(tmp_path: Path) -> None:
     made = graphret("train", "queries", *options, "--json")
     assert (made.json["questions"], made.json["answerable"]) == (4, 2), made.err
     assert "2 of 4 questions" in graphret("train", "queries", *options, "--target", "Movie").out
-    asked = graphret("query", QUESTIONS[1].text, "--graph", graph, "--method", "graphraft", "-k", 2, "--json")
-    assert asked.json["hits"][0]["evidence"][0]["kind"] == "query", asked.err
+    asks, writer = ("query", QUESTIONS[1].text, "--graph", graph, "--method", "graphraft", "-k", 2, "--json"), tmp_path
+    saved_tiny_model(writer)
+    for options, name in (((), "paths"), (("--writer", writer), writer.name)):
+        asked = graphret(*asks, *options)
+        assert asked.json["hits"][0]["evidence"][0]["kind"] == "query", asked.err
+        assert name in [stage.get("writer") for stage in asked.json["trace"]["stages"]]
     assert "--hints" in refused(2, "query", "q", "--graph", graph, "--method", "graphraft", "--hints", "x")
