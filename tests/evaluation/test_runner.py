@@ -32,6 +32,9 @@ from graphret.evaluation import (
     render,
 )
 from graphret.evaluation.ottqa import half
+from graphret.evaluation.runner import OneText
+from graphret.search import BM25Index
+from graphret.types import Node
 
 BORN = {
     "Ada Lovelace": "London",
@@ -234,6 +237,13 @@ def multihop(tmp_path: Path, born: dict[str, str]) -> Path:
     (folder / "people_corpus.json").write_text(json.dumps(corpus))
     (folder / "people.json").write_text(json.dumps(asked))
     return folder
+
+
+def test_the_plain_row_knows_no_fields() -> None:
+    node = Node("a", ("Person",), "Ann Lee", "Ann writes.", {"aliases": ["Annie"]})
+    plain = BM25Index.build([node], text=OneText())
+    assert set(plain.counts.fields) == {"text"}
+    assert "annie" not in plain.counts.positions
 
 
 ALL = {"bm25", "bm25f", "dense", "flat", "hybrid", "paper", "propagate", "coverage", "lexical", "default"}

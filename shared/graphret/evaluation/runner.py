@@ -42,10 +42,10 @@ ROWS = ("bm25", "bm25f", "dense", "flat", "hybrid", *RANKINGS, "lexical", "defau
 class OneText(NodeText):
     """A node as one text without fields, which plain BM25 searches."""
 
-    def fields(self, node: Node) -> dict[str, FieldText]:
-        """Return the node's name and text as one field."""
-        text = node.text if node.text.startswith(node.name) else f"{node.name}\n{node.text}"
-        return {"text": text} if text.strip() else {}
+    def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
+        """Return the name and text of each node as one field."""
+        texts = [one.text if one.text.startswith(one.name) else f"{one.name}\n{one.text}" for one in nodes]
+        return [{"text": text} if text.strip() else {} for text in texts]
 
 
 @dataclass
