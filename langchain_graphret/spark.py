@@ -113,12 +113,10 @@ def create_spark_graph(
     def plan(state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
         before, trace, calls = None, Trace(), 1
+        question, asked = (state["question"], {}) if state.get("again") else first_asked(state, k)
         if state.get("again"):
-            question, asked = state["question"], {}
             before = Planned(None, state["problem"], state["reply"])
             trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
-        else:
-            question, asked = first_asked(state, k)
         with trace.stage("plan", model=spark.model.name) as stage:
             planned = yield Call(lambda: spark.plan(question, before), lambda: spark.aplan(question, before))
             stage.details.update(planned.told)
