@@ -115,11 +115,11 @@ def create_graphraft_graph(
     def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         known = _CANDIDATES.validate_python(state["candidates"])
         written = [Written(known[place], probability) for place, probability in state["written"]]
-        hits = yield from core.run(*asked_of(state, k), written, trace)
+        hits = yield from core.run(*asked_of({**state, **state["asked"]}, k), written, trace)
         return {"found": _HITS.dump_python(hits)}
 
     def reason(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        question, wanted, where = asked_of(state, k)
+        question, wanted, where = asked_of({**state, **state["asked"]}, k)
         hits = yield from core.reason(question, _HITS.validate_python(state["found"]), trace)
         answer = yield from core.answer(question, wanted, where, hits, trace)
         return {"hits": answer.to_dict()["hits"]}

@@ -113,10 +113,12 @@ def create_spark_graph(
     def plan(state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
         before, trace, calls = None, Trace(), 1
-        question, asked = (state["question"], {}) if state.get("again") else first_asked(state, k)
+        asked: Json = {}  # a second call is for what was asked before
         if state.get("again"):
-            before = Planned(None, state["problem"], state["reply"])
+            question, before = state["question"], Planned(None, state["problem"], state["reply"])
             trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
+        else:
+            question, asked = first_asked(state, k)
         with trace.stage("plan", model=spark.model.name) as stage:
             planned = yield Call(lambda: spark.plan(question, before), lambda: spark.aplan(question, before))
             stage.details.update(planned.told)
@@ -156,7 +158,7 @@ def create_spark_graph(
         asked: Retriever = Answered(spark, found, Trace.from_dict(state["trace"]))
         if found.nodes:
             asked = _expanded(asked, spark, expand, ranking)
-        return (yield from retrieved(asked, *asked_of(state, k)))
+        return (yield from retrieved(asked, *asked_of({**state, **state["asked"]}, k)))
 
     builder = StateGraph(SparkState, input_schema=QuestionInput, output_schema=SparkOutput)
     builder.add_node("plan", node(plan))

@@ -50,16 +50,18 @@ class Asked(TypedDict, total=False):
 
 def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
     """Return the question of a state, for how many hits, `k` where it does not say, and of which kind."""
-    question, state = state.get("question"), state.get("asked") or state
+    question = state.get("question")
     if not isinstance(question, str) or not question.strip():
         raise InvalidInput(f"question: words are expected, not {question!r}")
     return question, require_k(k if state.get("k") is None else state["k"]), to_where(state.get("where"))
 
 
 def first_asked(state: Any, k: int) -> tuple[str, Json]:
-    """Return the question, and the update by which a graph's first node keeps `k` and `where` for those after it."""
-    asked = {"k": state.get("k"), "where": state.get("where")}
-    return asked_of({**state, "asked": asked}, k)[0], {"asked": asked}
+    """Return the question, and the update by which a graph's first node keeps `k` and `where` for those after it.
+
+    These read ``asked_of({**state, **state["asked"]}, k)``.
+    """
+    return asked_of(state, k)[0], {"asked": {"k": state.get("k"), "where": state.get("where")}}
 
 
 def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:

@@ -128,11 +128,10 @@ def create_ark_graph(
     def vote(state: ArkState) -> NodeSteps:
         """Rank what the agents selected."""
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
-        run = Run(
-            state["question"], sessions, max(session.seconds for session in sessions), state["ark_run"]["created"]
-        )
+        seconds = max(session.seconds for session in sessions)
+        run = Run(state["question"], sessions, seconds, state["ark_run"]["created"])
         ark.tell(run)
-        answer = yield from retrieved(Explored(ark, run), *asked_of(state, k))
+        answer = yield from retrieved(Explored(ark, run), *asked_of({**state, **state["asked"]}, k))
         return {"votes": [vote.to_dict() for vote in run.votes]} | answer
 
     builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)

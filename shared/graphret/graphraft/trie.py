@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphret.errors import ModelError
 
 _Floats = NDArray[np.float64]
-#: Tokens that a model reads at once, where the best branch alone has fewer: as quick on a processor as a few.
+#: Tokens that a model reads at once, where the best branch alone has fewer: enough to keep a processor busy.
 _TOKENS = 128
 
 
