@@ -235,7 +235,7 @@ def test_an_error_that_nobody_foresaw_is_1(tmp_path: Path, monkeypatch: pytest.M
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("two\nlines")
 
-    monkeypatch.setattr(query.options, "open_graph", broken)
+    monkeypatch.setattr(query, "opened_graph", broken)
     asked = ("query", "x", "--method", "sage", "--graph", "g")
     assert "unexpected error: RuntimeError: two lines (--debug shows where)" in refused(1, *asked)
     debugged = graphret(*asked, "--debug")

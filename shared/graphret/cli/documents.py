@@ -14,6 +14,7 @@ from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
 from graphret.cli.errors import MODEL
 from graphret.cli.options import option
+from graphret.methods import folder_of
 
 if TYPE_CHECKING:
     from graphret.sage import SageGraph
@@ -41,7 +42,7 @@ def build(
     from graphret.sage import SageGraph, SageSettings
     from graphret.sage.settings import SimilaritySettings
 
-    folder = options.folder_of(out)
+    folder = folder_of(out)
     start = time.perf_counter()
     with progress() as report:
         settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
@@ -117,7 +118,7 @@ def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
     """Give a graph and save it, under a lock from before it is read until after it is written: changes never cross."""
     from graphret import storage
 
-    folder = options.folder_of(where)
+    folder = folder_of(where)
     storage.read_current(folder)  # the lock would make a folder that is not there
     with storage.writing(folder):
         graph = options.open_graph(where, **more)

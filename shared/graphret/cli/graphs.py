@@ -15,6 +15,7 @@ from graphret.cli.console import progress, remark, show
 from graphret.cli.errors import USAGE, writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
+from graphret.methods import holds_documents
 
 _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
 
@@ -151,7 +152,7 @@ def inspect(
         show(json, counts, *_counts(nodes, edges, labels, relations))
         return
     written, encoder = storage.verify(where), None
-    if options.holds_documents(where):
+    if holds_documents(where):
         documents = options.open_graph(where, verify=False)
         report, encoder = documents.report(), documents.encoder.name if documents.encoder else None
     else:

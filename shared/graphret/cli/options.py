@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from graphret.errors import InvalidInput, NotAnIndex, StorageError
+from graphret.errors import InvalidInput
+from graphret.methods import folder_of
 
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
@@ -87,27 +87,8 @@ def refuse_others(context: typer.Context, method: str) -> None:
             raise InvalidInput(f"{parameter.opts[-1]}: it is for {panel.removeprefix('With ')}")
 
 
-def holds_documents(where: str) -> bool:
-    """Whether there is a folder with a graph of documents, which has an index of its own."""
-    from graphret.sage.persistence import KIND
-    from graphret.storage import read_current
-
-    with suppress(StorageError):  # what is wrong there is said when it is opened
-        return bool(read_current(Path(where))["kind"] == KIND)
-    return False
-
-
 def open_graph(where: str, **options: Any) -> SageGraph:
     """Open the graph at WHERE; every checksum is checked."""
     from graphret.sage import SageGraph
 
     return SageGraph.load(folder_of(where), **options)
-
-
-def folder_of(where: str) -> Path:
-    """Return the folder that WHERE names, and raise a `NotAnIndex` where it names a database."""
-    from graphret.stores.addresses import is_address
-
-    if is_address(where):
-        raise NotAnIndex(f"{where}: a database, and not a folder that graphret wrote")
-    return Path(where)

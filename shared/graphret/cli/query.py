@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,18 +17,13 @@ from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
 from graphret.cli.options import ARK, HINTED, MODELS, PLANNERS, RAFT, SAGE, SPARK, TUNED, OnFailure, option
 from graphret.errors import InvalidInput
+from graphret.methods import Method, MethodOptions, OpenGraph, holds_documents, opened_graph
 
 if TYPE_CHECKING:
     from graphret.explain import Lookup
-    from graphret.planning import PathPlanner
     from graphret.retriever import Retriever
-    from graphret.search import TextIndex
-    from graphret.search.encoder import Encoder
-    from graphret.stores.base import GraphStore
     from graphret.types import Retrieval
 
-_TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
-Method = Literal["sage", "ark", "spark", "grasp", "graphraft"]
 Expansion = Literal["no", "+edge", "-edge", "auto"]
 _ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
@@ -68,23 +64,49 @@ def query(
     from graphret.retriever import IndexRetriever
 
     given = SimpleNamespace(**context.params)
-    given.method = method or ("sage" if options.holds_documents(graph) else "ark")
+    given.method = method or ("sage" if holds_documents(graph) else "ark")
     options.refuse_others(context, given.method)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
     if given.model is None and (base_url is not None or given.method == "spark"):
         raise InvalidInput("--base-url and --method spark need --model, the name of a model")
-    with opened_for(given) as (retriever, store, index):
-        retrieval, lookup = retriever.retrieve(text, k, where), store_lookup(store)
+    on_run = None if record is None else _recorder(record)
+    with opened_for(context, given.method, on_run=on_run) as (retriever, opened):
+        retrieval, lookup = retriever.retrieve(text, k, where), store_lookup(opened.store)
         if explain is not None:
             with writing_to(explain):
                 if given.method == "ark":
                     write_timeline(explain, retrieval, lookup=lookup)
                 else:
-                    flat = IndexRetriever(index, store).retrieve(text, k, where)
+                    flat = IndexRetriever(opened.index, opened.store).retrieve(text, k, where)
                     write_html(explain, Panel(retrieval, flat), lookup=lookup)
         _print(retrieval, lookup, given)
     _require_answers(retrieval, given)
+
+
+@contextmanager
+def opened_for(context: typer.Context, method: Method, **more: Any) -> Iterator[tuple[Retriever, OpenGraph]]:
+    """Open the graph of a command and make the retriever that its options describe, and `more`."""
+    given = context.params
+    encoder = given["encoder"] or (None if method == "sage" else "none")
+    told: dict[str, Any] = {"remark": remark, "busy": stderr().status}
+    with opened_graph(given["graph"], encoder, documents=method == "sage", **told) as graph:
+        yield graph.retriever(method, method_options(context, **more)), graph
+
+
+def method_options(context: typer.Context, **more: Any) -> MethodOptions:
+    """Return what the options of a command say of methods, and `more`."""
+    known = {one.name for one in fields(MethodOptions)}
+    return MethodOptions(**{name: value for name, value in context.params.items() if name in known}, **more)
+
+
+def _recorder(file: Path) -> Any:
+    """Return what appends runs to a file, which must be one before the models are asked, not after."""
+    from graphret.ark.trajectory import Recorder
+
+    with writing_to(file):
+        file.open("ab").close()
+    return Recorder(file)
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
@@ -146,110 +168,3 @@ def replay(
     value = {"run": found[-1], **about, "votes": [vote.to_dict() for vote in chosen.votes], "agents": agents}
     header = Text(chosen.question, style="bold"), f"run {found[-1]}, {chosen.created}\n"
     show(json, value, *header, render_timeline(chosen), *([f"drawn in {html}"] if html else []))
-
-
-# -- the methods
-
-
-@contextmanager
-def opened_for(given: Any) -> Iterator[tuple[Retriever, GraphStore, TextIndex]]:
-    """Open a graph and make the retriever that the options of the command describe, by name in `given`."""
-    from graphret.graphs.locations import opened
-    from graphret.search.encoder import as_encoder
-
-    make = {"ark": _ark, "spark": _spark, "grasp": _grasp, "graphraft": _graphraft}.get(given.method)
-    encoder = options.encoder_of(given.encoder or ("none" if make else "saved"))
-    if make is None or options.holds_documents(given.graph):
-        graph = options.open_graph(given.graph, encoder=encoder)
-        if make is None:
-            retriever: Retriever = graph.retriever(given.ranking, settings=given.settings)
-        else:
-            retriever = make(graph.store, graph.index, given)
-        yield retriever, graph.store, graph.index
-        return
-    if encoder == "saved":
-        raise InvalidInput(f"--encoder saved: {given.graph} has none; name one, or leave it out")
-    with opened(given.graph) as store:
-        index = _index(given.graph, store, as_encoder(encoder))
-        yield make(store, index, given), store, index
-
-
-def _ark(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
-    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
-    from graphret.ark.trajectory import Recorder
-
-    more: dict[str, Any] = {"hints": given.hints, "on_failure": given.on_failure}
-    if given.record is not None:
-        with writing_to(given.record):  # before the models are asked, not after
-            given.record.open("ab").close()
-        more["on_run"] = Recorder(given.record)
-    model = options.chat_model(given.model, given.base_url) if given.model else ScriptedExplorer(aliases=given.aliases)
-    return Ark(model, store, index, settings=ArkSettings(n_agents=given.agents, max_steps=given.steps), **more)
-
-
-def _spark(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
-    from graphret.expansion import Expand
-    from graphret.spark import Spark, SparkSettings
-
-    settings = SparkSettings(show_values=given.show_values, repair_calls=given.repair_calls)
-    more: dict[str, Any] = {"settings": settings, "hints": given.hints, "on_failure": given.on_failure}
-    spark = Spark(options.chat_model(given.model, given.base_url), store, index, **more)  # type: ignore[arg-type]  # it refuses others
-    return spark if given.expand == "no" else Expand(spark, store, index, policy=given.expand)
-
-
-def _grasp(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
-    from graphret.grasp import Grasp, GraspSettings, LLMPlanner
-    from graphret.planning import Planner
-
-    settings = None if given.settings is None else GraspSettings.load(given.settings)
-    planner: Planner
-    if given.model is None:
-        planner = _path_planner(store, index, given)
-    else:
-        model = options.chat_model(given.model, given.base_url)
-        planner = LLMPlanner(model, store, hints=given.hints, show_values=given.show_values)
-    return Grasp(planner, store, index, settings=settings, on_failure=given.on_failure)
-
-
-def _path_planner(store: GraphStore, index: TextIndex, given: Any) -> PathPlanner:
-    from graphret.planning import PathPlanner
-    from graphret.stores import MemoryStore
-
-    names = None if isinstance(store, MemoryStore) else index
-    return PathPlanner(store, names, aliases=given.aliases, scorer=given.scorer)
-
-
-def _graphraft(store: GraphStore, index: TextIndex, given: Any) -> Retriever:
-    from graphret.graphraft import GraphRAFT
-
-    model = None if given.model is None else options.chat_model(given.model, given.base_url)
-    more: dict[str, Any] = {"planner": _path_planner(store, index, given), "entities": model, "reasoner": model}
-    if given.writer is not None:
-        from graphret.graphraft.writer import Writer
-
-        more["writer"] = Writer.load(given.writer)
-    return GraphRAFT(store, index, on_failure=given.on_failure, **more)
-
-
-def _index(where: str, store: GraphStore, encoder: Encoder | None) -> TextIndex:
-    """Return a Neo4j's own index, or one for this question of a graph's text, in properties too (ARK, section 3)."""
-    from graphret.errors import StoreMismatch
-    from graphret.graphs.locations import NEO4J, kind_of
-    from graphret.search import BM25Index, HybridIndex, NodeText
-    from graphret.where import PROPERTIES
-
-    if kind_of(where) == NEO4J:
-        from graphret.search import Neo4jTextIndex
-
-        try:
-            return Neo4jTextIndex.open(store, encoder=encoder)  # type: ignore[arg-type]
-        except StoreMismatch as error:
-            remark(f"the nodes are indexed here, since the database has no index of graphret's: {error}")
-    nodes, _ = store.count()
-    found = [pair for by_name in store.schema().properties.values() for pair in by_name.items()]
-    texts = {name for name, about in found if about.type.rpartition("LIST OF ")[2] in _TEXTUAL}
-    text = NodeText(properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts})))
-    with stderr().status(f"indexing {nodes:,} nodes, which is done anew for each query"):
-        return (
-            BM25Index.of_store(store, text=text) if encoder is None else HybridIndex.of_store(store, encoder, text=text)
-        )

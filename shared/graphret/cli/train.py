@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import typer
@@ -128,8 +127,7 @@ def tune(
 
     options.refuse_others(context, method)
     questions = read_questions(qa, limit)
-    usual = {"settings": None, "hints": "", "show_values": False, "on_failure": "fallback"}
-    with opened_for(SimpleNamespace(**context.params | usual)) as (retriever, _, _), progress() as report:
+    with opened_for(context, method) as (retriever, _), progress() as report:
         ask = partial(report, "ask")
         if isinstance(retriever, Grasp):
             tuned = tune_fusion(cases_of(retriever, questions, progress=ask), retriever.settings)
