@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -220,6 +221,27 @@ class Stage:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+_follower: ContextVar[Callable[[Stage], object]] = ContextVar("follower", default=lambda stage: None)
+
+
+@contextmanager
+def following(told: Callable[[Stage], object]) -> Iterator[None]:
+    """Have `told` called with each stage of the retrievals that are made within, when it ends, in the thread it ran in.
+
+    Stages of a retriever that another asks come under their own names, and each step of an agent as a stage.
+    """
+    token = _follower.set(told)
+    try:
+        yield
+    finally:
+        _follower.reset(token)
+
+
+def tell(stage: Stage) -> None:
+    """Tell who follows (see `following`) of a stage that has ended."""
+    _follower.get()(stage)
+
+
 @dataclass(slots=True)
 class Trace:
     """What happened during a retrieval, in order."""
@@ -236,10 +258,12 @@ class Trace:
             yield stage
         finally:
             stage.seconds = time.perf_counter() - start
+            tell(stage)
 
     def note(self, name: str, **details: Any) -> None:
         """Record something that took no time: a decision, a fallback."""
         self.stages.append(Stage(name, details=dict(details)))
+        tell(self.stages[-1])
 
     def extend(self, other: Trace, prefix: str = "") -> None:
         """Append the stages of an inner retrieval, their names behind `prefix`."""

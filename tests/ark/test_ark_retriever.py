@@ -14,7 +14,7 @@ from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message, Reply
 from graphret.schema import GraphSchema
 from graphret.schema.text import estimate_tokens
-from graphret.types import Node, Trace
+from graphret.types import Node, Stage, Trace, following
 
 STORE = films()
 INDEX = index_of(STORE)
@@ -37,8 +37,13 @@ def stops(trace: Trace) -> list[str]:
 @pytest.mark.parametrize("awaited", [False, True])
 def test_agents_vote_and_every_hit_says_why(awaited: bool) -> None:
     retriever = ark(*(Follows(selecting(*nodes)) for nodes in (["f1", "f4"], ["f4", "f1"], ["f4", "p1"])))
-    asked = "films by Bob Bell", 5
-    found = asyncio.run(retriever.aretrieve(*asked)) if awaited else retriever.retrieve(*asked)
+    asked, told = ("films by Bob Bell", 5), list[Stage]()
+    with following(told.append):
+        found = asyncio.run(retriever.aretrieve(*asked)) if awaited else retriever.retrieve(*asked)
+    assert sorted((s.name, s.seconds) for s in told if "explore" in s.name) == [
+        (s.name, s.seconds) for s in found.trace.stages if "/step" in s.name
+    ]
+    assert [s.name for s in told if "explore" not in s.name] == ["vote", "search"]
     assert found.ids[:3] == ["f4", "f1", "p1"]
     assert len(found) == 5
     assert found.hits[3].evidence[-1].kind == "fill"

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from graphret.ark.observation import encodable, failure
 from graphret.ark.prompt import system_prompt
-from graphret.ark.run import Run
+from graphret.ark.run import Run, step_stage
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
@@ -37,7 +37,7 @@ from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
-from graphret.types import Hit, Retrieval, Signals, Trace
+from graphret.types import Hit, Retrieval, Signals, Trace, tell
 from graphret.where import Where
 
 _log = logging.getLogger(__name__)
@@ -158,6 +158,7 @@ class Ark(Retriever):
             error = as_chat_error(raised, model.name)
             late = run.remaining == 0 and isinstance(raised, (TimeoutError, GraphretError))
             session.fail(TimeoutError() if late else error, started=started, seconds=run.elapsed - started)
+            tell(step_stage(session, session.steps[-1]))
             return None if late else error
         session.receive(reply, started=started, seconds=run.elapsed - started)
         return None
@@ -181,6 +182,7 @@ class Ark(Retriever):
             session.end("seconds")
             return None
         session.observe([*done, *no])
+        tell(step_stage(session, session.steps[-1]))
         if problem := next((outcome.failure for outcome in done if outcome.failure is not None), None):
             return problem
         wrong = None if no else next((call for call in session.steps[-1].calls if call.failed), None)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from graphret.ark.prompt import SELECT
-from graphret.ark.session import ArkSession
+from graphret.ark.session import ArkSession, StepRecord
 from graphret.errors import GraphretError
 from graphret.fusion import Vote, settled, vote
 from graphret.types import Evidence, Stage, Trace
@@ -119,18 +119,20 @@ class Run:
         return found
 
 
+def step_stage(session: ArkSession, step: StepRecord) -> Stage:
+    """Return a step of an agent as a stage, without what is empty."""
+    optional = ("tokens_estimated", "text", "error", "finish_reason")
+    given = {key: value for key, value in step.to_dict().items() if value or key not in optional}
+    number, seconds = given.pop("number"), given.pop("seconds")
+    about = {"agent": session.agent + 1, "step": number, "model_seconds": round(seconds, 6)} | given
+    about["started"] = round(step.started, 6)
+    return Stage(f"explore/agent {session.agent + 1}/step {number}", step.ended - step.started, about)
+
+
 def _stages(session: ArkSession) -> list[Stage]:
-    """A stage for each step, without what is empty, and one for the end."""
-    name, agent = f"explore/agent {session.agent + 1}", {"agent": session.agent + 1}
-    stages = []
-    for step in session.steps:
-        optional = ("tokens_estimated", "text", "error", "finish_reason")
-        given = {key: value for key, value in step.to_dict().items() if value or key not in optional}
-        number, seconds = given.pop("number"), given.pop("seconds")
-        about = agent | {"step": number, "model_seconds": round(seconds, 6)} | given
-        about["started"] = round(step.started, 6)
-        stages.append(Stage(f"{name}/step {number}", step.ended - step.started, about))
-    ended = agent | {"model": session.model, "stop": session.stop, "selected": session.selection}
+    """A stage for each step, and one for the end."""
+    ended = {"agent": session.agent + 1, "model": session.model, "stop": session.stop, "selected": session.selection}
     if session.error:
         ended["error"] = session.error
-    return [*stages, Stage(name, round(session.seconds, 6), ended)]
+    end = Stage(f"explore/agent {session.agent + 1}", round(session.seconds, 6), ended)
+    return [*(step_stage(session, step) for step in session.steps), end]
