@@ -11,7 +11,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from pydantic import SkipValidation
 
 from graphret.corpus import Item, SemanticChunker, SentenceChunker, to_nodes
-from graphret.corpus.readers import Loaded, to_items
+from graphret.corpus.readers import items_of
 from graphret.search.encoder import as_encoder
 from llama_index_graphret.nodes import to_llama_node
 
@@ -62,4 +62,4 @@ class SageNodeParser(NodeParser):
 
 def _items(document: BaseNode) -> Iterable[Item]:
     text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
-    return to_items([Loaded(text, document.metadata, name)], metadata=False)
+    return items_of(text, document.metadata, name, kept=False)

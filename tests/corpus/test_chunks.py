@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from graphret.corpus import Document, HeuristicMetadata, describe, from_chunks
 from graphret.corpus.chunks import placed, without_derived
-from graphret.corpus.readers import Loaded, to_items
+from graphret.corpus.readers import items_of
 from graphret.types import Node
 
 PAGE = """\
@@ -61,7 +61,7 @@ Ask.
 def test_one_rule_for_names(metadata: dict[str, Any], text: str, name: str) -> None:
     (chunk,) = from_chunks([Node("c", ("Document",), "", text, metadata)])
     assert chunk.name == name
-    (item, *_) = to_items([Loaded(text, metadata)])
+    (item, *_) = items_of(text, metadata)
     assert item.title == name
     assert without_derived(chunk) == Node("c", ("Document",), "", text, metadata)
 
@@ -160,7 +160,7 @@ def test_one_document_a_row() -> None:
     rows = [["Ada Lovelace", "1815", "Notes, on the Engine\nand: more"], *ROWS[1:]]
     assert rows_of(told) == rows
     assert all(node.properties["table_header"] == header for node in told)
-    whole = to_items(Loaded(node.text, node.properties) for node in nodes)
+    whole = [item for node in nodes for item in items_of(node.text, node.properties)]
     assert [(type(item), item.text, item.title) for item in whole] == [(Document, text, "p") for text in texts]
 
 

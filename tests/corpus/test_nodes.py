@@ -17,8 +17,8 @@ from graphret.corpus import (
     describe,
     to_edges,
     to_nodes,
-    without_extracted,
 )
+from graphret.corpus.metadata import EXTRACTED, without
 from graphret.errors import InvalidInput, ModelError
 from graphret.types import Edge, Node
 
@@ -93,7 +93,7 @@ def test_what_the_user_gave_wins_and_metadata_can_be_found_anew() -> None:
     assert (first.name, first.properties) == ("Title", {**bare.properties, **found})
     (second,) = describe([first], Fixed(title="Two"))
     assert (second.name, "summary" in second.properties, second.properties["topic"]) == ("Two", False, "mine")
-    assert without_extracted(second) == bare
+    assert without(second, EXTRACTED) == bare
     with pytest.raises(ModelError, match="0 of 1"):
         describe([bare], Fixed(0))
 

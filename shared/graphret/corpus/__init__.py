@@ -3,7 +3,7 @@
 from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks
 from graphret.corpus.items import Corpus, Document, Item, Record, Table, to_edges, to_nodes
-from graphret.corpus.metadata import HeuristicMetadata, MetadataExtractor, describe, without_extracted
+from graphret.corpus.metadata import HeuristicMetadata, MetadataExtractor, describe
 from graphret.corpus.readers import read
 
 __all__ = [
@@ -22,5 +22,4 @@ __all__ = [
     "read",
     "to_edges",
     "to_nodes",
-    "without_extracted",
 ]

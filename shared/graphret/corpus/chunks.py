@@ -76,12 +76,13 @@ def source_of(node: Node) -> tuple[str, ...]:
 
 def without_derived(node: Node) -> Node:
     """Return a node as it was before `from_chunks`."""
-    derived, source = node.properties.get(DERIVED, ()), node.properties.get(DOCUMENT)
+    given = node.properties
+    derived = given.get(DERIVED, ())
+    bare = without(node, DERIVED, PLACE)
+    place = {DERIVED: kept} if (kept := [key for key in derived if key in PLACE]) else {}
+    place |= {"source_id": given[DOCUMENT]} if DOCUMENT in derived else {}
     labels = ("Document",) if "table_rows" in derived and node.labels == ("Table",) else node.labels
-    bare = without(node, [key for key in derived if key not in PLACE], DERIVED)
-    again = {"source_id": source} if DOCUMENT in derived else {}
-    place = [key for key in derived if key in PLACE]
-    return replace(bare, labels=labels, properties={**bare.properties, **again, **({DERIVED: place} if place else {})})
+    return replace(bare, labels=labels, properties={**bare.properties, **place})
 
 
 def number_of(node: Node, key: str) -> int:

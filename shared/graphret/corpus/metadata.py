@@ -62,16 +62,11 @@ def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
     What the user gave wins over what is extracted. A field that an earlier call filled is filled anew. An extractor
     that does not answer for every node is a `ModelError`.
     """
-    bare = [without_extracted(node) for node in nodes]
+    bare = [without(node, EXTRACTED) for node in nodes]
     known = extractor.extract(bare)
     if len(known) != len(bare):
         raise ModelError(f"the metadata extractor answered for {len(known)} of {len(bare)} nodes")
     return [filled(node, own, own.get("title", ""), EXTRACTED) for node, own in zip(bare, known, strict=True)]
-
-
-def without_extracted(node: Node) -> Node:
-    """Return the node as it was before `describe`."""
-    return without(node, node.properties.get(EXTRACTED, ()), EXTRACTED)
 
 
 def filled(node: Node, found: Mapping[str, Any], name: str, listing: str) -> Node:
@@ -83,11 +78,12 @@ def filled(node: Node, found: Mapping[str, Any], name: str, listing: str) -> Nod
     return replace(node, name=node.name or name, properties={**given, **new, listing: keys} if keys else given)
 
 
-def without(node: Node, keys: Sequence[str], listing: str) -> Node:
-    """Return a node without properties that `filled` gave it; the name stands for the node's, not for a property."""
-    gone = {*keys, listing} - {"name"}
+def without(node: Node, listing: str, keep: Sequence[str] = ()) -> Node:
+    """Return a node without what `filled` gave it, by its property `listing`, but for some that it keeps."""
+    listed = node.properties.get(listing, ())
+    gone = {listing, *listed} - {"name", *keep}  # the name stands for the node's, not for a property
     properties = {key: value for key, value in node.properties.items() if key not in gone}
-    return replace(node, name="" if "name" in keys else node.name, properties=properties) if keys else node
+    return replace(node, name="" if "name" in listed else node.name, properties=properties)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import file_of, given_name, headings, section_at, stem_of, title_among
@@ -22,14 +22,6 @@ _TYPES = (".jsonl", ".csv", ".tsv", ".md", ".markdown", ".txt")
 _TABLE = re.compile(r"/table-\d+$")
 #: Which key of a mapping tells what it is, the first that is there.
 _KINDS = {"relation": Edge, "header": Table, "rows": Table, "labels": Record, "properties": Record, "text": Document}
-
-
-class Loaded(NamedTuple):
-    """A whole document: its text, its metadata, and its id where it has one."""
-
-    text: str
-    metadata: Mapping[str, Any]
-    id: str = ""
 
 
 def read(sources: object) -> Corpus:
@@ -60,24 +52,8 @@ def read(sources: object) -> Corpus:
         line of JSON Lines or the row of a table. If a folder has no file that is read.
     """
     found = list(_read(sources))
-    items = to_items(one for one in found if not isinstance(one, Edge))
-    return Corpus(tuple(items), tuple(one for one in found if isinstance(one, Edge)))
-
-
-def to_items(sources: Iterable[Loaded | Item], *, metadata: bool = True) -> list[Item]:
-    """Return the items that whole documents are: a table of a file of delimited values, else a document and its tables.
-
-    A title is found as `graphret.corpus.names` has it. Items keep the metadata, unless `metadata` is false. An
-    `InvalidInput` names a document that is malformed.
-    """
-    items: list[Item] = []
-    for source in sources:
-        if isinstance(source, Loaded):
-            with _errors_name(f"document {source.id!r}"):
-                items += _items_of(source, source.metadata if metadata else {})
-        else:
-            items.append(source)
-    return items
+    items = tuple(one for one in found if not isinstance(one, Edge))
+    return Corpus(items, tuple(one for one in found if isinstance(one, Edge)))
 
 
 def file_id(item: str) -> str:
@@ -85,13 +61,14 @@ def file_id(item: str) -> str:
     return _TABLE.sub("", item)
 
 
-def _items_of(document: Loaded, metadata: Mapping[str, Any]) -> Iterator[Item]:
+def items_of(text: str, given: Mapping[str, Any], id_: str = "", *, kept: bool = True) -> Iterator[Item]:
     """Make a document of a text and tables of those in it; a file of delimited values is nothing but a table.
 
-    A table's section is the path of headings that it stands under, without the title ("Results > 2019"); its section
-    text is the paragraph before it.
+    A title is found as `graphret.corpus.names` has it. A table's section is the path of headings that it stands under,
+    without the title ("Results > 2019"); its section text is the paragraph before it. The metadata that are given
+    become those of the items, unless `kept` is false.
     """
-    text, given, id_ = document
+    metadata = given if kept else {}
     values = is_delimited(given) and "row" not in given  # one row of them, as LangChain's CSVLoader has it, is a text
     tables, above = (delimited(text), []) if values else (pipe_tables(text), headings(text))
     title = given_name(given) or title_among(above) or stem_of(file_of(given))
@@ -118,7 +95,7 @@ def _parsed(value: Any) -> Item | Edge:
     return made
 
 
-def _read(source: Any) -> Iterator[Loaded | Item | Edge]:
+def _read(source: Any) -> Iterator[Item | Edge]:
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
@@ -131,9 +108,11 @@ def _read(source: Any) -> Iterator[Loaded | Item | Edge]:
         with _errors_name(f"item {source.get('id', '')!r}"):
             yield _parsed(source)
     elif hasattr(source, "page_content"):
-        yield Loaded(source.page_content, source.metadata, source.id or "")
+        with _errors_name(f"document {source.id!r}"):
+            yield from items_of(source.page_content, source.metadata, source.id or "")
     elif hasattr(source, "get_content") and hasattr(source, "node_id"):
-        yield Loaded(source.get_content(metadata_mode="none"), source.metadata, source.node_id)
+        with _errors_name(f"document {source.node_id!r}"):
+            yield from items_of(source.get_content(metadata_mode="none"), source.metadata, source.node_id)
     elif isinstance(source, Iterable):
         for part in source:
             yield from _read(part)
@@ -158,7 +137,7 @@ def _files(path: Path) -> list[tuple[Path, str]]:
     return known
 
 
-def _read_file(path: Path, id_: str) -> Iterator[Loaded | Item | Edge]:
+def _read_file(path: Path, id_: str) -> Iterator[Item | Edge]:
     suffix, metadata = path.suffix.lower(), {"file_name": path.name}
     if suffix not in _TYPES:
         raise InvalidInput(f"unknown file type {suffix!r}; known are {', '.join(_TYPES)}")
@@ -172,7 +151,7 @@ def _read_file(path: Path, id_: str) -> Iterator[Loaded | Item | Edge]:
                 with _errors_name(f"line {number}"):
                     yield _parsed(json.loads(line))
     else:
-        yield Loaded(text, metadata, id_)
+        yield from items_of(text, metadata, id_)
 
 
 @contextmanager

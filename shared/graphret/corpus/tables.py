@@ -14,7 +14,12 @@ from graphret.corpus.names import file_of, outside_code
 from graphret.errors import InvalidInput
 
 _CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(\|[ \t]*:?-+:?[ \t]*)*\|?\s*$")
+_PIPE_TABLE = re.compile(
+    r"""^(?=.*\|) (?P<header>.*)\n
+    (?P<rule>[ \t]*(?:\|[ \t]*)?:?-+:?[^\S\n]*(?:\|[ \t]*:?-+:?[^\S\n]*)*(?:\|[^\S\n]*)?)(?:\n|\Z)
+    (?P<rows>(?:(?=.*\|).*(?:\n|\Z))*)""",
+    re.MULTILINE | re.VERBOSE,
+)
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 
@@ -75,23 +80,14 @@ def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
 
 def pipe_tables(text: str) -> list[TextTable]:
     """Return the pipe tables of Markdown in a text, in order, but for those in fenced code."""
-    lines = outside_code(text).split("\n") if "|" in text else []
-    starts = [0, *accumulate(len(line) + 1 for line in lines)]
     found: list[TextTable] = []
-    number = 0
-    while number < len(lines) - 1:
-        first, rule = lines[number], lines[number + 1]
-        begin, number = starts[number], number + 1
-        if "|" not in first or not _RULE.match(rule) or len(_cells(rule)) != len(header := _cells(first)):
-            continue
-        number += 1
-        rows: list[list[str]] = []
-        ends: list[int] = []
-        while number < len(lines) and "|" in lines[number]:
-            rows.append(_fitted(_cells(lines[number]), len(header), " | "))
-            ends.append(starts[number] + len(lines[number].rstrip()))
-            number += 1
-        found.append(TextTable(begin, starts[number] - 1, header, rows, ends))
+    for match in _PIPE_TABLE.finditer(outside_code(text) if "|" in text else ""):
+        header, lines = _cells(match["header"]), [*io.StringIO(match["rows"], newline="\n")]
+        if len(_cells(match["rule"])) == len(header):
+            rows = [_fitted(_cells(line), len(header), " | ") for line in lines]
+            starts = accumulate(map(len, lines), initial=match.start("rows"))
+            ends = [start + len(line.rstrip()) for start, line in zip(starts, lines, strict=False)]
+            found.append(TextTable(match.start(), match.start() + len(match[0].removesuffix("\n")), header, rows, ends))
     return found
 
 

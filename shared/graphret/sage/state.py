@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from graphret.corpus import MetadataExtractor, describe, from_chunks, without_extracted
+from graphret.corpus import MetadataExtractor, describe, from_chunks
 from graphret.corpus.chunks import number_of, source_of, without_derived
+from graphret.corpus.metadata import EXTRACTED, without
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable, joined
 from graphret.errors import InvalidInput
@@ -125,7 +126,7 @@ class Changes:
 
 def _bare(node: Node) -> Node:
     """Return a node without what graphret found out about it."""
-    return without_derived(without_extracted(node))
+    return without_derived(without(node, EXTRACTED))
 
 
 def with_siblings(fresh: Sequence[Node], state: SageState, gone: Collection[str] = ()) -> list[Node]:
@@ -133,7 +134,7 @@ def with_siblings(fresh: Sequence[Node], state: SageState, gone: Collection[str]
     new = {node.id: node for node in fresh}
     nodes = state.graph.nodes
     sources = {source_of(node) for node in (*fresh, *(node for node in nodes if node.id in new or node.id in gone))}
-    known = [without_extracted(node) for node in nodes if node.id not in gone and source_of(node) in sources]
+    known = [without(node, EXTRACTED) for node in nodes if node.id not in gone and source_of(node) in sources]
     known.sort(key=lambda node: number_of(node, "chunk_index"))  # a chunk without a place keeps that of before
     before = {node.id: node for node in known}
     listed = [new.get(node.id, node) for node in known] + [node for node in fresh if node.id not in before]
