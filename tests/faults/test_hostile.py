@@ -147,25 +147,21 @@ async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secre
     assert "tok-3141592" not in repr(model)
 
 
-@pytest.mark.parametrize(
-    ("piece", "pause", "why"),
-    [(b" " * 2**20, 0.0, "more than 16,777,216 bytes"), (b" ", 0.05, "did not end within 0.5 s")],
-)
-async def test_a_reply_without_an_end_is_cut(piece: bytes, pause: float, why: str) -> None:
+async def test_a_reply_without_an_end_is_cut() -> None:
     def endless(to: BaseHTTPRequestHandler) -> None:
         to.send_response(200)
         to.send_header("content-type", "application/json")
         to.end_headers()
         with suppress(OSError):
             while True:
-                to.wfile.write(piece)
-                time.sleep(pause)
+                to.wfile.write(b" ")
+                time.sleep(0.05)
 
     with endpoint(endless) as base:
-        model = OpenAIChat("m", base, "none", max_retries=0, max_seconds=0.5 if pause else 60)
-        with pytest.raises(ChatError, match=why):
+        model = OpenAIChat("m", base, "none", max_retries=0, max_seconds=0.5)
+        with pytest.raises(ChatError, match=r"no answer within 0\.5 s"):
             model.chat([Message.user("hi")])
-        with pytest.raises(ChatError, match=why):
+        with pytest.raises(ChatError, match=r"no answer within 0\.5 s"):
             await model.achat([Message.user("hi")])
 
 

@@ -106,7 +106,6 @@ async def test_cancelling_abandons_the_request() -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        await model.aclose()
     assert len(server.requests) == 1
 
 
@@ -190,7 +189,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked() -> None:
         chat(server).chat([Message.user("\ud800")])
     assert not server.requests
     for url in ("localhost:8000/v1", "http://", "http://host:port/v1", "htp://user:secret@host/v1"):
-        with pytest.raises(InvalidInput, match=r"base_url: .* is no address of an endpoint") as refused:
+        with pytest.raises(InvalidInput, match=r"base_url: .* is no address") as refused:
             OpenAIChat("tiny", url)
         assert "secret" not in str(refused.value)
     OpenAIChat("tiny", "HTTP://user:secret@[::1]:8000/v1")
@@ -234,7 +233,6 @@ def test_messages_go_to_openai_format_and_back() -> None:
         lambda: Message("tool", "x"),
         lambda: Message.from_dict({"content": "x"}),
         lambda: Message.from_dict({"role": "assistant", "tool_calls": [{"id": "1"}]}),
-        lambda: Tool("two words", "x"),
     ],
 )
 def test_malformed_is_refused(make) -> None:

@@ -135,5 +135,5 @@ def test_answers_stay(tmp_path: Path) -> None:
     assert [file.name for file in (tmp_path / "new").iterdir()] == [f"{key}.json"]
     (tmp_path / "file").write_text("")
     for use in (lambda cache: cache.get(key), lambda cache: cache.put(key, "three")):
-        with pytest.raises(StorageError, match=r"file cannot be"):
+        with pytest.raises(StorageError, match=r"file: cannot be"):
             use(AnswerCache(tmp_path / "file"))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from graphret.errors import StorageError
+from graphret.storage import storing
 
 
 def cache_key(*parts: Any) -> str:
@@ -27,19 +28,14 @@ class AnswerCache:
 
     def get(self, key: str) -> str | None:
         """The answer that was put under `key`, or `None`."""
-        try:
-            return (self.folder / f"{key}.json").read_text("utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise StorageError(f"the cache {self.folder} cannot be read: {error}") from error
+        with storing(self.folder, "read"), suppress(FileNotFoundError):
+            return (self.folder / f"{key}.json").read_text("utf-8", "replace")
+        return None
 
     def put(self, key: str, answer: str) -> None:
         """Keep an answer, whole or not at all."""
         fresh = self.folder / f"{key}.{os.getpid()}"
-        try:
+        with storing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             fresh.write_text(answer, "utf-8")
             fresh.replace(self.folder / f"{key}.json")
-        except OSError as error:
-            raise StorageError(f"the cache {self.folder} cannot be written: {error}") from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +11,6 @@ from typing import Any, Literal, Protocol, TypedDict, Unpack, get_args, runtime_
 from graphret.errors import InvalidInput, ModelError
 
 Role = Literal["system", "user", "assistant", "tool"]
-_ROLES = frozenset(get_args(Role))
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 #: Most characters of a call's arguments, and of what an agent keeps of a reply's text.
 MOST_CHARS = 100_000
 
@@ -87,8 +84,8 @@ class Message:
     native: Mapping[str, Any] | None = field(default=None, hash=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.role not in _ROLES:
-            raise InvalidInput(f"Message.role: {self.role!r} is none of {', '.join(sorted(_ROLES))}")
+        if self.role not in get_args(Role):
+            raise InvalidInput(f"Message.role: {self.role!r} is none of {', '.join(get_args(Role))}")
         if self.tool_calls and self.role != "assistant":
             raise InvalidInput(f"Message.tool_calls: only an assistant calls tools, not a {self.role}")
         if (self.role == "tool") != (self.tool_call_id is not None):
@@ -137,19 +134,14 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool that a model may ask for.
+    """A tool that a model may ask for, by a name of at most 64 letters, digits, ``_`` and ``-``.
 
-    Its name has at most 64 letters, digits, ``_`` and ``-``, which every endpoint accepts; the model reads the
-    description; the parameters are a JSON schema of the arguments, an object.
+    The model reads the description; the parameters are a JSON schema of the arguments, an object.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}}, hash=False)
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise InvalidInput(f"Tool.name: {self.name!r} is not 1 to 64 letters, digits, '_' and '-'")
 
     def to_dict(self) -> dict[str, Any]:
         """The tool in OpenAI's format."""

@@ -17,9 +17,9 @@ T = TypeVar("T")
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run `coroutine` to its end, while the caller blocks, and return its result.
 
-    All that is run this way shares one event loop in a daemon thread, since the clients of many packages keep
-    connections that belong to the loop which opened them. An interrupt cancels the coroutine. What it runs may call
-    `run_sync` in another thread, as `in_thread` does, but not in its own.
+    All that is run this way, and by `elsewhere`, shares one event loop in a daemon thread, since the clients of many
+    packages keep connections that belong to the loop which opened them. An interrupt cancels the coroutine. What it
+    runs may call `run_sync` in another thread, as `in_thread` does, but not in its own.
     """
     if asyncio._get_running_loop() is _loop():  # it would wait for itself
         raise RuntimeError("a synchronous call within the event loop that serves it; await its asynchronous form there")
@@ -29,6 +29,11 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         future.cancel()
         raise
+
+
+async def elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await `coroutine` while it runs in the event loop of `run_sync`, from whichever loop."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _loop()))
 
 
 async def in_thread(work: Callable[[], T]) -> T:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import weakref
+from asyncio import run_coroutine_threadsafe
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, ChatOptions, Message, Reply, Tool
 from graphret.llm.errors import as_chat_error, redacted, status_of
-from graphret.llm.event_loop import run_sync
+from graphret.llm.event_loop import elsewhere, run_sync
 from graphret.llm.openai_wire import (
     content_text,
     native_parts,
@@ -25,12 +28,12 @@ from graphret.llm.openai_wire import (
 )
 
 if TYPE_CHECKING:
-    import httpx
     from openai import AsyncOpenAI
 
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, repr=False)
 class OpenAIChat:
     """A model behind the chat completions API.
 
@@ -50,8 +53,7 @@ class OpenAIChat:
     timeout
         Seconds that each attempt may wait for the endpoint to connect, or to send something.
     max_seconds
-        Seconds that the body of a reply may take from its first byte to its last, in each attempt. One that takes
-        longer, or has more than 16 MiB, is a `ChatError`.
+        Seconds that a call may take in all, whatever the endpoint sends.
     max_retries
         How often an attempt is repeated.
     temperature, max_tokens
@@ -64,7 +66,7 @@ class OpenAIChat:
     Raises
     ------
     InvalidInput
-        If there is no name, or `base_url` is no HTTP address.
+        If `base_url` is no HTTP address.
 
     Examples
     --------
@@ -73,88 +75,63 @@ class OpenAIChat:
     'Neo4j'
     """
 
-    def __init__(
-        self,
-        model: str,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        *,
-        timeout: float = 60.0,
-        max_seconds: float = 600.0,
-        max_retries: int = 3,
-        temperature: float | None = 0.0,
-        max_tokens: int | None = None,
-        parameters: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
-        if not model:
-            raise InvalidInput("OpenAIChat.model: a name is needed")
-        if endpoint := base_url or os.environ.get("OPENAI_BASE_URL"):
+    model: str
+    base_url: str | None = None
+    api_key: str | None = None
+    _: KW_ONLY
+    timeout: float = 60.0
+    max_seconds: float = 600.0
+    max_retries: int = 3
+    temperature: float | None = 0.0
+    max_tokens: int | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if endpoint := self.base_url or os.environ.get("OPENAI_BASE_URL"):
             _require_address(endpoint)
-        self.name = model
-        self.base_url = base_url
-        self.timeout = timeout
-        self.max_seconds = max_seconds
-        self.max_retries = max_retries
-        self.temperature = temperature
-        self.max_tokens = max_tokens
-        self.parameters = dict(parameters or {})
-        self.headers = dict(headers or {})
-        self._api_key = api_key
+        self.name = self.model
         self._refused: set[str] = set()
-        # An asynchronous client's connections belong to the event loop that opened them.
-        self._clients: dict[asyncio.AbstractEventLoop, tuple[AsyncOpenAI, AsyncGenerator[None, None]]] = {}
+        # Connections belong to the event loop that opened them: all calls run in one, and in another once forked.
+        self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     def __repr__(self) -> str:
-        return f"OpenAIChat({self.name!r}, base_url={_without_secrets(self.base_url)!r})"
+        return f"OpenAIChat({self.name!r}, base_url={self.base_url and _without_secrets(self.base_url)!r})"
 
-    async def _client(self) -> AsyncOpenAI:
-        """Return the client of the running event loop, which closes it when it ends."""
+    def _client(self) -> AsyncOpenAI:
+        """Return the client of the running event loop."""
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # here, because it takes more than a second
 
-        loop = asyncio.get_running_loop()
-        if loop in self._clients:
-            return self._clients[loop][0]
-        for ended in [one for one in list(self._clients) if one.is_closed()]:
-            self._clients.pop(ended, None)
-        key = self._api_key or os.environ.get("OPENAI_API_KEY")
+        key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not key and not (self.base_url or os.environ.get("OPENAI_BASE_URL")):
             raise ChatError("no API key: set OPENAI_API_KEY, or pass api_key", model=self.name, reason="authentication")
-        client = AsyncOpenAI(
-            api_key=key or "none",
-            base_url=self.base_url,
-            timeout=self.timeout,
-            max_retries=self.max_retries,
-            default_headers={"Accept-Encoding": "identity", **self.headers},  # what is counted is what is read
-            # The connections that `AsyncOpenAI` would make by itself complain when they outlive their loop.
-            http_client=DefaultAsyncHttpxClient(follow_redirects=False, event_hooks={"response": [self._bound]}),
-        )
-        self._clients[loop] = client, _closing(client)
-        await anext(self._clients[loop][1])
-        return client
-
-    async def _bound(self, response: httpx.Response) -> None:
-        from graphret.llm.bounds import BoundedStream
-
-        response.stream = BoundedStream(response.stream, self.name, self.max_seconds)
-
-    async def aclose(self) -> None:
-        """Close the connections of `achat` in the running event loop; ``asyncio.run`` does so by itself at its end."""
-        mine = self._clients.pop(asyncio.get_running_loop(), None)
-        if mine is not None:
-            await mine[1].aclose()
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            made = self._clients[loop] = AsyncOpenAI(
+                api_key=key or "none",
+                base_url=self.base_url,
+                timeout=self.timeout,
+                max_retries=self.max_retries,
+                default_headers=self.headers,
+                http_client=DefaultAsyncHttpxClient(follow_redirects=False),
+            )
+            weakref.finalize(self, lambda: run_coroutine_threadsafe(made.close(), loop)).atexit = False
+        return self._clients[loop]
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
-        return run_sync(self.achat(messages, **options))
+        return run_sync(self._asked(messages, **options))
 
     async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
+        return await elsewhere(self._asked(messages, **options))
+
+    async def _asked(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
         while True:
             request = self._request(messages, **options)
             try:
-                client = await self._client()
-                completion = await client.chat.completions.create(**request)
+                async with asyncio.timeout(self.max_seconds):
+                    completion = await self._client().chat.completions.create(**request)
             except Exception as error:
                 self._adapt(error, request)
             else:
@@ -221,20 +198,12 @@ class OpenAIChat:
         if goes_to := getattr(getattr(error, "response", None), "headers", {}).get("location"):
             said = f"the endpoint redirects to {_without_secrets(goes_to)}: not followed, give it as base_url"
             return ChatError(said, model=self.name, reason="bad_request", status=status_of(error))
-        endpoint = _without_secrets(self.base_url) or "the endpoint"
-        return as_chat_error(error, self.name, endpoint=endpoint, secrets=self._secrets)
+        endpoint = _without_secrets(self.base_url) if self.base_url else "the endpoint"
+        return as_chat_error(error, self.name, timeout=self.max_seconds, endpoint=endpoint, secrets=self._secrets)
 
     @property
     def _secrets(self) -> tuple[str | None, ...]:
-        return self._api_key, os.environ.get("OPENAI_API_KEY"), *self.headers.values()
-
-
-async def _closing(client: AsyncOpenAI) -> AsyncGenerator[None, None]:
-    """Close `client` when this generator is closed, as event loops do with theirs before they end."""
-    try:
-        yield
-    finally:
-        await client.close()
+        return self.api_key, os.environ.get("OPENAI_API_KEY"), *self.headers.values()
 
 
 def _require_address(endpoint: str) -> None:
@@ -244,13 +213,10 @@ def _require_address(endpoint: str) -> None:
         TypeAdapter(HttpUrl).validate_python(endpoint)
     except ValidationError as error:
         shown = endpoint.rpartition("@")[2]  # without user and password
-        said = f"base_url: {shown!r} is no address of an endpoint, such as http://localhost:8000/v1"
-        raise InvalidInput(said) from error
+        raise InvalidInput(f"base_url: {shown!r} is no address, such as http://localhost:8000/v1") from error
 
 
-def _without_secrets(url: str | None) -> str | None:
+def _without_secrets(url: str) -> str:
     """The endpoint without user, password and query, which may hold keys."""
-    if not url:
-        return None
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

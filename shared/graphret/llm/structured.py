@@ -69,15 +69,6 @@ def ask_json(
     ------
     ChatError
         If no reply could be used (``reason="invalid_reply"``), or the model failed. Its `usage` counts all replies.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Person:
-    ...     name: str
-    ...     born: int | None = None
-    >>> value, usage, attempts = ask_json(model, [Message.user("Who wrote Emma?")], Person)  # doctest: +SKIP
     """
 
     async def chat(asked: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
