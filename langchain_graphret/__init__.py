@@ -12,10 +12,9 @@ except ImportError as error:
 from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph, create_ark_tool
 from langchain_graphret.chat import LangChainChat
 from langchain_graphret.core_chat import CoreChat, ScriptedExplorer
-from langchain_graphret.documents import KEY, evidence_of, from_document, to_document, to_hit
+from langchain_graphret.documents import KEY, evidence_of, from_document, to_document
 from langchain_graphret.embeddings import EncoderEmbeddings
 from langchain_graphret.expansion import SageExpansion
-from langchain_graphret.filters import to_where
 from langchain_graphret.graph import SageGraph
 from langchain_graphret.graphraft import GraphRAFTRetriever, create_graphraft_graph
 from langchain_graphret.grasp import GraspRetriever, create_plan_node
@@ -47,6 +46,4 @@ __all__ = [
     "evidence_of",
     "from_document",
     "to_document",
-    "to_hit",
-    "to_where",
 ]

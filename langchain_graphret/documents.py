@@ -97,12 +97,6 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
     )
 
 
-def to_hit(document: Document) -> Hit:
-    """Return a document as a hit, with the scores and the evidence in its metadata, or a score of 0 and none."""
-    known, node = _block(document), from_document(document, strict=False)
-    return Hit(node, float(known.get("score", 0.0)), tuple(evidence_of(document)), known.get("relevance"))
-
-
 def evidence_of(document: Document) -> list[Evidence]:
     """Return the evidence in a document's metadata as objects, whose ``str`` reads well; none where there is none."""
     return [Evidence(**evidence) for evidence in _block(document).get("evidence", ())]
@@ -114,12 +108,12 @@ def made_id(document: Document) -> str:
     return corpus.Document(document.page_content, title=title if isinstance(title, str) else "").id
 
 
-def known_nodes(documents: Sequence[Document], graph: SageGraph | None, id_key: str | None) -> list[Node | None]:
+def known_nodes(documents: Sequence[Document], graph: SageGraph | None) -> list[Node | None]:
     """Return the node of a graph that each document is, `None` for those that the graph does not know.
 
-    A document is the node whose id stands in its metadata under `id_key`, or that has its id, or that was made of a
-    document without an id and with the same title and text. Vector stores give ids of their own to documents that have
-    none, so the last of these is what joins a store and a graph that were built of the same documents.
+    A document is the node that has its id, or that was made of a document without an id and with the same title and
+    text. Vector stores give ids of their own to documents that have none, so the latter is what joins a store and a
+    graph that were built of the same documents.
     """
     if graph is None:
         return [None] * len(documents)
@@ -127,8 +121,7 @@ def known_nodes(documents: Sequence[Document], graph: SageGraph | None, id_key: 
     nodes = graph.nodes
     for document in documents:
         block = document.metadata.get(KEY)
-        stated = [document.metadata.get(id_key) if id_key else None, document.id]
-        stated += [block.get("id") if isinstance(block, dict) else None, made_id(document)]
+        stated = [document.id, block.get("id") if isinstance(block, dict) else None, made_id(document)]
         places = [int(place) for place in nodes.find([str(one) for one in stated if one]) if place >= 0]
         found.append(nodes[places[0]] if places else None)
     return found

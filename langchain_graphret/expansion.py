@@ -22,8 +22,7 @@ from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Retrieval
 from graphret.where import Where
 from langchain_graphret.documents import KEY, block_of, from_document, known_nodes, to_document
-from langchain_graphret.filters import Filter
-from langchain_graphret.retriever import log, traced
+from langchain_graphret.retriever import Filter, log, traced
 from langchain_graphret.seeds import seed_hits
 from langchain_graphret.state import NodeSteps
 
@@ -50,11 +49,9 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     k
         How many documents there are afterwards, those that were given included.
     where
-        A filter dictionary (see `to_where`) or a `Where`: what of the documents and of the graph is returned.
+        A filter dictionary, as `graphret.Where` has them, or a `Where`: what is returned, of documents and graph.
     ranking
         ``"coverage"``, ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
-    id_key
-        The entry of the metadata that holds a node's id, where the document's own id is another.
     on_failure
         ``"fallback"``: if the question cannot be embedded, words alone count; if the graph knows none of the documents,
         they keep their places, and a warning says so. ``"raise"`` raises `RetrievalFailed`.
@@ -66,7 +63,6 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     k: int = Field(default=10, ge=1, strict=True)
     where: Filter = None
     ranking: Any = "coverage"
-    id_key: str | None = None
     on_failure: Literal["fallback", "raise"] = "fallback"
 
     def __init__(self, graph: SageGraph, **options: Any) -> None:
@@ -122,7 +118,7 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     ) -> NodeSteps:
         if not documents:
             return []
-        nodes = known_nodes(documents, self.graph, self.id_key)
+        nodes = known_nodes(documents, self.graph)
         given = {node.id: one for one, node in reversed(list(zip(documents, nodes, strict=True))) if node is not None}
         if not given and self.on_failure == "raise":
             raise RetrievalFailed(_UNKNOWN)

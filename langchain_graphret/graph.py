@@ -16,9 +16,7 @@ from graphret.corpus import Chunker, from_chunks, to_edges
 from graphret.errors import InvalidInput
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
-from graphret.where import WhereLike
 from langchain_graphret.documents import from_chunk
-from langchain_graphret.filters import to_where
 from langchain_graphret.retriever import SageRetriever
 
 
@@ -92,10 +90,6 @@ class SageGraph(sage.SageGraph):
     def as_retriever(self, **options: Any) -> SageRetriever:
         """Return a LangChain retriever over the graph; `options` are the parameters of `SageRetriever`."""
         return SageRetriever(graph=self, **options)
-
-    def view(self, where: WhereLike) -> Self:
-        """Return the graph as far as nodes satisfy a condition; see `graphret.SageGraph.view`."""
-        return super().view(to_where(where))
 
 
 def documents_of(store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> list[Document]:

@@ -50,7 +50,7 @@ class GraphRAFTRetriever(CoreRetriever):
     k
         How many documents are returned.
     where
-        A filter dictionary (see `to_where`) or a `Where`.
+        A filter dictionary, as `graphret.Where` has them, or a `Where`.
 
     Examples
     --------

@@ -38,7 +38,7 @@ class GraspRetriever(CoreRetriever):
     k
         How many documents are returned.
     where
-        A filter dictionary (see `to_where`) or a `Where`.
+        A filter dictionary, as `graphret.Where` has them, or a `Where`.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
@@ -18,7 +18,7 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import patch_config, set_config_context
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, adrive, drive
@@ -27,12 +27,14 @@ from graphret.search.index import require_k
 from graphret.types import Retrieval
 from graphret.where import Where, both
 from langchain_graphret.documents import plain, to_document
-from langchain_graphret.filters import Filter, to_where
 from langchain_graphret.seeds import LangChainSeeds
 from langchain_graphret.state import NodeSteps
 
 #: The custom event that carries a retrieval's trace to callback handlers.
 TRACE_EVENT = "graphret_trace"
+
+#: A field of a pydantic class that takes a filter dictionary or a `Where`.
+Filter: TypeAlias = Annotated[Any, BeforeValidator(Where.parse)]
 
 log = logging.getLogger("langchain_graphret")
 
@@ -69,7 +71,7 @@ class CoreRetriever(BaseRetriever):
         if unknown:
             names = ", ".join(map(repr, sorted(unknown)))
             raise InvalidInput(f"{type(self).__name__}: a call takes 'k' and 'where', not {names}")
-        wanted, condition = self.k if k is None else require_k(k), both(self.where, to_where(where))
+        wanted, condition = self.k if k is None else require_k(k), both(self.where, Where.parse(where))
         retrieval = yield from traced(self.core, query, wanted, condition, callbacks)
         return [to_document(hit) for hit in retrieval]
 
@@ -90,7 +92,7 @@ class SageRetriever(CoreRetriever):
     k
         How many documents are returned.
     where
-        A filter dictionary (see `to_where`) or a `Where`.
+        A filter dictionary, as `graphret.Where` has them, or a `Where`.
     ranking
         Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
     seeds

@@ -27,8 +27,6 @@ class LangChainSeeds(Retriever):
     graph
         The graph whose nodes the documents are; they are found as `SageExpansion` finds them. Without one, documents
         become nodes of their own, with their ids.
-    id_key
-        The entry of the metadata that holds a node's id, where the document's own id is another.
     name
         What evidence and traces call it.
 
@@ -44,14 +42,12 @@ class LangChainSeeds(Retriever):
         retriever: Runnable[str, list[Document]],
         *,
         graph: SageGraph | None = None,
-        id_key: str | None = None,
         name: str = "langchain",
     ) -> None:
         if not isinstance(retriever, Runnable):
             raise InvalidInput(f"retriever: a LangChain retriever is expected, not {type(retriever).__name__}")
         self.retriever = retriever
         self.graph = graph
-        self.id_key = id_key
         self.name = name
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
@@ -67,7 +63,7 @@ class LangChainSeeds(Retriever):
             if not isinstance(found, Sequence) or not all(isinstance(one, Document) for one in found):
                 raise RetrievalFailed(f"{self.name}: a list of documents is expected, not {type(found).__name__}")
             stage.details["found"] = len(found)
-        known = known_nodes(found, self.graph, self.id_key)
+        known = known_nodes(found, self.graph)
         nodes = [node or from_document(one, strict=False) for one, node in zip(found, known, strict=True)]
         hits = seed_hits((node for node in nodes if where is None or where.matches(node)), self.name)
         return Retrieval(query, k, hits[:k], Signals(candidates=len(nodes), walked_edges=False), trace)

@@ -195,7 +195,7 @@ class SparkRetriever(CoreRetriever):
     k
         How many documents are returned.
     where
-        A filter dictionary (see `to_where`) or a `Where`.
+        A filter dictionary, as `graphret.Where` has them, or a `Where`.
     """
 
     def __init__(self, model: Any, store: CypherStore, index: TextIndex, **options: Any) -> None:

@@ -15,7 +15,6 @@ from graphret.search.index import require_k
 from graphret.types import Retrieval
 from graphret.where import Where
 from langchain_graphret.documents import plain
-from langchain_graphret.filters import to_where
 
 #: An object of JSON types.
 Json: TypeAlias = dict[str, Any]
@@ -53,7 +52,7 @@ def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
     question = state.get("question")
     if not isinstance(question, str) or not question.strip():
         raise InvalidInput(f"question: words are expected, not {question!r}")
-    return question, require_k(k if state.get("k") is None else state["k"]), to_where(state.get("where"))
+    return question, require_k(k if state.get("k") is None else state["k"]), Where.parse(state.get("where"))
 
 
 def first_asked(state: Any, k: int) -> tuple[str, Json]:

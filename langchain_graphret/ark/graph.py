@@ -159,7 +159,7 @@ class ArkRetriever(CoreRetriever):
     k
         How many documents are returned.
     where
-        A filter dictionary (see `to_where`) or a `Where`.
+        A filter dictionary, as `graphret.Where` has them, or a `Where`.
     """
 
     def __init__(self, model: Any, store: GraphStore, index: TextIndex, **options: Any) -> None:

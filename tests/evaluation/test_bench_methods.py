@@ -69,7 +69,7 @@ def test_agents_are_measured_beside_flat_search(data: Path) -> None:
     assert rows["3-hop/ark"]["hit@1"] == 100.0
     assert rows["3-hop/bm25"]["hit@1"] == 0.0
     questions = {f"{hops}-hop/questions": n for hops, n in ((1, 4), (2, 3), (3, 1))}
-    assert result["counts"] | {"nodes": 0} == {"nodes": 0, "edges": 21, "agents": 1, **questions}
+    assert result["counts"] | {"nodes": 0} == {"nodes": 0, "edges": 21, **questions}
     assert "not by a language model" in result["notes"][0]
 
 

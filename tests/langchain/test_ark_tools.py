@@ -43,7 +43,8 @@ from langchain_graphret import (
     create_ark_tool,
     create_plan_node,
     create_spark_graph,
-    to_hit,
+    evidence_of,
+    to_document,
 )
 
 SEARCH, EXPLORE = ark_tools(STORE, INDEX)
@@ -198,7 +199,8 @@ class TestRetrieverSuite(RetrieversIntegrationTests):
 async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
     expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, 4)
     for found in (retriever(k=4).invoke(QUESTION), await retriever(k=4).ainvoke(QUESTION)):
-        assert list(map(to_hit, found)) == expected.hits
+        assert found == list(map(to_document, expected.hits))
+        assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in expected.hits]
 
 
 def test_agents_steps_models_and_runs_can_be_set() -> None:

@@ -1,4 +1,4 @@
-"""Documents and nodes, both ways; evidence and filters; loaders and stores give the graph that files give."""
+"""Documents and nodes, both ways; evidence; loaders and stores give the graph that files give."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ import graphret
 from graphret.corpus import HeuristicMetadata
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
-from graphret.where import Where
-from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of, from_document, to_document, to_hit, to_where
+from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of, from_document, to_document
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
 SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False)
@@ -66,7 +65,6 @@ def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: floa
     document = to_document(hit)
     assert (document.id, document.page_content) == (node.id, node.text or node.name)
     assert from_document(document) == from_document(to_document(node)) == node
-    assert to_hit(document) == hit
     assert evidence_of(document) == evidence
 
 
@@ -104,43 +102,6 @@ def test_metadata_that_is_not_json_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
         from_document(Document("x", id="a", metadata={"when": object()}))
     assert from_document(Document("x", id="a", metadata={"when": {1}}), strict=False).properties == {"when": [1]}
-
-
-# -- filters
-
-
-NODE = Node("a", ("Table",), "Emma", "text", {"year": 1999, "lang": "en", "tags": ["x", "y"], "at": {"city": "Bath"}})
-
-
-@pytest.mark.parametrize(
-    ("condition", "expected"),
-    [
-        ({"year": 1999, "lang": "de"}, False),
-        ({"year": {"$gte": 1990, "$lte": 1999}}, True),
-        ({"$or": [{"year": 1}, {"year": {"$gt": 1999}}]}, False),
-        ({"$not": {"$or": [{"year": 1}, {"lang": "de"}]}}, True),
-        ({"label": "Table"}, True),
-        (Where("$eq", "year", 1999), True),
-    ],
-)
-def test_a_filter_means_what_it_says(condition: Any, expected: bool) -> None:
-    where = to_where(condition)
-    assert where is not None
-    assert where.matches(NODE) is expected
-
-
-@pytest.mark.parametrize(
-    ("condition", "named"),
-    [
-        ({"lang": {"$like": "e%"}}, r"\$like"),
-        ({"year": {"$between": [1990, 1999]}}, r"\$between"),
-        ({"$or": {"year": 1}}, r"\$or"),
-        ("year = 1999", "where"),
-    ],
-)
-def test_what_cannot_be_read_is_refused_by_name(condition: Any, named: str) -> None:
-    with pytest.raises(InvalidInput, match=named):
-        to_where(condition)
 
 
 with warnings.catch_warnings():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -271,33 +271,11 @@ def test_an_index_that_fails_leaves_everything_as_it_was(filled: Any, encoder: A
     assert indexes[2].table.ids.tolist() == indexes[0].table.ids.tolist()
 
 
-class Own:
-    """An index of somebody else, with no more than the two methods that are needed."""
-
-    def __init__(self, store: Any) -> None:
-        self.store, self.heard = store, list[Any]()
-
-    def upsert(self, nodes: Sequence[Node]) -> None:
-        self.heard.append([node.id for node in nodes if self.store.get([node.id]) == [node]])
-
-    def delete(self, ids: Sequence[str]) -> None:
-        self.heard.append([one for one in ids if self.store.get([one]) == [None]])
-
-
-@pytest.mark.parametrize("filled", ["memory", "ladybug"], indirect=True)
-def test_an_index_of_ones_own_is_written_after_the_store(filled: Any) -> None:
-    index = Own(filled)
-    filled.attach(index)
-    filled.upsert([Node("new", name="fig")])
-    filled.delete(["new"])
-    assert index.heard == [["new"], [], [], ["new"]]
-    with pytest.raises(InvalidInput, match="upsert and delete are expected, which object lacks"):
-        filled.attach(object())
-
-
 def test_a_detached_index_stays_as_it_is_and_a_refused_write_changes_none() -> None:
     store = MemoryStore()
     index = BM25Index.of_store(store, text=NodeText.documents())
+    with pytest.raises(InvalidInput, match="or a Linker, is expected, not object"):
+        store.attach(object())
     store.attach(index)
     store.attach(index)
     store.upsert([Node("a", name="Ann")])

@@ -46,7 +46,6 @@ def bench(
     train: Annotated[Any, option("metaqa: a share of the questions; else a file.", parser=_share_or_file)] = None,
     writer: Annotated[Path | None, option("graphraft: what train writer wrote.", metavar="DIR")] = None,
     hops: Annotated[Any, option("metaqa, spark: questions of so many.", metavar="1,2,3", parser=_numbers)] = None,
-    agents: Annotated[int | None, option("metaqa: how many agents explore at once; 1 by default.")] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
     graph: Annotated[str | None, option("spark, stark-plans: an empty Neo4j, to run there.", metavar="WHERE")] = None,
     model: Annotated[str | None, option("spark: a chat model that plans.", metavar="NAME")] = None,

@@ -140,7 +140,6 @@ def bench_metaqa(
     aliases: str | Path | None = None,
     train: float | None = None,
     writer: str | Path | None = None,
-    agents: int = 1,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -167,8 +166,6 @@ def bench_metaqa(
         The share of the training questions that the planner learns from; none by default.
     writer
         What ``graphret train writer`` wrote, for ``graphraft``; without it paths are ranked with no model.
-    agents
-        How many explore at once; they all do the same.
     seed
         Of the draw.
 
@@ -196,7 +193,7 @@ def bench_metaqa(
     result: dict[str, Any] = {
         "name": "metaqa",
         "rows": {},
-        "counts": {"nodes": nodes, "edges": edges, "agents": agents},
+        "counts": {"nodes": nodes, "edges": edges},
         "seconds": {"load": loaded - start, "index": time.perf_counter() - loaded},
         "shown": list(SHOWN_OF_ORACLE if policy == "oracle" else SHOWN),
         "notes": [f"the agents are driven by rules, not by a language model ({policy})"],
@@ -219,8 +216,8 @@ def bench_metaqa(
         elif reader is not None:
             ours = Grasp(reader, store, index)
         else:
-            model, settings = _model(policy, asked, aliases or ALIASES), ArkSettings(n_agents=agents)
-            ours = Ark(model, store, index, settings=settings, on_run=runs.append)
+            model = _model(policy, asked, aliases or ALIASES)
+            ours = Ark(model, store, index, settings=ArkSettings(n_agents=1), on_run=runs.append)
         for row, retriever in ((f"{n}-hop/bm25", IndexRetriever(index, store)), (f"{n}-hop/{method}", ours)):
             result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, retriever, asked, report)
         result["counts"][f"{n}-hop/questions"] = len(asked)
@@ -232,7 +229,7 @@ def bench_metaqa(
         steps = [[step for session in run.sessions for step in session.steps] for run in runs]
         result["rows"][f"{n}-hop/ark"] |= {
             "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
-            "steps": round(statistics.mean(len(one) for one in steps) / agents, 2),
+            "steps": round(statistics.mean(len(one) for one in steps), 2),
         }
         if policy == "oracle":
             selected, result["counts"][f"{n}-hop/answerable"] = _selected(store, asked, runs)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 from graphret.contracts import restriction_of
@@ -37,7 +36,7 @@ def require_whole(is_view: bool) -> None:
 class AttachedIndexes:
     """Gives a store `attach` and `detach`; the store puts each of its writes into `followed`."""
 
-    _followers: tuple[Any, ...] = ()
+    _followers: tuple[StagedIndex, ...] = ()
     _is_view = False
 
     def attach(self, index: Any) -> None:
@@ -51,14 +50,12 @@ class AttachedIndexes:
         Parameters
         ----------
         index
-            An index of `graphret.search`, a `Linker`, or whatever has `upsert` and `delete`; what has no more than
-            these two is written to after the store. An `InvalidInput` refuses a view.
+            An index of `graphret.search`, or a `Linker`. An `InvalidInput` refuses anything else, and a view.
         """
         require_whole(self._is_view or restriction_of(index) is not None)
-        if not (callable(getattr(index, "upsert", None)) and callable(getattr(index, "delete", None))):
-            raise InvalidInput(f"index: upsert and delete are expected, which {type(index).__name__} lacks")
-        if isinstance(index, StagedIndex):
-            index.bind(self)
+        if not isinstance(index, StagedIndex):
+            raise InvalidInput(f"index: one of graphret.search, or a Linker, is expected, not {type(index).__name__}")
+        index.bind(self)
         self._followers = (*(known for known in self._followers if known is not index), index)
 
     def _require_writable(self) -> None:
@@ -80,18 +77,15 @@ class AttachedIndexes:
         """
         followers = self._followers
         nodes, deletes = list({node.id: node for node in nodes}.values()), list(dict.fromkeys(deletes))
-        reading = any(isinstance(one, StagedIndex) and one.reads_neighbors for one in followers)
+        reading = any(index.reads_neighbors for index in followers)
         touched = _touched(self, nodes, edges, deletes) if reading else []
-        adopt: list[Callable[[], object]] = []
+        adopt: list[Callable[[], None]] = []
 
         def stage(after: GraphStore) -> None:
             adopt.clear()  # a database may try again
             others = [node for node in after.get(touched) if node is not None] if touched else []
-            for index in followers:
-                if not isinstance(index, StagedIndex):
-                    adopt.extend([partial(index.upsert, nodes), partial(index.delete, deletes)])
-                elif (chosen := [*nodes, *others] if index.reads_neighbors else nodes) or deletes:
-                    adopt.append(index.staged(chosen, deletes, after))
+            chosen = ((index, [*nodes, *others] if index.reads_neighbors else nodes) for index in followers)
+            adopt.extend(index.staged(some, deletes, after) for index, some in chosen if some or deletes)
 
         yield stage
         for put_in_force in adopt:
