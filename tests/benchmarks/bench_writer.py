@@ -17,9 +17,10 @@ import torch
 from graphret.graphraft import CandidateFinder
 from graphret.graphraft.entities import spotted
 from graphret.graphraft.trie import GroundedLogits, Trie
-from graphret.graphraft.writer import SMALL, Writer, answer_tokens, chat_tokens, load_model, prompt_of, written
+from graphret.graphraft.writer import Writer, prompt_of, written
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import KB
+from graphret.llm.causal import SMALL, answer_tokens, chat_tokens, load_model
 from graphret.planning import PathPlanner
 
 BEAMS, STEPS, QUESTION = 4, 12, "which people worked on both Near Dark and Zero Dark Thirty"

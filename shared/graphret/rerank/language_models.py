@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from graphret.errors import InvalidInput, ModelError
 from graphret.llm import ChatModel, Message, Usage, ask_json
+from graphret.llm.causal import load_model
 from graphret.llm.errors import usage_of
 from graphret.rerank.cross_encoder import CrossEncoderReranker, Predict
 from graphret.rerank.hit_text import HitText
@@ -119,7 +119,7 @@ class CausalReranker(CrossEncoderReranker):
     ----------
     model
         A name on the Hugging Face hub, such as ``Qwen/Qwen3-Reranker-0.6B``, or a folder; its tokenizer has a chat
-        template. Loaded by transformers when first used.
+        template. Loaded by `graphret.llm.causal.load_model` when first used.
     instruction, text
         As for `YesNoReranker`.
     batch_size, device
@@ -142,11 +142,8 @@ class CausalReranker(CrossEncoderReranker):
 
 def _causal_predictor(source: str | Path, instruction: str, batch_size: int, device: str) -> Predict:
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    loaded: Any = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
-    tokenizer: Any = AutoTokenizer.from_pretrained(source, padding_side="left")
-    model = loaded.to(device).eval()
+    model, tokenizer = load_model(source, device)
     answers = [tokenizer.encode(word, add_special_tokens=False)[0] for word in ("yes", "no")]
     layout = {"padding": True, "return_dict": True, "return_tensors": "pt", "add_generation_prompt": True}
 

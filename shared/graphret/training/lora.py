@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphraft.writer import SETTINGS, SMALL, answer_tokens, chat_tokens, load_model
 from graphret.llm import Message
+from graphret.llm.causal import SETTINGS, SMALL, answer_tokens, chat_tokens, load_model
 
 _log = logging.getLogger(__name__)
 _VALIDATED = 64  # examples at most
