@@ -7,7 +7,7 @@ import random
 import re
 import statistics
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,6 @@ from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
 from graphret.graphs.metaqa import OBJECTS
 from graphret.grasp import Grasp
-from graphret.llm.chat import ChatModel
 from graphret.planning import PathPlanner
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.search.bm25 import BM25Index
@@ -35,9 +34,7 @@ from graphret.training.questions import Question
 HOPS = (1, 2, 3)
 METHODS = ("ark", "grasp", "graphraft")
 PLANNERS = ("paths",)
-POLICIES = ("scripted", "oracle")
 SHOWN = ("hit@1", "hit@5", "recall@20", "mrr", "calls", "steps")
-SHOWN_OF_ORACLE = ("hit@1", "any", "first", "all", "calls", "steps")
 
 _K = 20
 
@@ -135,7 +132,6 @@ def bench_metaqa(
     *,
     method: str = "ark",
     hops: Sequence[int] = HOPS,
-    policy: str = "scripted",
     planner: str = "paths",
     aliases: str | Path | None = None,
     train: float | None = None,
@@ -155,9 +151,6 @@ def bench_metaqa(
         ``ark``; ``grasp``: plans of the planner, fused with a search; or ``graphraft``: the best of all queries.
     hops
         Which numbers of hops.
-    policy
-        What drives the agents: ``scripted``, which reads the question (`ScriptedExplorer`), or ``oracle``, which is
-        told each question's entity and relations, to see what the tools allow (`OracleExplorer`).
     planner
         Who plans: ``paths``, a `PathPlanner`.
     aliases
@@ -174,12 +167,9 @@ def bench_metaqa(
     dict
         ``name``, ``rows`` (``1-hop/ark`` and so on, and ``1-hop/bm25``, which searches for the question as it is),
         ``counts``, ``seconds`` and ``shown``, the metrics in the order of a table. ``calls`` and ``steps`` are means a
-        question. With the oracle there are, of the questions with a right answer at the end of their own path (counted
-        as ``1-hop/answerable``), the share with ``any`` right answer selected and with one selected ``first``, and
-        ``all``, the mean share of the right answers at the path's end that were selected.
+        question.
     """
-    choices = ("method", method, METHODS), ("policy", policy, POLICIES), ("planner", planner, PLANNERS)
-    for name, given, known in choices:
+    for name, given, known in (("method", method, METHODS), ("planner", planner, PLANNERS)):
         if given not in known:
             raise InvalidInput(f"{name}: one of {', '.join(known)} is expected, not {given!r}")
     if not hops or not set(hops) <= set(HOPS):
@@ -195,8 +185,8 @@ def bench_metaqa(
         "rows": {},
         "counts": {"nodes": nodes, "edges": edges},
         "seconds": {"load": loaded - start, "index": time.perf_counter() - loaded},
-        "shown": list(SHOWN_OF_ORACLE if policy == "oracle" else SHOWN),
-        "notes": [f"the agents are driven by rules, not by a language model ({policy})"],
+        "shown": list(SHOWN),
+        "notes": ["the agents are driven by rules, not by a language model"],
     }
     reader = PathPlanner(store, aliases=aliases) if method != "ark" else None
     if reader is not None:
@@ -216,8 +206,8 @@ def bench_metaqa(
         elif reader is not None:
             ours = Grasp(reader, store, index)
         else:
-            model = _model(policy, asked, aliases or ALIASES)
-            ours = Ark(model, store, index, settings=ArkSettings(n_agents=1), on_run=runs.append)
+            model, settings = ScriptedExplorer(aliases=aliases or ALIASES), ArkSettings(n_agents=1)
+            ours = Ark(model, store, index, settings=settings, on_run=runs.append)
         for row, retriever in ((f"{n}-hop/bm25", IndexRetriever(index, store)), (f"{n}-hop/{method}", ours)):
             result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, retriever, asked, report)
         result["counts"][f"{n}-hop/questions"] = len(asked)
@@ -231,9 +221,6 @@ def bench_metaqa(
             "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
             "steps": round(statistics.mean(len(one) for one in steps), 2),
         }
-        if policy == "oracle":
-            selected, result["counts"][f"{n}-hop/answerable"] = _selected(store, asked, runs)
-            result["rows"][f"{n}-hop/ark"] |= selected
     result["seconds"]["total"] = time.perf_counter() - start
     result["seconds"] = {name: round(value, 6) for name, value in result["seconds"].items()}
     return result
@@ -247,19 +234,6 @@ def _plan_seconds(planner: PathPlanner, asked: Sequence[MetaQuestion]) -> float:
         planner.plan(question.text)
         taken.append(time.process_time() - start)
     return statistics.median(taken)
-
-
-def _model(policy: str, asked: Iterable[MetaQuestion], aliases: str | Path) -> ChatModel:
-    if policy == "scripted":
-        return ScriptedExplorer(aliases=aliases)
-    from graphret.testing.ark import OracleExplorer
-
-    paths = {}
-    for one in asked:
-        if not one.path:
-            raise InvalidInput("policy: the oracle needs the types of the questions, files named qa_*_qtype.txt")
-        paths[one.text] = one.entity, one.path
-    return OracleExplorer(paths)
 
 
 def _measure(
@@ -279,20 +253,6 @@ def _measure(
         values["mrr"].append(mrr(ranked, question.gold))
     report(row, len(asked), len(asked))
     return {name: percent(statistics.mean(measured)) for name, measured in values.items()}, statistics.median(taken)
-
-
-def _selected(store: MemoryStore, asked: Sequence[MetaQuestion], runs: Sequence[Run]) -> tuple[dict[str, float], int]:
-    """Of the questions with a right answer at the end of their path: what was selected of the right ones there."""
-    shares: dict[str, list[float]] = {"any": [], "first": [], "all": []}
-    for question, run in zip(asked, runs, strict=True):
-        right = question.gold & path_ends(store, question)
-        if right:
-            chosen = [vote.id for vote in run.votes]
-            shares["any"].append(float(not right.isdisjoint(chosen)))
-            shares["first"].append(float(chosen[:1] != [] and chosen[0] in right))
-            shares["all"].append(len(right.intersection(chosen)) / len(right))
-    means = {name: percent(statistics.mean(values)) if values else 0.0 for name, values in shares.items()}
-    return means, len(shares["any"])
 
 
 def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
