@@ -13,7 +13,6 @@ from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
 from graphret.graphraft import Candidate, Entity, GraphRAFT
-from graphret.graphraft.retriever import Written
 from graphret.search.index import require_k
 from graphret.stores.base import GraphStore
 from graphret.types import Hit, Trace
@@ -71,7 +70,7 @@ class GraphRAFTState(AnswerOutput, Asked, total=False):
 
     entities: list[Json]
     candidates: list[Json]
-    written: list[list[Any]]
+    written: list[tuple[int, float]]
     found: list[Json]
 
 
@@ -110,12 +109,11 @@ def create_graphraft_graph(
     def write(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         known = _CANDIDATES.validate_python(state["candidates"])
         written = yield from core.write(state["question"], known, trace)
-        return {"written": [[known.index(one.candidate), one.probability] for one in written]}
+        return {"written": written}
 
     def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         known = _CANDIDATES.validate_python(state["candidates"])
-        written = [Written(known[place], probability) for place, probability in state["written"]]
-        hits = yield from core.run(*asked_of({**state, **state["asked"]}, k), written, trace)
+        hits = yield from core.run(*asked_of({**state, **state["asked"]}, k), known, state["written"], trace)
         return {"found": _HITS.dump_python(hits)}
 
     def reason(state: GraphRAFTState, trace: Trace) -> NodeSteps:

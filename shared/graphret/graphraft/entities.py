@@ -12,6 +12,7 @@ from graphret.linking import Linker
 from graphret.llm import ChatModel, Message, aask_json, ask_json
 from graphret.llm.structured import Answer
 from graphret.planning import PathPlanner
+from graphret.retriever import Call
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 
@@ -79,21 +80,15 @@ class EntityNamer:
     def __init__(self, model: ChatModel, store: GraphStore, names: Linker | TextIndex, *, top: int = 1) -> None:
         self.model, self.store, self.names, self.top = model, store, names, top
 
-    def ask(self, question: str) -> Answer[_Named]:
-        """Have the model name what a question mentions; a `ChatError` says why it could not."""
-        return ask_json(self.model, self._messages(question), _Named)
-
-    async def aask(self, question: str) -> Answer[_Named]:
-        """Do what `ask` does without blocking the event loop."""
-        return await aask_json(self.model, self._messages(question), _Named)
-
-    def _messages(self, question: str) -> list[Message]:
+    def ask(self, question: str) -> Call[Answer[_Named]]:
+        """Return the step in which the model names what a question mentions."""
         shots = [
             said
             for asked, names in _EXAMPLES
             for said in (Message.user(asked), Message.assistant(json.dumps({"names": names})))
         ]
-        return [Message.system(_TASK), *shots, Message.user(question)]
+        messages = [Message.system(_TASK), *shots, Message.user(question)]
+        return Call(lambda: ask_json(self.model, messages, _Named), lambda: aask_json(self.model, messages, _Named))
 
     def link(self, question: str, names: Sequence[str]) -> list[Entity]:
         """Return the entities of names that a model gave; one that nothing is like is left out."""
@@ -108,8 +103,6 @@ class EntityNamer:
         if isinstance(self.names, Linker):
             return {one.id: one.score for one in self.names.link(name, k=self.top)}
         found = self.names.search(name, _FOUND)
-        scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
-        exact = [one.id for one in self.store.get(list(scores)) if one and one.name.casefold() == name.casefold()]
-        best = max(scores.values(), default=0.0) or 1.0
-        chosen = exact or list(scores)[: self.top]
-        return {node_id: 1.0 if exact else scores[node_id] / best for node_id in chosen}
+        exact = {one.id: 1.0 for one in self.store.get(found.ids) if one and one.name.casefold() == name.casefold()}
+        shares = found.scores / max(found.scores.max(initial=0.0), 1e-9)
+        return exact or dict(zip(found.ids[: self.top], shares.tolist(), strict=False))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from graphret.llm import ChatModel, Message, aask_json, ask_json
 from graphret.llm.structured import Answer
 from graphret.rerank import HitText
+from graphret.retriever import Call
 from graphret.schema.text import estimate_tokens
 from graphret.types import Hit
 
@@ -56,10 +57,7 @@ class Reasoner:
         nodes = "\n\n".join(shown)
         return [Message.system(_TASK), Message.user(f"Question: {question}\n\n<nodes>\n{nodes}\n</nodes>")]
 
-    def ask(self, question: str, hits: Sequence[Hit]) -> Answer[Choice]:
-        """Ask the model; a `ChatError` says why it has no answer."""
-        return ask_json(self.model, self.messages(question, hits), Choice)
-
-    async def aask(self, question: str, hits: Sequence[Hit]) -> Answer[Choice]:
-        """Do what `ask` does without blocking the event loop."""
-        return await aask_json(self.model, self.messages(question, hits), Choice)
+    def ask(self, question: str, hits: Sequence[Hit]) -> Call[Answer[Choice]]:
+        """Return the step in which the model chooses."""
+        messages = self.messages(question, hits)
+        return Call(lambda: ask_json(self.model, messages, Choice), lambda: aask_json(self.model, messages, Choice))

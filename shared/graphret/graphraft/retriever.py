@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy as np
+from functools import partial
+from typing import Any, TypeAlias
 
 from graphret.contracts import require_same_view, restriction_of
-from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer, spotted
@@ -17,7 +16,6 @@ from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
 from graphret.linking import Linker
 from graphret.llm import ChatModel
-from graphret.llm.structured import Answer
 from graphret.planning import PathPlanner, compile_plan, find_matches
 from graphret.retriever import (
     Ask,
@@ -36,14 +34,8 @@ from graphret.stores.memory import MemoryStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
 
-
-class Written(NamedTuple):
-    """A candidate that a writer chose, and its probability."""
-
-    candidate: Candidate
-    probability: float
-
-
+#: The places of the candidates that a writer chose, and the probability of each.
+Written: TypeAlias = Sequence[tuple[int, float]]
 #: A part of a retrieval: it yields steps, and returns what it made.
 _Part: TypeAlias = Generator[Any, Any, Any]
 
@@ -75,17 +67,6 @@ class GraphRAFT(Retriever):
         How much is looked for and run.
     on_failure
         ``"fallback"`` goes on with what did not fail and says so in the trace; ``"raise"`` raises `RetrievalFailed`.
-
-    Examples
-    --------
-    >>> from graphret import BM25Index
-    >>> from graphret.graphs import read_metaqa
-    >>> from graphret.graphs.example import ALIASES, KB
-    >>> from graphret.planning import PathPlanner
-    >>> store = read_metaqa(KB).store()
-    >>> raft = GraphRAFT(store, BM25Index.of_store(store), planner=PathPlanner(store, aliases=ALIASES))
-    >>> raft.retrieve("which films share a director with Near Dark", k=1).hits[0].node.name
-    'Zero Dark Thirty'
     """
 
     name = "graphraft"
@@ -128,77 +109,63 @@ class GraphRAFT(Retriever):
         entities = yield from self.entities(query, trace)
         candidates = yield from self.candidates(entities, trace)
         written = yield from self.write(query, candidates, trace)
-        hits = yield from self.run(query, k, where, written, trace)
+        hits = yield from self.run(query, k, where, candidates, written, trace)
         hits = yield from self.reason(query, hits, trace)
         found: Retrieval = yield from self.answer(query, k, where, hits, trace)
         return found
 
     def entities(self, query: str, trace: Trace) -> _Part:
         """Find what a question names: a list of `Entity`."""
+        found: list[Entity] | None = None
         with trace.stage("entities") as stage:
-            found: list[Entity] = []
             if (namer := self.namer) is not None:
-                try:
-                    reply: Answer[Any] = yield Call(lambda: namer.ask(query), lambda: namer.aask(query))
+                reply = yield from self._tried("entities", namer.ask(query), trace)
+                if reply is not None:
                     stage.details["tokens"] = reply.usage.total_tokens
-                    found = yield Compute(lambda: namer.link(query, reply.value.names))
-                except Exception as error:
-                    self._failed("entities", error, trace)
+                    linked = Compute(lambda: namer.link(query, reply.value.names))
+                    found = yield from self._tried("entities", linked, trace)
             if not found:
-                try:
-                    found = yield Compute(lambda: spotted(self.planner, query))
-                except GraphretError as error:
-                    self._failed("entities", error, trace)
-            stage.details["entities"] = {one.name: list(one.nodes) for one in found}
-        return found
+                found = yield from self._tried("entities", Compute(lambda: spotted(self.planner, query)), trace)
+            stage.details["entities"] = {one.name: list(one.nodes) for one in found or ()}
+        return found or []
 
     def candidates(self, entities: Sequence[Entity], trace: Trace) -> _Part:
         """Find the queries that exist around entities: a list of `Candidate`."""
-        found: list[Candidate] = []
         with trace.stage("paths") as stage:
-            try:
-                found = yield Compute(lambda: self.finder.find(entities, trace=trace))
-            except GraphretError as error:
-                self._failed("paths", error, trace)
-            stage.details["candidates"] = len(found)
-        return found
+            found = yield from self._tried("paths", Compute(lambda: self.finder.find(entities, trace=trace)), trace)
+            stage.details["candidates"] = len(found or ())
+        return found or []
 
     def write(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> _Part:
-        """Have the writer rank candidates: a list of `Written`."""
+        """Have the writer rank candidates: a list of the places of the best with the probability of each."""
         most = self.settings.queries
         with trace.stage("write", writer=self.writer.name) as stage:
-            try:
-                places = yield Compute(lambda: self.writer.rank(query, candidates, most) if candidates else [])
-            except Exception as error:
-                self._failed(self.writer.name, error, trace)
-                places = yield Compute(lambda: self.paths.rank(query, candidates, most))
-            written = [Written(candidates[place], probability) for place, probability in places]
-            stage.details["queries"] = [[one.candidate.query, round(one.probability, 4)] for one in written]
+            first, second = (Compute(partial(one.rank, query, candidates, most)) for one in (self.writer, self.paths))
+            written = (yield from self._tried(self.writer.name, first, trace)) if candidates else []
+            if written is None:
+                written = yield second
+            stage.details["queries"] = [[candidates[place].query, round(p, 4)] for place, p in written]
         return written
 
-    def run(self, query: str, k: int, where: Where | None, written: Sequence[Written], trace: Trace) -> _Part:
-        """Run queries, the likeliest first, until there are enough nodes: a list of `Hit`."""
+    def run(
+        self, query: str, k: int, where: Where | None, candidates: Sequence[Candidate], written: Written, trace: Trace
+    ) -> _Part:
+        """Run the queries that were written, the likeliest first, until there are enough nodes: a list of `Hit`."""
+        found, wanted = dict[str, Hit](), max(k, self.settings.nodes)
         with trace.stage("run") as stage:
-            hits = yield Compute(lambda: self._run(query, max(k, self.settings.nodes), where, written, trace))
-            stage.details["found"] = len(hits)
-        return hits
-
-    def _run(self, query: str, wanted: int, where: Where | None, written: Sequence[Written], trace: Trace) -> list[Hit]:
-        found: dict[str, Hit] = {}
-        for candidate, probability in written:
-            if len(found) >= wanted:
-                break
-            try:
-                nodes = self._nodes(query, candidate, where, trace)
-            except GraphretError as error:
-                self._failed(candidate.query, error, trace)
-                continue
-            about = {"cypher": candidate.query, "pattern": candidate.text, "probability": probability}
-            for row, node in enumerate(nodes, 1):
-                if node.id in found or len(found) < wanted:
-                    known = found.get(node.id, Hit(node, probability))
-                    why = Evidence("query", rank=row, retriever=self.name, properties=about)
-                    found[node.id] = replace(known, evidence=(*known.evidence, why))
+            for place, probability in written:
+                if len(found) >= wanted:
+                    break
+                one = candidates[place]
+                step = Compute(partial(self._nodes, query, one, where, trace))
+                nodes = yield from self._tried(one.query, step, trace)
+                about = {"cypher": one.query, "pattern": one.text, "probability": probability}
+                for row, node in enumerate(nodes or (), 1):
+                    if node.id in found or len(found) < wanted:
+                        known = found.get(node.id, Hit(node, probability))
+                        why = Evidence("query", rank=row, retriever=self.name, properties=about)
+                        found[node.id] = replace(known, evidence=(*known.evidence, why))
+            stage.details["found"] = len(found)
         return list(found.values())
 
     def _nodes(self, query: str, candidate: Candidate, where: Where | None, trace: Trace) -> list[Node]:
@@ -210,21 +177,19 @@ class GraphRAFT(Retriever):
             trace.note("cypher", query=cypher)
         nodes = self.store.get([match.id for match in matches])
         both = [(m, n) for m, n in zip(matches, nodes, strict=True) if n and (where is None or where.matches(n))]
-        likeness = np.zeros(len(both))
+        likeness = dict.fromkeys((n.id for _, n in both), 0.0)
         if self.documents is not None and both:
-            likeness = np.asarray(self.documents.score(query, [node.id for _, node in both]), dtype=np.float64)
-        order = sorted(range(len(both)), key=lambda i: (-both[i][0].score, -both[i][0].paths, -likeness[i], i))
-        return [both[i][1] for i in order]
+            likeness = dict(zip(likeness, self.documents.score(query, [*likeness]).tolist(), strict=True))
+        both.sort(key=lambda one: (-one[0].score, -one[0].paths, -likeness[one[1].id]))
+        return [node for _, node in both]
 
     def reason(self, query: str, hits: Sequence[Hit], trace: Trace) -> _Part:
         """Have the reasoner select and rank hits, those that it leaves out behind the others."""
         if (reasoner := self.reasoner) is None or not hits:
             return list(hits)
         with trace.stage("reason", model=reasoner.model.name) as stage:
-            try:
-                reply: Answer[Any] = yield Call(lambda: reasoner.ask(query, hits), lambda: reasoner.aask(query, hits))
-            except Exception as error:
-                self._failed("reasoner", error, trace)
+            reply = yield from self._tried("reasoner", reasoner.ask(query, hits), trace)
+            if reply is None:
                 return list(hits)
             numbers = [number for number in dict.fromkeys(reply.value.numbers) if 1 <= number <= len(hits)]
             stage.details |= {"tokens": reply.usage.total_tokens, "selected": len(numbers)}
@@ -239,7 +204,7 @@ class GraphRAFT(Retriever):
         """Return the first `k` hits, places that are free filled from the index: a `Retrieval`."""
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits[:k])) or None
         signals = Signals(len(hits), None, bool(hits), labels, plan_valid=bool(hits))
-        if hits and len(hits) >= k:
+        if len(hits) >= k:
             return Retrieval(query, k, list(hits[:k]), signals, trace)
         if not hits:
             trace.note("fallback", reason="no query finds anything")
@@ -249,7 +214,12 @@ class GraphRAFT(Retriever):
             trace.extend(other.trace, f"{self.text}/")
         return Retrieval(query, k, filled(hits, other.hits if other else [], k), signals, trace)
 
-    def _failed(self, what: str, error: Exception, trace: Trace) -> None:
-        if self.on_failure == "raise":
-            raise RetrievalFailed(f"{what} failed: {error}") from error
-        trace.note("fallback", failed=what, error=f"{type(error).__name__}: {error}")
+    def _tried(self, what: str, step: Call[Any] | Compute, trace: Trace) -> _Part:
+        """What comes of a step; `None` where it fails, which the trace is told."""
+        try:
+            return (yield step)
+        except Exception as error:
+            if self.on_failure == "raise":
+                raise RetrievalFailed(f"{what} failed: {error}") from error
+            trace.note("fallback", failed=what, error=f"{type(error).__name__}: {error}")
+            return None
