@@ -5,7 +5,7 @@
 found, and `retriever` joins all of it.
 """
 
-from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter, pattern_of
+from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer
 from graphret.graphraft.path_writer import PathWriter
@@ -22,5 +22,4 @@ __all__ = [
     "PathWriter",
     "QueryWriter",
     "Reasoner",
-    "pattern_of",
 ]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import Protocol, runtime_checkable
+from functools import cached_property, lru_cache, partial
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from graphret.cypher.execution import TIMEOUT
 from graphret.errors import InvalidInput
@@ -19,8 +19,7 @@ from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
 from graphret.types import Trace
 
-#: Characters of a name in a pattern.
-NAME = 100
+Path: TypeAlias = "tuple[Hop, ...]"
 
 
 @dataclass(frozen=True)
@@ -69,11 +68,6 @@ class QueryWriter(Protocol):
         ...
 
 
-def shown(name: str) -> str:
-    """Return a name as patterns have it: one that is very long is cut."""
-    return name if len(name) <= NAME else f"{name[:NAME]}…"
-
-
 def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]) -> str:
     """Return paths from named nodes that meet in one target as a pattern of Cypher, as figure 2 of the paper has it.
 
@@ -87,17 +81,15 @@ def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]
     """
     parts = []
     for number, (name, path) in enumerate(walks, 1):
-        begin = f"({_labelled(f'a{number}', path[0].start)} {{name: {json.dumps(shown(name), ensure_ascii=False)}}})"
-        between = [f"({_labelled(f'x{number}_{place}', hop.label)})" for place, hop in enumerate(path[:-1], 1)]
-        end = f"({_labelled('T', path[-1].label)})" if number == 1 else "(T)" if number > 2 else ""
+        quoted = json.dumps(name, ensure_ascii=False)
+        nodes = [f"({_labelled(f'a{number}', path[0].start)} {{name: {quoted}}})"]
+        nodes += [f"({_labelled(f'x{number}_{place}', hop.label)})" for place, hop in enumerate(path[:-1], 1)]
+        nodes.append(f"({_labelled('T', path[-1].label)})" if number == 1 else "(T)" if number > 2 else "")
         both = [Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops for hop in path]
-        nodes, steps = [begin, *between, end], list(map(_step, path, both))
+        steps = [_step(hop if number == 1 else hop.back, way) for hop, way in zip(path, both, strict=True)]
         if number > 1:  # from the target on
-            nodes, steps = (
-                nodes[::-1],
-                [_step(hop.back, way) for hop, way in zip(path, both, strict=True)][::-1],
-            )
-        chain = nodes[0] + "".join(step + node for step, node in zip(steps, nodes[1:], strict=True))
+            nodes, steps = nodes[::-1], steps[::-1]
+        chain = "".join(map(str.__add__, nodes, [*steps, ""]))
         parts.append(f", {chain}" if number > 2 else chain)
     return "".join(parts)
 
@@ -176,7 +168,7 @@ class CandidateFinder:
         self.store, self.settings = store, settings or GraphRAFTSettings()
         self.schema = None if isinstance(store, MemoryStore) else store.schema()
         self._hops = frozenset(space.hops)
-        self._paths = lru_cache(maxsize=64)(lambda labels: _paths(space, labels))
+        self._paths = lru_cache(maxsize=64)(partial(_paths, space))
 
     def find(
         self, entities: Sequence[Entity], answers: Collection[str] | None = None, trace: Trace | None = None
@@ -195,7 +187,8 @@ class CandidateFinder:
         templates = [one for one in chosen.templates if len(one) <= places]
         if not templates:
             return []
-        task = Task(entities, self._paths(labels), templates, chosen.hub, answers or ())
+        paths = self._paths(labels)
+        task = Task(entities, paths, templates, chosen.hub, answers or ())
         if self.schema is None:
             found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
         else:
@@ -206,25 +199,27 @@ class CandidateFinder:
             if one.size <= chosen.results and (not chosen.targets or one.walks[0].label in chosen.targets)
         ]
         fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
-        made = [self._candidate(one, entities, task.named, answers is not None) for one in fits[: chosen.most]]
+        made = [self._candidate(one, task, paths, answers is not None) for one in fits[: chosen.most]]
         return sorted(made, key=lambda one: (sum(len(path) for _, path in one.walks), one.size, one.text))
 
-    def _candidate(self, count: Count, entities: Sequence[Entity], named: Sequence[str], counted: bool) -> Candidate:
+    def _candidate(self, count: Count, task: Task, paths: Mapping[Path, Path], counted: bool) -> Candidate:
         # one text for what meets, whichever walk was counted first
         ordered = sorted(count.walks, key=lambda walk: (len(walk.path), walk.entity))
-        walks = [(entities[walk.entity].name, walk.path) for walk in ordered]
-        bindings = {f"a{number}": entities[walk.entity].nodes for number, walk in enumerate(ordered, 1)}
-        if len(ordered) < len(entities):  # what else the question names is no answer either: see GraphPlan.apart
-            bindings["named"] = dict.fromkeys(named, 0.0)
-        hits = count.hits if counted else None
-        return Candidate(walks, bindings, pattern_of(walks, self._hops), count.size, hits)
+        found = [(task.entities[walk.entity], paths[walk.path]) for walk in ordered]
+        walks = [(entity.name, path) for entity, path in found]
+        bindings = {f"a{number}": entity.nodes for number, (entity, _) in enumerate(found, 1)}
+        if len(ordered) < len(task.entities):  # what else the question names is no answer either: see GraphPlan.apart
+            bindings["named"] = dict.fromkeys(task.named, 0.0)
+        return Candidate(walks, bindings, pattern_of(walks, self._hops), count.size, count.hits if counted else None)
 
 
-def _paths(space: PathSpace, labels: tuple[str, ...]) -> frozenset[tuple[Hop, ...]]:
-    """The paths that there may be from nodes of some labels, each hop from the label that the one before leads to."""
-    found = set()
-    for row in space.table(labels):
-        path = space.path(row)
+def _paths(space: PathSpace, labels: tuple[str, ...]) -> dict[Path, Path]:
+    """The paths that there may be from nodes of some labels, by what walks make of them: hops that follow one another.
+
+    In a path that a space has a hop may begin at another label than the one before leads to: one person, two parts.
+    """
+    found: dict[Path, Path] = {}
+    for path in map(space.path, space.table(labels)):
         ends = [path[0].start, *(hop.label for hop in path)]
-        found.add(tuple(h._replace(start=at) for h, at in zip(path, ends, strict=False)))
-    return frozenset(found)
+        found.setdefault(tuple(hop._replace(start=at) for hop, at in zip(path, ends, strict=False)), path)
+    return found

@@ -59,20 +59,11 @@ class Count(NamedTuple):
     hits: int
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What is to be counted.
+class Task(NamedTuple):
+    """What is to be counted: what walks from entities find, along paths that there may be, and hits among answers.
 
-    Parameters
-    ----------
-    entities, paths
-        Where walks begin, and the paths that there may be from nodes of their labels.
-    templates
-        The lengths of walks that meet: ``(2,)`` is the paper's 2-hop, ``(1, 1)`` its length-two path between entities.
-    hub
-        A path that finds more nodes is followed no further.
-    answers
-        The ids of which hits are counted.
+    Templates are lengths of walks that meet: ``(2,)`` is the paper's 2-hop, ``(1, 1)`` its length-two path between
+    entities. A path that finds more nodes than `hub` is followed no further.
     """
 
     entities: Sequence[Entity]
@@ -88,28 +79,26 @@ class Task:
 
     def meet(self, walks: Sequence[Walk], other: Walk) -> bool:
         """Whether one more walk meets others: at a label, and from other places; those of one length in their order."""
-        place = self.entities[other.entity].place
-        for walk in walks:
-            before = self.entities[walk.entity].place
-            if before == place or (len(walk.path) == len(other.path) and before > place):
-                return False
-        return walks[0].label == other.label
+        places = [(self.entities[walk.entity].place, len(walk.path)) for walk in (*walks, other)]
+        *before, (place, length) = places
+        apart = all(at < place if long == length else at != place for at, long in before)
+        return apart and walks[0].label == other.label
 
 
 def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
     """Count what walks find; those that find nothing are left out."""
-    right = _among(graph, task.answers)
-    levels = [_begins(graph, task)]
+    n, right, named = len(graph.nodes), _among(graph, task.answers), _among(graph, task.named)
+    levels = [_begin(graph, task)]
     for _ in range(max(map(max, task.templates))):
-        levels.append(_onward(graph, task, levels[-1]))
-    ends = {length: _matrix(levels[length], len(graph.nodes)) for template in task.templates for length in template}
+        levels.append(_onward(graph, task, levels[-1], named))
     for first, *more in task.templates:
-        met, where = [(walk,) for walk in levels[first]], ends[first]
+        met, where = [(walk,) for walk in levels[first]], _matrix([*levels[first].values()], n)
         for length in more:
-            others, pairs = list(levels[length]), (where @ ends[length].T).tocoo()
-            both = [(i, j) for i, j in zip(*pairs.coords, strict=True) if task.meet(met[i], others[j])]
+            others, ends = [*levels[length]], _matrix([*levels[length].values()], n)
+            pairs = zip(*(where @ ends.T).tocoo().coords, strict=True)
+            both = [(i, j) for i, j in pairs if task.meet(met[i], others[j])]
             rows, columns = np.asarray(both, dtype=np.int64).reshape(-1, 2).T
-            met, where = [(*met[i], others[j]) for i, j in both], where[rows].multiply(ends[length][columns]).tocsr()
+            met, where = [(*met[i], others[j]) for i, j in both], where[rows].multiply(ends[columns]).tocsr()
         yield from map(Count, met, where.sum(axis=1).tolist(), (where @ right).tolist())
 
 
@@ -119,14 +108,13 @@ def _among(graph: Graph, ids: Collection[str]) -> NDArray[np.bool_]:
     return mask
 
 
-def _matrix(level: Mapping[Walk, _Array], n: int) -> sp.csr_array:
+def _matrix(ends: Sequence[_Array], n: int) -> sp.csr_array:
     """Where walks lead, ``(walks, n)``."""
-    indptr = np.cumsum([0, *map(len, level.values())])
-    nodes = np.concatenate([np.empty(0, np.int64), *level.values()])
-    return sp.csr_array((np.ones(len(nodes), np.int64), nodes, indptr), shape=(len(level), n))
+    nodes = np.concatenate([np.empty(0, np.int64), *ends])
+    return sp.csr_array((np.ones(len(nodes), np.int64), nodes, np.cumsum([0, *map(len, ends)])), shape=(len(ends), n))
 
 
-def _begins(graph: Graph, task: Task) -> dict[Walk, _Array]:
+def _begin(graph: Graph, task: Task) -> dict[Walk, _Array]:
     """The walks that have not begun yet, with the nodes where they stand."""
     found = {}
     for number, entity in enumerate(task.entities):
@@ -138,15 +126,14 @@ def _begins(graph: Graph, task: Task) -> dict[Walk, _Array]:
     return found
 
 
-def _onward(graph: Graph, task: Task, level: Mapping[Walk, _Array]) -> dict[Walk, _Array]:
+def _onward(graph: Graph, task: Task, level: Mapping[Walk, _Array], named: NDArray[np.bool_]) -> dict[Walk, _Array]:
     """The walks that are one hop longer, with the nodes that they lead to."""
-    nodes, edges, named = graph.nodes, graph.edges, _among(graph, task.named)
+    nodes, edges = graph.nodes, graph.edges
     walks = [walk for walk, ends in level.items() if len(ends) <= task.hub or not walk.path]
-    at = np.concatenate([np.empty(0, np.int64), *(level[walk] for walk in walks)])
-    of = np.repeat(np.arange(len(walks)), [len(level[walk]) for walk in walks])
+    of, begin = _matrix([level[walk] for walk in walks], len(nodes)).nonzero()
     shape, keys = (len(walks), len(edges.relations), 2, len(nodes.label_sets), len(nodes)), []
     for outgoing, other in ((True, edges.target), (False, edges.source)):
-        edge, which = edges.incident_each(at, "out" if outgoing else "in")
+        edge, which = edges.incident_each(begin, "out" if outgoing else "in")
         edge, which = (one[~named[other[edge]]] for one in (edge, which))
         way, to = np.full(len(edge), int(outgoing)), other[edge]
         keys.append(np.ravel_multi_index((of[which], edges.relation[edge], way, nodes.labels[to], to), shape))

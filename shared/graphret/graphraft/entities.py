@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from graphret.graphraft.candidates import shown
 from graphret.graphraft.counts import Entity
 from graphret.linking import Linker
 from graphret.llm import ChatModel, Message, aask_json, ask_json
@@ -32,8 +31,8 @@ _TASK = (
     "You name the entities of a knowledge graph that a question mentions, in the question's own words. "
     "Leave out what is asked for."
 )
-#: Names that a model may give, and nodes that are looked at for each.
-_NAMES, _FOUND = 6, 20
+#: Names that a model may give, nodes that are looked at for each, and characters of a name.
+_NAMES, _FOUND, _CHARS = 6, 20, 100
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,8 @@ def entities_of(store: GraphStore, linked: Iterable[tuple[tuple[int, int], Mappi
     for place, scores in linked:
         for node, score in zip(store.get(list(scores)), scores.values(), strict=True):
             if node is not None:
-                name = shown(node.name or node.id)
+                name = node.name or node.id
+                name = name if len(name) <= _CHARS else f"{name[:_CHARS]}…"
                 known = found.get(name, Entity(name, {}, (), place))
                 labels = tuple(sorted({*known.labels, *(node.labels or ("",))}))
                 found[name] = replace(known, nodes={**known.nodes, node.id: score}, labels=labels)

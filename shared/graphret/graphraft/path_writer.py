@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +40,6 @@ class PathWriter:
     def __init__(self, space: PathSpace, scorer: PathScorer | None = None) -> None:
         self.space = space
         self.scorer = scorer or PathScorer()
-        self._numbers: dict[tuple[str, bool, str], list[int]] = {}
-        for number, hop in enumerate(space.hops):
-            self._numbers.setdefault((hop.relation, hop.outgoing, hop.label), []).append(number)
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
         """Return the places of the best candidates with the probability of each, the best first."""
@@ -56,27 +53,18 @@ class PathWriter:
     def costs(self, question: str, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
         """Return what each candidate costs, the least for the best, ``(candidates,)``."""
         walks = [walk for one in candidates for walk in one.walks]
-        said, places, facts = fits(question, walks, self.space, self._number)
+        said, places, facts = fits(question, walks, self.space)
         costs = RESULTS * np.log10([one.size + 1 for one in candidates])
         of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in walks]), facts)
         np.add.at(costs, np.repeat(np.arange(len(candidates)), [len(one.walks) for one in candidates]), of_walks)
         spots = [{places[name][:2] for name, _ in one.walks} for one in candidates]
         return costs + LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
 
-    def _number(self, hop: Hop) -> int:
-        numbers = self._numbers[hop.relation, hop.outgoing, hop.label]
-        return next((number for number in numbers if self.space.hops[number].start == hop.start), numbers[0])
-
 
 def fits(
-    question: str, walks: Sequence[tuple[str, tuple[Hop, ...]]], space: PathSpace, number: Callable[[Hop], int]
+    question: str, walks: Sequence[tuple[str, tuple[Hop, ...]]], space: PathSpace
 ) -> tuple[Sequence[str], dict[str, tuple[int, int, float]], NDArray[np.float64]]:
-    """Return how ill paths, each from a name, fit a question.
-
-    Parameters
-    ----------
-    number
-        The number of a hop in the space.
+    """Return how ill paths of a space, each from a name, fit a question.
 
     Returns
     -------
@@ -87,7 +75,7 @@ def fits(
     places = {name: place_of(question, name) for name, _ in walks}
     facts, hops = np.zeros((len(walks), 3)), np.full((len(walks), 3), -1)
     for row, (_, path) in enumerate(walks):
-        hops[row, : len(path)] = [number(hop) for hop in path]
+        hops[row, : len(path)] = [space.number[hop] for hop in path]
     for name, (start, end, share) in places.items():
         own = [i for i, (other, _) in enumerate(walks) if other == name]
         others = frozenset(one[:2] for one in places.values() if one[2] and one[:2] != (start, end))

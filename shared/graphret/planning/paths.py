@@ -96,12 +96,12 @@ class PathSpace:
         self.hops = sorted(found)
         self.relations = sorted({hop.relation for hop in found})
         self.labels = sorted({label for hop in found for label in (hop.start, hop.label)})
-        number = {hop: i for i, hop in enumerate(self.hops)}
+        self.number = {hop: i for i, hop in enumerate(self.hops)}
         label_at = {label: i for i, label in enumerate(self.labels)}
         self.relation_of = np.asarray([self.relations.index(hop.relation) for hop in self.hops], dtype=np.int64)
         self.start_of = np.asarray([label_at[hop.start] for hop in self.hops], dtype=np.int64)
         self.label_of = np.asarray([label_at[hop.label] for hop in self.hops], dtype=np.int64)
-        self.back_of = np.asarray([number.get(hop.back, -1) for hop in self.hops], dtype=np.int64)
+        self.back_of = np.asarray([self.number.get(hop.back, -1) for hop in self.hops], dtype=np.int64)
         self.person = np.asarray([is_person(name) for name in self.labels], dtype=bool)
         self.unknown = np.asarray([name == UNKNOWN for name in self.relations], dtype=bool)
         self._onward = [

@@ -53,28 +53,28 @@ def best_of(record: Mapping[str, Any]) -> int:
 
 
 def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
-    """The name that a query begins with, and the path from there, of several that meet the first."""
+    """The name that a query begins with, and the path from there, of several that meet the first.
+
+    Queries have no direction: labels in their order stand for one.
+    """
     begin = _BEGIN.match(query)
     if begin is None or not (steps := _STEP.findall(begin[3])):
         raise InvalidInput(f"a query of a path from a name is expected, not {query!r}")
     label, path = begin[1], []
     for relation, other in steps:
-        path.append(Hop(relation, True, label, other))
+        path.append(Hop(relation, label <= other, label, other))
         label = other
     return begin[2], tuple(path)
 
 
 def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
-    """Return the kinds of paths of some records: queries have no direction, labels in their order stand for both."""
+    """Return the kinds of paths of some records."""
     hops = [hop for record in records for _, path in record["paths"] for hop in path]
     return PathSpace({(min(hop.start, hop.label), hop.relation, max(hop.start, hop.label)): 1 for hop in hops})
 
 
 def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
     """Return the candidates of a record as a scorer sees them: the best has most hits, then the fewest results."""
-    number = {(hop.start, hop.relation, hop.label): i for i, hop in enumerate(space.hops)}
-    words, _, facts = fits(
-        record["question"], record["paths"], space, lambda hop: number[hop.start, hop.relation, hop.label]
-    )
+    words, _, facts = fits(record["question"], record["paths"], space)
     facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
     return Choice(words, [path for _, path in record["paths"]], facts, best_of(record))
