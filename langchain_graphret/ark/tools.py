@@ -8,12 +8,11 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool, StructuredTool
 from pydantic import BaseModel, Field, model_validator
 
-from graphret.ark import ArkSettings, Entry, Observation, Toolbox, fitting
+from graphret.ark import ArkSettings, Observation, Toolbox, hits_text
 from graphret.llm.chat import Tool
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from graphret.types import Evidence
 from langchain_graphret.documents import plain
 from langchain_graphret.state import asked_of
 
@@ -97,14 +96,7 @@ def create_ark_tool(
 
     def answered(asked: dict[str, Any], found: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         hits = found["hits"]
-        text, _ = fitting(
-            {"shown": 0, "of": len(hits)},
-            [_entry(hit) for hit in hits],
-            asked["question"],
-            snippet_chars=1000,
-            max_tokens=ArkSettings().observation_tokens,
-        )
-        return text, {"hits": hits, "trace": found["trace"]}
+        return hits_text(asked["question"], hits), {"hits": hits, "trace": found["trace"]}
 
     def run(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
         return answered(asked, graph.invoke(asked, config))
@@ -121,9 +113,3 @@ def create_ark_tool(
         response_format="content_and_artifact",
         handle_validation_error=str,
     )
-
-
-def _entry(hit: dict[str, Any]) -> Entry:
-    name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
-    why = [str(Evidence(**one)) for one in hit["evidence"][:3]]
-    return Entry({"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"])

@@ -188,7 +188,7 @@ def test_nothing_outside_a_view_is_shown_counted_or_suggested(
         ({"node": "tom hanks"}, 'Closest: \\"Tom Hanks\\"'),
         ({"node": ["m1", "m2"]}, "valid string"),
         ({}, "Field required"),
-        ({"node": "m1", "relations": ["r"]}, "It takes node, query"),
+        ({"node": "m1", "relations": ["r"]}, "The tool takes node, query"),
         ({"node": "m1", "k": "many"}, "valid integer"),
         ({"node": "m1", "node_types": {"a": 1}}, "valid list"),
         ({"node": "m1", "node_types": ["movies"]}, 'Closest: \\"movie\\"'),

@@ -31,12 +31,14 @@ _Count = Annotated[
 ]
 
 
-class _Arguments(BaseModel):
+class Arguments(BaseModel):
+    """What a tool takes; the description of one that has its own is what a model is told of the tool."""
+
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
 # What these classes and their fields say is what a model is told of the tools.
-class SearchArguments(_Arguments):
+class SearchArguments(Arguments):
     """Find nodes anywhere in the graph by their names and texts, best match first; {search_k} unless you ask for more.
     Use it to get from words to node ids, and to start again elsewhere. Short queries of telling words, such as a name,
     work best.
@@ -46,7 +48,7 @@ class SearchArguments(_Arguments):
     k: _Count = 0
 
 
-class ExploreArguments(_Arguments):
+class ExploreArguments(Arguments):
     """Show the neighbours of one node, in both directions, with the relations that join them to it, and count its
     relations; {neighbors_k} unless you ask for more. Narrow a large neighbourhood by type or relation, or rank it by a
     query. Chain these calls to go several hops.
@@ -61,7 +63,7 @@ class ExploreArguments(_Arguments):
     k: _Count = 0
 
 
-class SelectArguments(_Arguments):
+class SelectArguments(Arguments):
     """Add nodes to your answer, best first. Only nodes that a tool has shown can be selected, and what is selected
     stays selected.
     """
@@ -69,21 +71,21 @@ class SelectArguments(_Arguments):
     nodes: _Names = Field(min_length=1, description="Ids of nodes, exactly as a tool has shown them.")
 
 
-class FinishArguments(_Arguments):
+class FinishArguments(Arguments):
     """End your work. Call it once what you selected answers the question."""
 
 
-T = TypeVar("T", bound=_Arguments)
+T = TypeVar("T", bound=Arguments)
 
 
-def read(kind: type[T], tool: str, given: Any) -> T:
+def read(kind: type[T], given: Any) -> T:
     """Return the arguments of a call, or raise `Unclear`."""
     try:
         some = {name: one for name, one in given.items() if one is not None} if isinstance(given, Mapping) else given
         return kind.model_validate(some)
     except ValidationError as error:
         said = "; ".join(" ".join([*map(quoted, map(str, e["loc"][:1])), e["msg"]]) for e in error.errors()[:3])
-        raise Unclear(f"{tool}: {said}. It takes {', '.join(kind.model_fields)}.") from error
+        raise Unclear(f"{said}. The tool takes {', '.join(kind.model_fields)}.") from error
 
 
 def meant(name: str) -> str:
@@ -118,7 +120,7 @@ def no_such_node(store: GraphStore, index: TextIndex, wrong: str) -> tuple[str, 
     ids = dict.fromkeys([asked, asked.title(), asked.upper(), *matching(index, asked, _SHOWN)] if asked else [])
     nodes = [node for node in store.get(list(ids)) if node is not None and len(node.id) <= _LONGEST][:_SHOWN]
     said = [quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name else "") for node in nodes]
-    closest = f"Closest: {', '.join(said)}." if said else "Find it with global_search."
+    closest = f"Closest: {', '.join(said)}." if said else "Search for it."
     message = f"There is no node {quoted(wrong)}. {closest} Copy ids exactly as the tools show them."
     return message, [node.id for node in nodes]
 

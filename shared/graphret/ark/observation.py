@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from graphret.ark.settings import ArkSettings
 from graphret.schema.text import estimate_tokens
 from graphret.search.analysis import Analyzer
 from graphret.text import tokenize
+from graphret.types import Evidence
 
 # What may begin a control token of a chat template: <|im_end|>, </s>, <｜tool▁sep｜>, [INST]. Servers take such words
 # for their own wherever they stand.
@@ -22,6 +24,7 @@ _MARK = "…"
 _LEAST = 10  # characters of a text worth showing
 _CHARS = 2.5  # in a token, as `estimate_tokens` has it
 LONGEST_ERROR = 1_000  # characters of an error that a model is told
+_HITS_TOKENS = ArkSettings().observation_tokens
 ADDED = 30  # tokens of the budget that are left for what a session adds: the steps left
 
 
@@ -120,6 +123,18 @@ def fitting(
             longest = longest // 2 if longest >= 5 * _LEAST else 0
         else:
             shown.pop()
+
+
+def hits_text(question: str, hits: Sequence[Mapping[str, Any]], **more: Any) -> str:
+    """Write hits (`Hit.to_dict`), each with why it is one, as many as fit, below a first line that says `more` too."""
+    head = {"shown": 0, "of": len(hits), **more}
+    return fitting(head, [_entry(hit) for hit in hits], question, snippet_chars=1000, max_tokens=_HITS_TOKENS)[0]
+
+
+def _entry(hit: Mapping[str, Any]) -> Entry:
+    name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
+    why = [str(Evidence(**one)) for one in hit["evidence"][:3]]
+    return Entry({"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"])
 
 
 def excerpt(text: str, query: str | None, longest: int) -> str:

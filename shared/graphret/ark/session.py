@@ -241,7 +241,7 @@ class ArkSession:
 
     def _select(self, arguments: Mapping[str, Any], shown: Collection[str]) -> Observation:
         try:
-            asked = list(dict.fromkeys(read(SelectArguments, SELECT, arguments).nodes))
+            asked = list(dict.fromkeys(read(SelectArguments, arguments).nodes))
         except Unclear as problem:
             return failure(str(problem))
         unknown = [node for node in asked if node not in shown]

@@ -102,9 +102,9 @@ class Toolbox:
         """
         try:
             if name == SEARCH:
-                return self._search(read(SearchArguments, name, arguments))
+                return self._search(read(SearchArguments, arguments))
             if name == EXPLORE:
-                return self._explore(read(ExploreArguments, name, arguments))
+                return self._explore(read(ExploreArguments, arguments))
             known = ", ".join(tool.name for tool in self.tools)
             raise Unclear(f"There is no tool {quoted(name)}. There are {known}.")
         except Unclear as problem:
@@ -136,7 +136,7 @@ class Toolbox:
 
     def _search(self, given: SearchArguments) -> Observation:
         if not (query := given.query.strip()[:_LONGEST_QUERY]):
-            raise Unclear(f"{SEARCH} needs a query: words that the name or the text of a node should hold.")
+            raise Unclear("A search needs a query: words that the name or the text of a node should hold.")
         # an id of words that no index keeps: a film called “They”
         hits = matching(self.index, query, _count(given.k, self.settings.search_k)) or [query]
         nodes = [node for node in self.store.get(hits) if node is not None]

@@ -1,0 +1,48 @@
+"""``graphret mcp``: a graph for any agent that speaks the Model Context Protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any, Literal
+
+import typer
+
+from graphret.cli import options
+from graphret.cli.console import remark, stderr
+from graphret.cli.options import option
+from graphret.cli.query import EncoderName, method_options
+from graphret.errors import InvalidInput
+from graphret.methods import opened_graph
+
+_VIEW = 'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or found.'
+HTTP = "With --transport http"
+
+
+def mcp(
+    context: typer.Context,
+    graph: options.Graph,
+    where: Annotated[Any, option(_VIEW, metavar="JSON", parser=json.loads)] = None,
+    transport: Annotated[Literal["stdio", "http"], option("How clients connect; http is streamable HTTP.")] = "stdio",
+    host: Annotated[str, option("The address to listen on.", panel=HTTP)] = "127.0.0.1",
+    port: Annotated[int, option("The port; 0 for any that is free.", min=0, max=65535, panel=HTTP)] = 8765,
+    encoder: EncoderName = None,
+    model: options.Planning = None,
+    base_url: options.PlanningUrl = None,
+) -> None:
+    """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search and explore."""
+    from graphret.mcp_server import LOOPBACK, GraphTools, make_server, serve_http, serve_stdio
+
+    if base_url is not None and model is None:
+        raise InvalidInput("--base-url needs --model, the name of a model")
+    with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:
+        seen = opened if where is None else opened.view(where)
+        if not any(True for _ in seen.store.nodes()):
+            remark("there is no node to serve" + ("" if where is None else ": none is as --where says"))
+        server = make_server(GraphTools(seen, method_options(context)))
+        if transport == "stdio":
+            asyncio.run(serve_stdio(server))
+            return
+        if host not in LOOPBACK:
+            remark(f"whoever reaches {host} can read what is served: have a proxy ask who they are")
+        asyncio.run(serve_http(server, host, port, lambda url: remark(f"serving at {url}")))
