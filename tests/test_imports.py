@@ -20,7 +20,7 @@ LAYERS = [
     {"storage", "nodes", "edges", "schema"},
     {"stores"},
     {"search", "llm"},
-    {"corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},
+    {"executors", "corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},
     {"planning"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
     {"training", "evaluation", "explain", "demo", "testing", "methods", "mcp_server", "cli"},

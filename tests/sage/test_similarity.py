@@ -14,9 +14,11 @@ from tests_support import HashingEncoder, edges_of
 
 from graphret import SageGraph, SageSettings
 from graphret.errors import InvalidInput, StoreError
+from graphret.executors import nearest as rows_nearest
+from graphret.executors import pair_similarities
 from graphret.nodes import NodeTable
-from graphret.sage import SimilaritySettings, link_similar, neighbors
-from graphret.sage.neighbors import Neighbors, Side, nearest, pair_similarities
+from graphret.sage import SimilaritySettings, link_similar
+from graphret.sage.neighbors import Neighbors, Side, nearest
 from graphret.sage.similarity import (
     ENTITY_RARITY,
     SHARES_ENTITY,
@@ -268,7 +270,7 @@ def side(positions: Any, rows: Any = None) -> Side:
 def assert_exact(found: Neighbors, vectors: Floats, rows: Side, targets: Side, m: int) -> None:
     """Every seventh node has the best targets, ties by position."""
     for own, row in list(zip(rows.positions.tolist(), rows.rows.tolist(), strict=True))[::7]:
-        values = pair_similarities(vectors, np.full(len(targets.rows), row), targets.rows).tolist()
+        values = pair_similarities(vectors, vectors, np.full(len(targets.rows), row), targets.rows).tolist()
         pairs = [(-x, p) for x, p in zip(values, targets.positions.tolist(), strict=True) if x > 0 and p != own]
         at = found.own == own
         got = zip((-found.similarity[at]).tolist(), found.other[at].tolist(), strict=True)
@@ -280,7 +282,7 @@ def assert_exact(found: Neighbors, vectors: Floats, rows: Side, targets: Side, m
 def test_neighbours_are_exact_and_ties_fall_by_position(
     monkeypatch: pytest.MonkeyPatch, n: int, d: int, m: int, whole: bool
 ) -> None:
-    monkeypatch.setattr(neighbors, "BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(rows_nearest, "BLOCK_BYTES", 1 << 14)
     vectors, every = rows_of(n, d, whole=whole), side(np.arange(n))
     for rows, targets in ((every, every), (every.at(np.arange(n) < n // 2), every.at(np.arange(n) >= n // 3))):
         assert_exact(nearest(vectors, rows, targets, m), vectors, rows, targets, m)
@@ -297,7 +299,7 @@ def test_nodes_with_the_same_text_are_neighbours_each() -> None:
 def test_hnsw_finds_most_of_the_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, every = rows_of(600, 12), side(np.arange(600))
     exact = nearest(vectors, every, every, 5)
-    monkeypatch.setattr(neighbors, "HNSW_ABOVE", 100)
+    monkeypatch.setattr(rows_nearest, "HNSW_ABOVE", 100)
     rough, again = (nearest(vectors, every, every, 5) for _ in range(2))
     pairs = [set(zip(one.own.tolist(), one.other.tolist(), strict=True)) for one in (exact, rough)]
     assert len(pairs[0] & pairs[1]) / (5 * 600) > 0.95

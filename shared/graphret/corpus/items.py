@@ -13,12 +13,13 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from graphret.corpus.chunkers import Chunker, SentenceChunker, Span
 from graphret.corpus.names import given_name
 from graphret.errors import InvalidInput
+from graphret.executors import LOCAL, Executor, cut
 from graphret.types import Edge, Node, require_id
 from graphret.validation import require_edge, require_properties
 
@@ -209,6 +210,7 @@ def to_nodes(
     chunker: Chunker | None = SentenceChunker(),  # noqa: B008 -- it holds no state
     rows_per_segment: int = MAX_SEGMENT_ROWS,
     balance: bool = True,
+    executor: Executor = LOCAL,
 ) -> list[Node]:
     """Turn items into nodes, in their order; two of one id are an `InvalidInput`.
 
@@ -221,13 +223,16 @@ def to_nodes(
     balance
         Whether a last segment of fewer than 5 rows shares with the one before it. If not, row r is in segment
         ``r // rows_per_segment``.
+    executor
+        Where documents are cut, block by block.
     """
     listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
         raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
     documents = [item for item in listed if isinstance(item, Document)]
-    whole = [[(0, len(document.text))] for document in documents]
-    spans = iter(chunker.spans([document.text for document in documents]) if chunker else whole)
+    texts, gpu = [document.text for document in documents], hasattr(chunker, "encoder")
+    whole = ([(0, len(text))] for text in texts)
+    spans = chain(*executor.map(chunker.spans, cut(texts), gpu=gpu)) if chunker else whole
     nodes: dict[str, Node] = {}
     for item in listed:
         if isinstance(item, Table):

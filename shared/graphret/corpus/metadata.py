@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from typing import Any, Protocol
 
 from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
 from graphret.errors import ModelError
+from graphret.executors import LOCAL, Executor, cut
 from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.linking.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
@@ -56,14 +58,15 @@ class MetadataExtractor(Protocol):
         ...
 
 
-def describe(nodes: Sequence[Node], extractor: MetadataExtractor) -> list[Node]:
+def describe(nodes: Sequence[Node], extractor: MetadataExtractor, executor: Executor = LOCAL) -> list[Node]:
     """Return the nodes with their metadata among their properties.
 
     What the user gave wins over what is extracted. A field that an earlier call filled is filled anew. An extractor
-    that does not answer for every node is a `ModelError`.
+    that does not answer for every node is a `ModelError`. `HeuristicMetadata` alone runs on the executor.
     """
     bare = [without(node, EXTRACTED) for node in nodes]
-    known = extractor.extract(bare)
+    heuristic = type(extractor) is HeuristicMetadata
+    known = [*chain(*executor.map(_Names.of(bare), cut(bare)))] if heuristic else extractor.extract(bare)
     if len(known) != len(bare):
         raise ModelError(f"the metadata extractor answered for {len(known)} of {len(bare)} nodes")
     return [filled(node, own, own.get("title", ""), EXTRACTED) for node, own in zip(bare, known, strict=True)]
@@ -100,8 +103,7 @@ class HeuristicMetadata(MetadataExtractor):
 
     def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node, with the names of all of them as the gazetteer."""
-        names = _Names(nodes)
-        return [(_of_table if "table_rows" in one.properties else _of_text)(one, names) for one in nodes]
+        return _Names.of(nodes)(nodes)
 
 
 def _of_text(node: Node, names: _Names) -> dict[str, Any]:
@@ -138,15 +140,26 @@ def _of_table(node: Node, names: _Names) -> dict[str, Any]:
 class _Names:
     """The names of a corpus, and what else in a text looks like one."""
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
+    def __init__(self, given: Iterable[str]) -> None:
         names: dict[str, str] = {}
-        for name in (name for node in nodes for name in _bearers(node)):
+        for name in given:
             if _can_be_name(words := normalize_name(name).split()):
                 names.setdefault(" ".join(words), name)
         self._names = list(names.values())
         self._single = [" " not in key for key in names]
         self._gazetteer = Gazetteer(self._names)
         self.in_cell = cache(self._in_cell)  # cells repeat
+
+    @classmethod
+    def of(cls, nodes: Iterable[Node]) -> _Names:
+        return cls(name for node in nodes for name in _bearers(node))
+
+    def __reduce__(self) -> Any:  # the names alone go to other processes
+        return _Names, (self._names,)
+
+    def __call__(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
+        """Return the metadata of each node."""
+        return [(_of_table if "table_rows" in one.properties else _of_text)(one, self) for one in nodes]
 
     def in_text(self, text: str) -> list[str]:
         """Return the names of the corpus and the capitalised phrases in a text, in order of appearance."""

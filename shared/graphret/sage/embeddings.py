@@ -8,6 +8,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.executors import LOCAL, Executor, embed
 from graphret.nodes import NodeTable
 from graphret.sage.neighbors import Neighbors, Side, changed
 from graphret.sage.settings import SimilaritySettings
@@ -44,9 +45,14 @@ class Embeddings:
         return cls(np.zeros((0, 0), np.float32), np.zeros(0, np.uint64), {}, {})
 
     def changed(
-        self, nodes: NodeTable, came_from: NDArray[np.int64], dense: DenseIndex, settings: SimilaritySettings
+        self,
+        nodes: NodeTable,
+        came_from: NDArray[np.int64],
+        dense: DenseIndex,
+        settings: SimilaritySettings,
+        executor: Executor = LOCAL,
     ) -> Embeddings:
-        """Return the embeddings of a changed table: only texts that are new are embedded, all in one call.
+        """Return the embeddings of a changed table: only texts that are new are embedded.
 
         Parameters
         ----------
@@ -78,7 +84,7 @@ class Embeddings:
         vectors[: len(self.vectors)] = self.vectors.reshape(-1, vectors.shape[1])
         vectors[list(contents)] = dense.vectors[list(contents.values())]
         if texts and dense.encoder is not None:
-            embedded = dense.encoder.encode_documents(list(texts.values()))
+            embedded = embed(dense.encoder, list(texts.values()), executor)
             vectors[list(texts)] = normalize(check_vectors(embedded, len(texts), vectors.shape[1], what="embedding"))
         used = np.isin(np.arange(len(places)), np.concatenate([np.zeros(0, np.int64), *rows.values()]))
         moved = np.append(np.where(used, np.cumsum(used) - 1, -1), -1).astype(np.int32)  # the last is that of no text
@@ -88,7 +94,7 @@ class Embeddings:
         for signal in cosines:
             sides = found.sides(signal, role)
             old = self.neighbors.get((signal.kind, signal.name), Neighbors.joined([]))
-            near = changed(old, found.vectors, sides, came_from, settings.neighbors)
+            near = changed(old, found.vectors, sides, came_from, settings.neighbors, executor)
             found.neighbors[signal.kind, signal.name] = near
         return found
 

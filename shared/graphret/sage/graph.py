@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self, TypeAlias
 
@@ -24,6 +25,7 @@ from graphret.corpus.chunkers import named_chunker
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
+from graphret.executors import LOCAL, Executor, embed
 from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
@@ -83,6 +85,7 @@ class SageGraph:
         settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
         progress: Progress | None = None,
+        executor: Executor = LOCAL,
     ) -> Self:
         """Build a graph of documents, tables and records.
 
@@ -103,6 +106,8 @@ class SageGraph:
             Edges between items, in addition to those of a `Corpus`.
         progress
             Called as the work goes on.
+        executor
+            Where blocks of the work run: in this process, or `graphret.executors.RayExecutor` for a cluster.
 
         Raises
         ------
@@ -117,7 +122,7 @@ class SageGraph:
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         if progress is not None:
             progress("chunk", 0, len(corpus.items))
-        nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment)
+        nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment, executor=executor)
         return cls.from_nodes(
             nodes,
             encoder=encoder,
@@ -126,6 +131,7 @@ class SageGraph:
             settings=settings,
             edges=to_edges([*corpus.edges, *edges], nodes),
             progress=progress,
+            executor=executor,
         )
 
     @classmethod
@@ -140,6 +146,7 @@ class SageGraph:
         edges: Iterable[Edge] = (),
         vectors: Any = None,
         progress: Progress | None = None,
+        executor: Executor = LOCAL,
     ) -> Self:
         """Build a graph of nodes that exist.
 
@@ -154,7 +161,7 @@ class SageGraph:
         if not listed:
             raise InvalidInput(_EMPTY)
         report("describe", 0, len(listed))
-        table = NodeTable.of(describe(listed, metadata) if metadata else listed)
+        table = NodeTable.of(describe(listed, metadata, executor) if metadata else listed)
         report("index", 0, len(table))
         lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
         dense = None
@@ -165,13 +172,13 @@ class SageGraph:
                 vectors = check_vectors(vectors, len(listed), what="embedding")[order]
             elif encoder is not None:
                 texts = [settings.text.text(node) for node in table]
-                vectors = encoder.encode_documents(texts, progress=lambda done, of: report("embed", done, of))
+                vectors = embed(encoder, texts, executor, partial(report, "embed"))
             dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
             report("embed", len(table), len(table))
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
         report("connect", 0, len(table))
-        similarity = SimilarityIndex.build(table, dense, settings.similarity)
-        state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links)
+        similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
+        state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
         report("connect", len(table), len(table))
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)

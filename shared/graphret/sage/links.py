@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from graphret.corpus.chunks import number_of
 from graphret.corpus.readers import file_id
 from graphret.edges import NO_PART, EdgeTable
+from graphret.executors import LOCAL, Executor, cut
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
@@ -60,7 +62,7 @@ class _Mention(NamedTuple):
     name: str
 
 
-def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
+def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor: Executor = LOCAL) -> EdgeTable:
     """Return a ``MENTIONS`` edge for every row that says the name of a node, and every source whose text does.
 
     The edge leaves the chunk that says the name first, or the row, ``source_part``, where a table says it, and leads to
@@ -79,11 +81,12 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
         key = "table_rows" in node.properties, places[i], i
         heads[sources[i]] = min(key, heads.get(sources[i], key))
     named = np.sort(np.asarray([i for _, _, i in heads.values()], dtype=np.int64))
-    names = _Names(zip(named.tolist(), map(_names_of, nodes.at(named)), strict=True), settings.max_bearers)
+    names = _Names([*zip(named.tolist(), map(_names_of, nodes.at(named)), strict=True)], settings)
+    units = sorted(_units(nodes), key=lambda unit: places[unit.owner])
     found: list[tuple[_Unit, int, _Mention]] = []
     known: set[tuple[str, int, bool]] = set()
-    for unit in sorted(_units(nodes), key=lambda unit: places[unit.owner]):
-        for target, mention in names.mentions(unit, weights).items():
+    for unit, mentions in zip(units, chain.from_iterable(executor.map(names, cut(units))), strict=True):
+        for target, mention in ((target, _Mention(*about)) for target, about in mentions):
             link = sources[unit.owner], target, mention.kind in _ALIASES
             if unit.part == NO_PART:
                 if link[0] == sources[target] or link in known:
@@ -146,7 +149,8 @@ def speaks(words: Sequence[str]) -> bool:
 class _Names:
     """The names of nodes: who bears one, which a text holds, and which a cell and its context make up."""
 
-    def __init__(self, names: Iterable[tuple[int, Sequence[str]]], max_bearers: int) -> None:
+    def __init__(self, names: Sequence[tuple[int, Sequence[str]]], settings: LinkSettings) -> None:
+        self._made_of, self._kinds = (names, settings), settings.kind_weights
         self.full: dict[Words, list[int]] = {}
         self.alias: dict[Words, list[int]] = {}
         self.bags: list[tuple[int, frozenset[str]]] = []  # the words of each full name
@@ -166,18 +170,25 @@ class _Names:
                         self.postings[word].append(len(self.bags))
                     self.bags.append((node, frozenset(words)))
         for table in (self.full, self.alias):
-            for words in [words for words, nodes in table.items() if len(nodes) > max_bearers]:
+            for words in [words for words, nodes in table.items() if len(nodes) > settings.max_bearers]:
                 del table[words]
         self.rarity = {word: math.log(1 + len(self.bags) / len(bags)) for word, bags in self.postings.items()}
         self._spoken = [words for words in dict.fromkeys([*self.full, *self.alias]) if speaks(words)]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 
-    def mentions(self, unit: _Unit, kinds: Mapping[str, float]) -> dict[int, _Mention]:
+    def __reduce__(self) -> Any:  # the names alone go to other processes
+        return _Names, self._made_of
+
+    def __call__(self, units: Sequence[_Unit]) -> list[list[tuple[int, tuple[Any, ...]]]]:
+        """Return the nodes that each unit names, with their mentions as plain values."""
+        return [[(node, tuple(said)) for node, said in self.mentions(unit).items()] for unit in units]
+
+    def mentions(self, unit: _Unit) -> dict[int, _Mention]:
         """Return the nodes that a unit names, each by the first of the kinds that applies."""
         best: dict[int, _Mention] = {}
 
         def add(nodes: Iterable[int], kind: str, column: int, name: Words, share: float = 1.0) -> None:
-            if kind not in kinds:
+            if kind not in self._kinds:
                 return
             for node in nodes:
                 known = best.get(node)

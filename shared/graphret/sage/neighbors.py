@@ -1,8 +1,8 @@
-"""Nearest neighbours: exact in blocks of a matrix product, never n × n; HNSW past a size."""
+"""Nearest neighbours among nodes, of which several may have the same text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,17 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import ranges, row_starts
-from graphret.search.dense import HNSW_ABOVE, hnsw_graph
+from graphret.executors import LOCAL, Executor, nearest_rows
 from graphret.search.vectors import Floats
-
-#: Bytes for one block of similarities.
-BLOCK_BYTES = 64 << 20
-
-_DECIMALS = 6  # so that a similarity does not depend on the shape of the block it comes from
-_SLACK = np.float32(2e-6)  # between a product of matrices and a product of rows, with rounding
-_SMALLEST = np.float32(2e-7)  # below what rounds to 0, however it was computed
-_GATHERED = 1 << 20  # numbers of rows that are multiplied at once
-_SEARCHED = 1 << 14  # queries that HNSW is asked at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +65,9 @@ class Neighbors:
         return Neighbors(self.own[chosen], self.other[chosen], self.similarity[chosen])
 
 
-def changed(old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: NDArray[np.int64], m: int) -> Neighbors:
+def changed(
+    old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: NDArray[np.int64], m: int, executor: Executor
+) -> Neighbors:
     """Return the neighbours after a change; where the search is exact, those that a search of all nodes finds.
 
     Nodes that are new or lost a neighbour are looked up again, the others merge what is new.
@@ -99,12 +92,12 @@ def changed(old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: N
     found = [Neighbors(own[stay], other[stay], old.similarity[stay])]
     for rows, targets in zip(sides, sides[::-1], strict=True):
         lost = again[rows.positions]
-        found.append(nearest(vectors, rows.at(lost), targets, m))
-        found.append(nearest(vectors, rows.at(~lost), targets.at(fresh[targets.positions]), m))
+        found.append(nearest(vectors, rows.at(lost), targets, m, executor))
+        found.append(nearest(vectors, rows.at(~lost), targets.at(fresh[targets.positions]), m, executor))
     return Neighbors.joined(found).best(m)
 
 
-def nearest(vectors: Floats, rows: Side, targets: Side, m: int) -> Neighbors:
+def nearest(vectors: Floats, rows: Side, targets: Side, m: int, executor: Executor = LOCAL) -> Neighbors:
     """Return the `m` nearest target nodes of each row node by cosine, none its own neighbour.
 
     Every distinct text is compared once, however many nodes bear it.
@@ -116,50 +109,19 @@ def nearest(vectors: Floats, rows: Side, targets: Side, m: int) -> Neighbors:
     texts, starts = np.unique(targets.rows[order], return_index=True)
     bearers = targets.positions[order].astype(np.int32)  # of each text in turn, ascending
     counts = np.minimum(np.diff(np.append(starts, len(order))), m + 1)
-    tables = []
-    for row, text in _blocks(vectors[asked], vectors[texts], m + 1):
-        value = pair_similarities(vectors, asked[row], texts[text])
-        row, text, value = row[value > 0], text[value > 0], value[value > 0]
-        # The m nodes wanted are among the first m + 1 bearers of each text; one of these may be the row itself.
-        repeats = counts[text]
-        offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
-        nodes = bearers[np.repeat(starts[text], repeats) + offset]
-        found = Neighbors(np.repeat(row.astype(np.int32), repeats), nodes, np.repeat(value, repeats))
-        tables.append(found.best(m + 1))
-    of_text = Neighbors.joined(tables)
+    of_text = Neighbors.joined([])
+    for shard in nearest_rows(vectors[asked], vectors[texts], m + 1, executor):
+        tables = [of_text]
+        for row, text, value in shard:
+            # The m nodes wanted are among the first m + 1 bearers of each text; one of these may be the row itself.
+            repeats = counts[text]
+            offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+            nodes = bearers[np.repeat(starts[text], repeats) + offset]
+            found = Neighbors(np.repeat(row.astype(np.int32), repeats), nodes, np.repeat(value, repeats))
+            tables.append(found.best(m + 1))
+        of_text = Neighbors.joined(tables).best(m + 1)
     first = row_starts(of_text.own, len(asked))
     at = ranges(first, of_row)
     own = np.repeat(rows.positions, np.diff(first)[of_row]).astype(np.int32)
     found = Neighbors(own, of_text.other[at], of_text.similarity[at])
     return found.at(found.own != found.other).first(m)
-
-
-def pair_similarities(vectors: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    """Return the rounded dot products of rows `i` and `j`, ``(p,)``: the same for a pair in any company."""
-    out = np.empty(len(i), np.float32)
-    step = max(1, _GATHERED // max(1, vectors.shape[1]))
-    for start in range(0, len(i), step):
-        part = slice(start, start + step)
-        out[part] = np.einsum("ij,ij->i", vectors[i[part]], vectors[j[part]])
-    return np.round(out, _DECIMALS, out=out)
-
-
-def _blocks(a: Floats, b: Floats, k: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Yield for a block of the rows of `a` pairs of rows, among which are their `k` nearest of `b`."""
-    if len(b) > HNSW_ABOVE and 10 * len(a) > len(b):  # a few rows are compared with all sooner than a graph is built
-        graph = hnsw_graph(b.shape[1], b, threads=1)  # more would make another graph each time
-        for start in range(0, len(a), _SEARCHED):
-            block = a[start : start + _SEARCHED]
-            found = graph.search(np.concatenate([block, block[:1]]), k)  # two queries at least: one has another answer
-            row, column = np.nonzero(np.arange(k) < np.asarray(found.counts)[: len(block), None])
-            yield row + start, np.asarray(found.keys)[row, column].astype(np.int64)
-        return
-    step = max(1, BLOCK_BYTES // (12 * len(b)))  # a block, a copy of it in part ordered, and a mask
-    for start in range(0, len(a), step):
-        block = a[start : start + step] @ b.T
-        floor = np.full(len(block), _SMALLEST)
-        if k < len(b):
-            kth = np.partition(block, len(b) - k, axis=1)[:, len(b) - k]
-            floor = np.maximum(floor, kth - _SLACK)
-        row, column = np.divmod(np.flatnonzero(block >= floor[:, None]), len(b))  # sooner than `nonzero`
-        yield row + start, column

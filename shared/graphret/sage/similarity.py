@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from graphret.columns import Records, text_array, to_json
 from graphret.edges import NO_PART, EdgeTable, joined
+from graphret.executors import LOCAL, Executor, pair_similarities
 from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Bearers, overlapping_pairs
-from graphret.sage.neighbors import pair_similarities
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, PAIR_KINDS, ROLES, SETS, SIGNALS, TABLE, Signal, role_of, set_of
 from graphret.sage.structure import sources_of
@@ -135,7 +135,9 @@ class SimilarityIndex:
     given: Thresholds = field(default_factory=dict)
 
     @classmethod
-    def build(cls, nodes: NodeTable, dense: DenseIndex | None, settings: SimilaritySettings) -> SimilarityIndex:
+    def build(
+        cls, nodes: NodeTable, dense: DenseIndex | None, settings: SimilaritySettings, executor: Executor = LOCAL
+    ) -> SimilarityIndex:
         """Embed the texts of all signals, and find the nearest neighbours by each.
 
         Parameters
@@ -144,9 +146,11 @@ class SimilarityIndex:
             The embeddings of the nodes' contents, and what embeds other texts; without one there are only shared
             entities.
         """
-        return cls(NodeTable.of([]), settings).changed(nodes, (), dense)
+        return cls(NodeTable.of([]), settings).changed(nodes, (), dense, executor)
 
-    def changed(self, nodes: NodeTable, fresh: Collection[str], dense: DenseIndex | None) -> SimilarityIndex:
+    def changed(
+        self, nodes: NodeTable, fresh: Collection[str], dense: DenseIndex | None, executor: Executor = LOCAL
+    ) -> SimilarityIndex:
         """Return the index of another table of nodes, with the same thresholds.
 
         Only texts that were not known are embedded; only the neighbours of nodes that are fresh or lost a neighbour are
@@ -163,7 +167,8 @@ class SimilarityIndex:
         """
         given, embeddings = self.thresholds if len(self.nodes) else {}, Embeddings.empty()
         if dense is not None:
-            embeddings = self.embeddings.changed(nodes, nodes.places_in(self.nodes, fresh), dense, self.settings)
+            came_from = nodes.places_in(self.nodes, fresh)
+            embeddings = self.embeddings.changed(nodes, came_from, dense, self.settings, executor)
         return SimilarityIndex(nodes, self.settings, embeddings, given)
 
     # -- what makes edges
@@ -222,7 +227,7 @@ class SimilarityIndex:
             rows, none = self.embeddings.rows, np.full(len(self.nodes), -1)
             i, j = rows.get(signal.left, none)[left], rows.get(signal.right, none)[right]
             known = (i >= 0) & (j >= 0)
-            out[known] = pair_similarities(self.embeddings.vectors, i[known], j[known])
+            out[known] = pair_similarities(self.embeddings.vectors, self.embeddings.vectors, i[known], j[known])
             return out
         bearers = self.sets[signal.left]
         known = (bearers.sizes[left] > 0) & (bearers.sizes[right] > 0)

@@ -11,6 +11,7 @@ from graphret.corpus.metadata import EXTRACTED, without
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable, joined
 from graphret.errors import InvalidInput
+from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.joins import join_links
 from graphret.sage.links import name_links
@@ -43,11 +44,17 @@ class SageState:
 
     @classmethod
     def connected(
-        cls, index: HybridIndex, similarity: SimilarityIndex, explicit: EdgeTable, links: LinkSettings
+        cls,
+        index: HybridIndex,
+        similarity: SimilarityIndex,
+        explicit: EdgeTable,
+        links: LinkSettings,
+        executor: Executor = LOCAL,
     ) -> SageState:
         """Return the state with every edge: similarity, structure, names, keys, and those that were given."""
         table = index.table
-        found = [similarity.edges(), structure_edges(table), name_links(table, links), join_links(table, links)]
+        by_name = name_links(table, links, executor)
+        found = [similarity.edges(), structure_edges(table), by_name, join_links(table, links)]
         return cls(Graph(table, joined(len(table), [*found, explicit])), index, similarity, explicit)
 
     @property

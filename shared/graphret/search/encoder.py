@@ -49,7 +49,7 @@ class Encoder(Protocol):
         """Unit vectors of nodes' texts, shape (n, dimension)."""
 
 
-def _each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> Floats:
+def each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> Floats:
     """Encode every different text once; the rows come back in the order of `texts`."""
     place: dict[str, int] = {}
     rows = [place.setdefault(text, len(place)) for text in texts]
@@ -110,7 +110,7 @@ class SentenceTransformerEncoder:
                     progress(done, len(distinct))
             return normalize(vectors)
 
-        return _each_once([text.encode("utf-8", "replace").decode() for text in texts], encoded)
+        return each_once([text.encode("utf-8", "replace").decode() for text in texts], encoded)
 
     def _loaded(self) -> Any:
         with _LOADING:
@@ -205,7 +205,7 @@ class CallableEncoder:
         return self._run(self._fn, texts)
 
     def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]) -> Floats:
-        return _each_once(texts, lambda each: self._checked(fn(each) if each else [], len(each)))
+        return each_once(texts, lambda each: self._checked(fn(each) if each else [], len(each)))
 
     def _checked(self, made: Any, n: int) -> Floats:
         vectors = check_vectors(made, n, self._dimension, f"vectors of {self.name}")
@@ -256,7 +256,7 @@ class CachedEncoder:
                     progress(len(known), len(distinct))
             return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")
 
-        return _each_once(texts, encoded)
+        return each_once(texts, encoded)
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
         found: dict[bytes, Floats] = {}
