@@ -20,6 +20,9 @@ class MissingDependency(GraphretError, ImportError):
         install = f"{purpose} needs the package {package!r}: pip install 'graphret[{extra}]'"
         super().__init__(f"{install}; to go without: {without}" if without else install)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MissingDependency.__new__, (MissingDependency, *self.args)
+
 
 class StorageError(GraphretError):
     """A folder cannot be read or written as a graphret index."""
@@ -47,6 +50,10 @@ class IndexChanged(StorageError):
 
 class ModelError(GraphretError):
     """A language model or an encoder failed, or answered with what cannot be used."""
+
+
+class ClusterError(GraphretError):
+    """A cluster cannot be reached, or could not finish a block."""
 
 
 class RetrievalFailed(GraphretError):

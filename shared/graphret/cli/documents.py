@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
@@ -20,6 +22,17 @@ if TYPE_CHECKING:
     from graphret.sage import SageGraph
 
 Chunker = Literal["default", "semantic", "sentence", "none"]
+
+
+class Build(TyperCommand):
+    """``build``, in which ``--ray`` needs no value."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read arguments; a cluster without an address is one of this machine."""
+        after = args.index("--ray") + 1 if "--ray" in args else 0
+        if after and (after == len(args) or args[after].startswith("-")):
+            args.insert(after, "local")
+        return super().parse_args(ctx, args)
 
 
 def build(
@@ -34,11 +47,13 @@ def build(
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
     on_failure: options.Failure = "fallback",
+    ray: options.Cluster = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Build a graph of documents, tables and records."""
     from graphret import storage
     from graphret.corpus import read
+    from graphret.executors import LOCAL, RayExecutor
     from graphret.sage import SageGraph, SageSettings
     from graphret.sage.settings import SimilaritySettings
 
@@ -51,6 +66,7 @@ def build(
         if folder.exists():  # before the work, not after it: whether the folder can be written
             with storage.writing(folder):
                 pass
+        blocks = folder.with_name(f".{folder.name}.blocks")
         graph = SageGraph.build(
             corpus,
             encoder=options.encoder_of(encoder),
@@ -58,8 +74,11 @@ def build(
             metadata=extractor,
             settings=settings,
             progress=report,
+            executor=RayExecutor(ray, blocks=blocks) if ray else LOCAL,
         )
         graph.save(folder)
+        if ray:
+            shutil.rmtree(blocks, ignore_errors=True)
     seconds = time.perf_counter() - start
     if not json:
         stdout().print(graph.report())

@@ -14,11 +14,12 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError, StoreError
+from graphret.errors import ClusterError, InvalidInput, MissingDependency, ModelError, StorageError, StoreError
 
 #: The exit codes; docs/cli.md says what they mean.
-OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, CLUSTER, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
 _KINDS = {InvalidInput: USAGE, StorageError: STORAGE, MissingDependency: MISSING, ModelError: MODEL, StoreError: STORE}
+_KINDS[ClusterError] = CLUSTER
 DEBUG = "--debug"
 
 logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver logs is told once, as an error

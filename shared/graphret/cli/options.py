@@ -40,6 +40,9 @@ Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[str, option("A model by name or path; 'default'; 'none' to go without.", metavar="NAME")]
+Cluster = Annotated[
+    str | None, option("Work on a Ray cluster; on one of this machine by default.", metavar="[ADDRESS]")
+]
 Extractor = Annotated[Literal["heuristic", "llm"], option("What finds topics, entities and the like.", "--metadata")]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
 BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
