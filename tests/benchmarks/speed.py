@@ -17,6 +17,7 @@ from benchmarks import (
     bench_ark_hub,
     bench_ark_latency,
     bench_databases,
+    bench_ray,
     bench_search,
     bench_spark,
     bench_stores,
@@ -43,6 +44,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "spark": bench_spark.spark,
     "stores": bench_stores.stores,
     "databases": bench_databases.databases,
+    "ray": bench_ray.ray,
 }
 
 PAGE = """# Speed

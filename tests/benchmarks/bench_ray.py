@@ -1,0 +1,154 @@
+"""A build on two Ray workers of this machine against one in this process, and what it asks of the driver."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks import synthetic
+from benchmarks.figures import Report, timed
+from graphret.corpus import Document, to_nodes
+from graphret.executors import LOCAL, Executor, LocalExecutor, RayExecutor, blocks, embed
+from graphret.executors.nearest import _saved_graph, _Search
+from graphret.sage import SageGraph
+from graphret.search.encoder import default_encoder
+
+N, LARGE, TEXTS, ROUNDS = 20_000, 100_000, 4_096, 2
+DIMENSION = 384
+_STORE = 1 << 30
+
+
+def build(report: Report) -> None:
+    """Given embeddings: 20,000 nodes here and on a cluster, and again from finished blocks, which leaves the driver."""
+    nodes, vectors = _given(N)
+    started: list[RayExecutor] = []
+    with tempfile.TemporaryDirectory() as kept:
+        start_up = timed(lambda: started.append(RayExecutor(num_cpus=2, object_store_memory=_STORE)))
+        keeping = RayExecutor(blocks=kept)
+        local, cluster, driver, counting = [], [], [], _Counting()
+        for nth in range(ROUNDS):
+            local.append(timed(lambda: _built(nodes, vectors, LOCAL)))
+            cluster.append(timed(lambda n=nth: _built(nodes, vectors, keeping if n == 0 else started[0])))  # type: ignore[misc]
+            driver.append(timed(lambda: _built(nodes, vectors, keeping)))
+        edges = _built(nodes, vectors, counting)
+    _shut_down()
+    report.counts |= {"ray/nodes": N, "ray/edges": edges, "ray/blocks": counting.blocks}
+    ratio = statistics.median(cluster) / statistics.median(local)
+    report.add("ray build", f"Ray, 2 local workers: the build of {N:,} nodes against one process", ratio, target=1.5)
+    report.add("ray one process", "the same in one process", statistics.median(local), unit="s")
+    report.add("ray start-up", "its start-up, which is not counted", start_up, unit="s")
+    what = "what the driver itself does of it, a node: a build from finished blocks"
+    report.add("ray driver", what, 1e6 * statistics.median(driver) / N, unit="µs")
+    per_node = 1e6 * sum(counting.seconds.values()) / N
+    report.add("ray workers", "what workers do, a node: metadata, links, exact neighbours", per_node, unit="µs")
+    for name, seconds in counting.seconds.items():
+        report.notes.append(f"ray: {name}: {1e6 * seconds / N:.0f} µs a node")
+
+
+def embedding(report: Report) -> None:
+    """Texts a second of two workers against one process with both cores, models loaded."""
+    texts = [item.text for item in synthetic.items(TEXTS) if isinstance(item, Document)]
+    encoder = default_encoder()
+    executor, rates = RayExecutor(num_cpus=2, object_store_memory=_STORE), dict[str, list[float]]()
+    for on in (LOCAL, executor):  # models are loaded
+        embed(encoder if on is LOCAL else default_encoder(), [f"{i}" for i in range(4 * blocks.BLOCK)], on)
+    fresh = default_encoder()
+    for _ in range(ROUNDS):
+        for name, on, one in (("local", LOCAL, encoder), ("ray", executor, fresh)):
+            seconds = timed(lambda e=on, model=one: embed(model, texts, e))  # type: ignore[misc]
+            rates.setdefault(name, []).append(len(texts) / seconds)
+    _shut_down()
+    local, cluster = (statistics.median(rates[name]) for name in ("local", "ray"))
+    report.counts["ray/texts"] = len(texts)
+    what = "texts that 2 workers embed a second, against one process with both cores"
+    report.add("ray embedding", what, cluster / local, target=0.9, at_least=True)
+    report.add("ray texts", "the same, texts of 70 words a second", cluster, unit="a second")
+
+
+def memory(report: Report) -> None:
+    """The peak memory of the driver, in processes of their own, which is not independent of the number of nodes."""
+    found = {}
+    for n in (N // 2, LARGE):
+        code = f"from benchmarks.bench_ray import peak; print(peak({n}))"
+        out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+        found[n] = json.loads(out.splitlines()[-1])
+    (small, few), (large, many) = ((n, one["bytes"]) for n, one in found.items())
+    what = f"peak memory of the driver, {large:,} nodes against {small:,}"
+    report.add("ray memory", what, many / few, target=1.1)
+    report.add("ray memory a node", "the same, a node more", (many - few) / (large - small) / 1000, unit="kB")
+    report.add("ray large", f"the build of {large:,} nodes, 2 workers", found[large]["seconds"], unit="s")
+    report.counts |= {f"ray/edges of {n:,}": one["edges"] for n, one in found.items()}
+
+
+def peak(n: int) -> str:
+    """Build on two workers, and return what it took."""
+    import resource
+
+    nodes, vectors = _given(n)
+    executor = RayExecutor(num_cpus=2, object_store_memory=_STORE)
+    start = time.perf_counter()
+    edges = _built(nodes, vectors, executor)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return json.dumps({"bytes": used, "edges": edges, "seconds": time.perf_counter() - start})
+
+
+def shard(report: Report, n: int = 100_000, asked: int = 4_096) -> None:
+    """A shard of HNSW on one core: what a row costs when it is made, and when it is searched."""
+    _, vectors = _given(n, texts=False)
+    made: list[Any] = []
+    seconds = timed(lambda: made.append(_saved_graph(vectors)))
+    search = _Search(vectors, 21, made[0])
+    search(vectors[:2])
+    report.counts |= {"ray/rows of a shard": n, "ray/bytes of a shard": len(made[0])}
+    report.add("ray shard", f"a row of a shard of HNSW of {n:,}, made by one core", 1000 * seconds / n, unit="ms")
+    searched = 1000 * timed(lambda: search(vectors[:asked])) / asked
+    report.add("ray shard search", "its 21 nearest in such a shard (`OMP_NUM_THREADS=1`)", searched, unit="ms")
+
+
+def ray(report: Report) -> None:
+    """All of it."""
+    for part in (build, embedding, shard, memory):
+        part(report)
+
+
+class _Counting(LocalExecutor):
+    """Runs blocks here, and counts them and their seconds."""
+
+    def __init__(self) -> None:
+        self.blocks, self.seconds = 0, dict[str, float]()
+
+    def map(self, function: Callable[[Any], Any], blocks: Iterable[Any], *, gpu: bool = False) -> Iterator[Any]:
+        name = f"{type(function).__module__}.{type(function).__qualname__}"
+        for block in blocks:
+            start = time.perf_counter()
+            result = function(block)
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+            self.blocks += 1
+            yield result
+
+
+def _given(n: int, texts: bool = True) -> tuple[list[Any], Any]:
+    """Nodes of a synthetic corpus, and embeddings in clusters, as texts about a few hundred topics have them."""
+    rng = np.random.default_rng(0)
+    centres = rng.standard_normal((200, DIMENSION), dtype=np.float32)
+    vectors = rng.standard_normal((n, DIMENSION), dtype=np.float32) + centres[rng.integers(0, len(centres), n)]
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (to_nodes(synthetic.items(n), chunker=None) if texts else []), vectors
+
+
+def _built(nodes: list[Any], vectors: Any, executor: Executor) -> int:
+    return len(SageGraph.from_nodes(nodes, encoder=None, vectors=vectors, executor=executor).edges)
+
+
+def _shut_down() -> None:
+    import ray
+
+    ray.shutdown()
