@@ -118,28 +118,24 @@ def vote(lists: Sequence[Iterable[str]], how: str = "votes") -> list[Vote]:
     ]
 
 
-def settled(lists: Sequence[Sequence[str]], running: Iterable[int], *, top: int = 1, how: str = "votes") -> bool:
-    """Whether the first `top` places of a vote are certain, whatever is still appended to the lists that are `running`.
+def settled(lists: Sequence[Sequence[str]], running: Iterable[int], how: str = "votes") -> bool:
+    """Whether the first place of a vote is certain, whatever is still appended to the lists that are `running`.
 
     `lists` are what each voter has selected so far, `running` the numbers of those that may still grow, at their ends.
-    It is exact: where it is false, the running lists can go on so that those places change.
+    It is exact: where it is false, the running lists can go on so that another comes first.
     """
     key = _key_of(how)
     growing = set(running)
     if not growing:
         return True
     places = _places(lists)
-    ranking = sorted(places, key=lambda node: key(places[node]))
-    if len(ranking) < top:
-        return False
     following = [(len(lists[number]) + 1, number) for number in sorted(growing)]
+    first, *others = sorted(places.values(), key=key) or [[]]
     best = [key(following)]  # of a node that nobody has selected yet
-    for node in reversed(ranking):
-        if len(best) > len(ranking) - top and key(places[node]) > min(best):
-            return False
-        has = {number for _, number in places[node]}
-        best.append(key([*places[node], *(place for place in following if place[1] not in has)]))
-    return True
+    for other in others:
+        has = {number for _, number in other}
+        best.append(key([*other, *(place for place in following if place[1] not in has)]))
+    return bool(first) and key(first) <= min(best)
 
 
 def _key_of(how: str) -> Callable[[Sequence[_Place]], tuple[Any, ...]]:

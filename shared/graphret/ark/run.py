@@ -58,7 +58,7 @@ class Run:
         if not settings.early_stop or not running or all(one.stop != "finished" for one in self.sessions):
             return None
         selections = [list(one.selection) for one in self.sessions]
-        return "settled" if settled(selections, running, top=settings.settle, how=self.how) else None
+        return "settled" if settled(selections, running, self.how) else None
 
     @property
     def how(self) -> str:

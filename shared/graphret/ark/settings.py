@@ -29,9 +29,9 @@ class ArkSettings:
         longest excerpt of a node's text in it.
     vote
         How the agents' selections become one ranking; see `graphret.fusion.vote`.
-    early_stop, settle
-        Stop the agents that still run once they cannot change the first `settle` places of the vote. What ranks below
-        can then depend on which agent was quicker.
+    early_stop
+        Stop the agents that still run once they cannot change the first place of the vote. What ranks below can then
+        depend on which agent was quicker.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
         Tokens are estimated where the endpoint does not count them.
@@ -51,7 +51,6 @@ class ArkSettings:
     snippet_chars: int = 200
     vote: str = "votes"
     early_stop: bool = True
-    settle: int = 1
     max_tokens: int | None = None
     max_seconds: float | None = None
 
