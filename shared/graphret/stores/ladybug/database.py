@@ -19,7 +19,7 @@ _PLANS_KEPT = 500
 #: Bytes of memory for pages; the database itself would take nearly all.
 _POOL = 4 << 30
 
-_open_files: set[str] = set()
+_open_files: set[tuple[int, int]] = set()
 _open_guard = threading.Lock()
 
 
@@ -96,9 +96,8 @@ class Database:
         #: How often it was written, and what tables it has since.
         self.writes, self.catalog = 0, Catalog({}, {})
         self._session: Session | None = None
-        self._key = os.path.realpath(self.path)
         with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
-            if self._key in _open_files:
+            if self.path.exists() and os.stat(self.path)[1:3] in _open_files:
                 raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
             try:
                 memory = buffer_pool_size or _POOL
@@ -108,6 +107,7 @@ class Database:
                 lost = "lock" in text.lower() or "IO exception" in text or not self.path.exists()
                 kind = StoreUnavailable if lost else StoreMismatch
                 raise kind(f"{self.path}: Ladybug cannot open it as a database: {text}") from error
+            self._key = os.stat(self.path)[1:3]  # not its name, by which another may take its place
             _open_files.add(self._key)
 
     @contextlib.contextmanager

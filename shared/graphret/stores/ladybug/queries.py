@@ -167,11 +167,11 @@ class QueryProcess:
         return answer
 
     def close(self) -> None:
-        """End it."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.communicate()
-            self._child = None
+        """End it, also while another thread waits for an answer."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
 
 
 def serve(path: str, memory: int) -> None:
