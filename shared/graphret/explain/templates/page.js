@@ -1,5 +1,4 @@
 "use strict";
-const nodes = JSON.parse(document.getElementById("nodes").textContent);
 const dialog = document.querySelector("dialog");
 
 function element(name, text) {
@@ -8,8 +7,7 @@ function element(name, text) {
   return made;
 }
 
-function show(number, row) {
-  const node = nodes[number];
+function show(node, row) {
   const body = dialog.querySelector("div");
   body.replaceChildren(element("h2", node.name));
   const id = element("div", [node.label, node.id].filter(Boolean).join(" · "));
@@ -45,64 +43,68 @@ function rowOf(at) {
   return at.dataset.row === undefined ? -1 : Number(at.dataset.row);
 }
 
-document.querySelectorAll("[data-node]").forEach((at) => {
-  at.addEventListener("click", () => show(Number(at.dataset.node), rowOf(at)));
-  at.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && at.tagName === "LI") show(Number(at.dataset.node), rowOf(at));
-  });
-});
 dialog.querySelector(".close").addEventListener("click", () => dialog.close());
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
 
-document.querySelectorAll("section").forEach((section) => {
-  const picture = section.querySelector(".picture");
-  if (!picture) return;
-  const lines = [...picture.querySelectorAll("[data-from]")];
-  const cards = [...picture.querySelectorAll(".card")];
-  function focus(node) {
-    const on = new Set([node]);
-    lines.forEach((line) => {
-      const ends = [line.dataset.from, line.dataset.to];
-      const touched = ends.includes(node);
-      line.classList.toggle("on", touched);
-      if (touched) ends.forEach((end) => on.add(end));
+// Makes what a page draws answer to the pointer and the keyboard; `nodes` has the texts, by the numbers of `data-node`.
+function wire(root, nodes) {
+  root.querySelectorAll("[data-node]").forEach((at) => {
+    at.addEventListener("click", () => show(nodes[at.dataset.node], rowOf(at)));
+    at.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && at.tagName === "LI") show(nodes[at.dataset.node], rowOf(at));
     });
-    cards.forEach((card) => card.classList.toggle("on", on.has(card.dataset.node)));
-    picture.classList.toggle("focus", cards.some((card) => card.dataset.node === node));
-  }
-  function blur() {
-    picture.classList.remove("focus");
-    [...lines, ...cards].forEach((one) => one.classList.remove("on"));
-  }
-  section.querySelectorAll("[data-node]").forEach((at) => {
-    at.addEventListener("mouseenter", () => focus(at.dataset.node));
-    at.addEventListener("mouseleave", blur);
-    at.addEventListener("focus", () => focus(at.dataset.node));
-    at.addEventListener("blur", blur);
   });
-});
 
-const reach = document.querySelector(".picture.reach");
-const drawn = reach ? [...reach.querySelectorAll(".card")] : [];
-
-document.querySelectorAll("[data-step]").forEach((step) => {
-  const numbers = new Set(step.dataset.nodes.split(" "));
-  function focus() {
-    drawn.forEach((card) => card.classList.toggle("on", numbers.has(card.dataset.node)));
-    if (reach) reach.classList.toggle("focus", drawn.some((card) => card.classList.contains("on")));
-  }
-  function blur() {
-    if (reach) reach.classList.remove("focus");
-    drawn.forEach((card) => card.classList.remove("on"));
-  }
-  step.addEventListener("mouseenter", focus);
-  step.addEventListener("mouseleave", blur);
-  step.addEventListener("focus", focus);
-  step.addEventListener("blur", blur);
-  step.addEventListener("click", () => {
-    const at = document.getElementById(step.dataset.step);
-    at.closest("details").open = true;
-    at.scrollIntoView({ block: "center" });
-    at.focus({ preventScroll: true });
+  root.querySelectorAll("section").forEach((section) => {
+    const picture = section.querySelector(".picture");
+    if (!picture) return;
+    const lines = [...picture.querySelectorAll("[data-from]")];
+    const cards = [...picture.querySelectorAll(".card")];
+    function focus(node) {
+      const on = new Set([node]);
+      lines.forEach((line) => {
+        const ends = [line.dataset.from, line.dataset.to];
+        const touched = ends.includes(node);
+        line.classList.toggle("on", touched);
+        if (touched) ends.forEach((end) => on.add(end));
+      });
+      cards.forEach((card) => card.classList.toggle("on", on.has(card.dataset.node)));
+      picture.classList.toggle("focus", cards.some((card) => card.dataset.node === node));
+    }
+    function blur() {
+      picture.classList.remove("focus");
+      [...lines, ...cards].forEach((one) => one.classList.remove("on"));
+    }
+    section.querySelectorAll("[data-node]").forEach((at) => {
+      at.addEventListener("mouseenter", () => focus(at.dataset.node));
+      at.addEventListener("mouseleave", blur);
+      at.addEventListener("focus", () => focus(at.dataset.node));
+      at.addEventListener("blur", blur);
+    });
   });
-});
+
+  const reach = root.querySelector(".picture.reach");
+  const drawn = reach ? [...reach.querySelectorAll(".card")] : [];
+
+  root.querySelectorAll("[data-step]").forEach((step) => {
+    const numbers = new Set(step.dataset.nodes.split(" "));
+    function focus() {
+      drawn.forEach((card) => card.classList.toggle("on", numbers.has(card.dataset.node)));
+      if (reach) reach.classList.toggle("focus", drawn.some((card) => card.classList.contains("on")));
+    }
+    function blur() {
+      if (reach) reach.classList.remove("focus");
+      drawn.forEach((card) => card.classList.remove("on"));
+    }
+    step.addEventListener("mouseenter", focus);
+    step.addEventListener("mouseleave", blur);
+    step.addEventListener("focus", focus);
+    step.addEventListener("blur", blur);
+    step.addEventListener("click", () => {
+      const at = root.querySelector(`[id="${step.dataset.step}"]`);
+      at.closest("details").open = true;
+      at.scrollIntoView({ block: "center" });
+      at.focus({ preventScroll: true });
+    });
+  });
+}
