@@ -145,7 +145,7 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
         ([*SAGE, "--agents", "3"], "--agents: it is for --method ark"),
         ([*SAGE, "--model", "m"], "--model: it is for --method ark"),
         ([*SAGE, "-v"], "--verbose: it is for --method ark"),
-        ([*ARK, "--base-url", "u"], "--base-url and --method spark need --model"),
+        ([*ARK, "--base-url", "u"], "--base-url needs --model"),
         ([*ARK, "--model", "m", "--base-url", "not a url"], "base_url: 'not a url' is no address"),
         ([*ARK, "--encoder", "saved"], "--encoder saved: "),
         ([*ARK, "--agents", "0"], "--agents"),

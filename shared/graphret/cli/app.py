@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import bench, demo, documents, graphs, mcp, query, train
+from graphret.cli import bench, demo, documents, graphs, mcp, query, serve, train
 from graphret.cli.errors import DEBUG, Commands
 
 app = typer.Typer(
@@ -39,7 +39,7 @@ def _main(
 
 for _command in (
     *(demo.demo, query.query, query.replay, graphs.inspect, graphs.schema),
-    *(documents.add, documents.remove, graphs.export, bench.bench, train.tune, mcp.mcp),
+    *(documents.add, documents.remove, graphs.export, bench.bench, train.tune, mcp.mcp, serve.serve),
 ):
     app.command()(_command)
 app.command(cls=documents.Build)(documents.build)

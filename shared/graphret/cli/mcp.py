@@ -12,7 +12,6 @@ from graphret.cli import options
 from graphret.cli.console import remark, stderr
 from graphret.cli.options import option
 from graphret.cli.query import EncoderName, method_options
-from graphret.errors import InvalidInput
 from graphret.methods import opened_graph
 
 _VIEW = 'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or found.'
@@ -33,13 +32,12 @@ def mcp(
     """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search and explore."""
     from graphret.mcp_server import LOOPBACK, GraphTools, make_server, serve_http, serve_stdio
 
-    if base_url is not None and model is None:
-        raise InvalidInput("--base-url needs --model, the name of a model")
+    methods = method_options(context)
     with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:
         seen = opened if where is None else opened.view(where)
         if not any(True for _ in seen.store.nodes()):
             remark("there is no node to serve" + ("" if where is None else ": none is as --where says"))
-        server = make_server(GraphTools(seen, method_options(context)))
+        server = make_server(GraphTools(seen, methods))
         if transport == "stdio":
             asyncio.run(serve_stdio(server))
             return

@@ -68,9 +68,15 @@ def query(
     options.refuse_others(context, given.method)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
-    if given.model is None and (base_url is not None or given.method == "spark"):
-        raise InvalidInput("--base-url and --method spark need --model, the name of a model")
-    on_run = None if record is None else _recorder(record)
+    if given.model is None and given.method == "spark":
+        raise InvalidInput("--method spark needs --model, the name of a model")
+    on_run: Any = None
+    if record is not None:
+        from graphret.ark.trajectory import Recorder
+
+        with writing_to(record):  # before the models are asked, not after
+            record.open("ab").close()
+        on_run = Recorder(record)
     with opened_for(context, given.method, on_run=on_run) as (retriever, opened):
         retrieval, lookup = retriever.retrieve(text, k, where), store_lookup(opened.store)
         if explain is not None:
@@ -87,26 +93,19 @@ def query(
 @contextmanager
 def opened_for(context: typer.Context, method: Method, **more: Any) -> Iterator[tuple[Retriever, OpenGraph]]:
     """Open the graph of a command and make the retriever that its options describe, and `more`."""
-    given = context.params
+    given, methods = context.params, method_options(context, **more)
     encoder = given["encoder"] or (None if method == "sage" else "none")
     told: dict[str, Any] = {"remark": remark, "busy": stderr().status}
     with opened_graph(given["graph"], encoder, documents=method == "sage", **told) as graph:
-        yield graph.retriever(method, method_options(context, **more)), graph
+        yield graph.retriever(method, methods), graph
 
 
 def method_options(context: typer.Context, **more: Any) -> MethodOptions:
     """Return what the options of a command say of methods, and `more`."""
+    if context.params.get("base_url") is not None and context.params.get("model") is None:
+        raise InvalidInput("--base-url needs --model, the name of a model")
     known = {one.name for one in fields(MethodOptions)}
     return MethodOptions(**{name: value for name, value in context.params.items() if name in known}, **more)
-
-
-def _recorder(file: Path) -> Any:
-    """Return what appends runs to a file, which must be one before the models are asked, not after."""
-    from graphret.ark.trajectory import Recorder
-
-    with writing_to(file):
-        file.open("ab").close()
-    return Recorder(file)
 
 
 def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:

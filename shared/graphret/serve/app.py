@@ -1,0 +1,198 @@
+"""The HTTP service: its routes, and what stands before each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
+
+from graphret import explain
+from graphret.errors import GraphretError, InvalidInput
+from graphret.methods import Method
+from graphret.serve.access import hashed
+from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
+from graphret.serve.metrics import Measured, Metrics
+from graphret.serve.problems import problem_of, respond
+from graphret.types import Retrieval, Stage, Trace, following
+from graphret.where import Where
+
+_TEMPLATES = [Path(package).parent / "templates" for package in (__file__, explain.__file__)]
+_EXAMPLES: dict[str, Any] = json.loads((_TEMPLATES[0] / "examples.json").read_text(encoding="utf-8"))
+_environment = Environment(
+    loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+)
+_bearer = HTTPBearer(auto_error=False, description="Needed where the service has keys.")
+
+
+def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
+    """Return the service of a graph; it opens the graph again on SIGHUP.
+
+    With `loopback` it answers who calls it by this machine's own name alone: without a key, a page from elsewhere whose
+    name leads here could ask it too.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        with suppress(AttributeError, RuntimeError, ValueError):  # no such signal, or another thread than the main one
+            loop.add_signal_handler(signal.SIGHUP, lambda: tasks.append(loop.create_task(served.reload())))
+        yield
+        served.current.use(-1)
+
+    app = FastAPI(
+        title="graphret",
+        version=version("graphret"),
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+        exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, GraphretError, TimeoutError), respond),
+    )
+    app.state.served, app.state.loopback, app.state.busy = served, loopback, {True: 0, False: 0}
+    app.state.metrics = metrics = Metrics()
+    app.add_middleware(Measured, metrics=metrics, body=served.limits.body)
+    app.include_router(_routes)
+    return app
+
+
+class Question(BaseModel):
+    """What is asked. The method is by default sage for documents, else ark."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _EXAMPLES["questions"]})
+    question: str = Field(max_length=20_000, pattern=r"\S")
+    k: int = Field(10, ge=1, strict=True, description="How many hits, in all.")
+    where: dict[str, Any] | None = Field(None, description="Which nodes may be returned, by their properties.")
+    method: Method | None = None
+
+
+async def _reader(
+    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> AsyncIterator[tuple[Generation, Where | None]]:
+    """Keep the graph open for who asks, with the condition of what is read for them."""
+    state = request.app.state
+    if state.loopback and request.url.hostname not in ("localhost", "127.0.0.1", "::1"):
+        raise HTTPException(403, "without a key this service answers to localhost alone")
+    generation, key = state.served.current, hashed(given.credentials if given else "")
+    if generation.keys and key not in generation.keys:
+        raise HTTPException(401, "a key is needed, as Authorization: Bearer", {"WWW-Authenticate": "Bearer"})
+    generation.use(+1)
+    try:
+        yield generation, generation.keys.get(key)
+    finally:
+        generation.use(-1)
+
+
+Reader = Annotated[tuple[Generation, Where | None], Depends(_reader)]
+
+
+async def _asked(request: Request, reader: Reader, given: Question) -> AsyncIterator[Asked]:
+    """Keep a place for a question that can be answered."""
+    (generation, view), state, limits = reader, request.app.state, request.app.state.served.limits
+    if given.k > limits.k:
+        raise InvalidInput(f"k: at most {limits.k} hits may be asked for")
+    method = given.method or generation.views[view].method
+    retriever, question = await generation.retriever(method, view), (given.question, given.k, Where.parse(given.where))
+    waits = generation.options.model is not None and method != "sage"
+    if state.busy[waits] >= limits.requests:
+        raise HTTPException(503, "too many questions at once", {"Retry-After": "1"})
+    request.state.method = method
+    state.busy[waits] += 1
+    try:
+        yield Asked(generation, view, method, retriever, waits, question, state.metrics.fallbacks.labels(method))
+    finally:
+        state.busy[waits] -= 1
+
+
+Given = Annotated[Asked, Depends(_asked)]
+
+
+_routes = APIRouter(responses=_EXAMPLES["problem"])
+
+
+@_routes.post("/retrieve", responses=_EXAMPLES["retrieval"])
+async def retrieve(request: Request, asked: Given) -> Response:
+    """Return the k best hits for a question, with the evidence for each, as `graphret query --json` prints them."""
+    async with asyncio.timeout(request.app.state.served.limits.seconds):
+        found = await asked.answer(lambda found: as_json(found.to_dict()))
+    return Response(found, media_type="application/json")
+
+
+@_routes.post("/retrieve/stream", response_class=EventSourceResponse, responses=_EXAMPLES["stream"])
+async def retrieve_stream(
+    request: Request, asked: Given, drawn: Annotated[bool, Query(description="Also send pages that draw it.")] = False
+) -> AsyncIterator[ServerSentEvent]:
+    """Tell of each `stage` as it ends, steps of agents too, and then the `result` and `drawing`, or a `problem`."""
+    loop, stages = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
+
+    def tell(stage: Stage | None) -> None:
+        with suppress(RuntimeError):  # the loop has ended, and a thread has not
+            loop.call_soon_threadsafe(stages.put_nowait, stage)
+
+    def told(found: Retrieval) -> list[ServerSentEvent]:
+        pages = [_event("drawing", {"pages": asked.drawn(found)})] if drawn else []
+        return [_event("result", found.to_dict()), *pages]
+
+    with following(tell):
+        task = asyncio.create_task(asyncio.wait_for(asked.answer(told), request.app.state.served.limits.seconds))
+    task.add_done_callback(lambda _: tell(None))
+    try:
+        while (stage := await stages.get()) is not None:
+            yield _event("stage", Trace([stage]).to_dict()["stages"][0])
+        try:
+            last = task.result()
+        except Exception as error:
+            last = [_event("problem", problem_of(error))]
+        for event in last:
+            yield event
+    finally:
+        task.cancel()  # where the client hung up
+
+
+def _event(name: str, value: Any) -> ServerSentEvent:
+    return ServerSentEvent(event=name, raw_data=as_json(value).decode())
+
+
+@_routes.get("/schema")
+async def schema(reader: Reader) -> Response:
+    """Return the labels, relations and properties of the graph, as `graphret schema --json` prints them."""
+    store = reader[0].views[reader[1]].store
+    dialect = getattr(store, "dialect", None)
+    said = await reader[0].compute(lambda: as_json({**store.schema().to_dict(), "dialect": dialect}))
+    return Response(said, media_type="application/json")
+
+
+@_routes.get("/metrics")
+async def metrics(request: Request, reader: Reader) -> Response:
+    """Return what was counted and timed, for Prometheus; tenants of a view are refused."""
+    if reader[1] is not None:
+        raise HTTPException(403, "the figures are of the whole graph, of which this key sees a part")
+    return Response(generate_latest(request.app.state.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+@_routes.get("/health")
+async def health(request: Request) -> dict[str, Any]:
+    """Return that the service answers, and how often the graph was opened again."""
+    return {"status": "ok", "reloads": request.app.state.served.reloads}
+
+
+@_routes.get("/", include_in_schema=False)
+async def page(request: Request) -> HTMLResponse:
+    """Return the page, which loads nothing and runs only what stands in it."""
+    served, nonce = request.app.state.served, secrets.token_urlsafe()
+    shown = _environment.get_template("index.html").render(served=served, nonce=nonce)
+    return HTMLResponse(shown, headers={"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"})

@@ -1,0 +1,214 @@
+
+const form = document.getElementById("ask");
+const fields = form.elements;
+const [go, state, problem, steps, found, about] =
+  ["go", "state", "problem", "steps", "found", "about"].map((id) => document.getElementById(id));
+let running = null;
+
+function seconds(value) {
+  return value < 1 ? `${(1000 * value).toFixed(value < 0.01 ? 1 : 0)} ms` : `${value.toFixed(1)} s`;
+}
+
+function headers() {
+  const key = fields.key ? { Authorization: `Bearer ${fields.key.value}` } : {};
+  return { "Content-Type": "application/json", ...key };
+}
+
+function complain(text) {
+  problem.textContent = text;
+}
+
+// What is said of a stage while a retrieval goes on: the calls of an agent, a query, or how much was found.
+function told(stage) {
+  const calls = (stage.calls || []).map((call) => {
+    const given = Object.values(call.arguments || {}).flat().map(String).join(", ");
+    return `${call.tool}(${given})`;
+  });
+  const counts = ["found", "rows", "candidates"].filter((name) => name in stage).map((name) => `${stage[name]} ${name}`);
+  return [...calls, stage.error, stage.cypher, stage.search, ...counts].filter(Boolean).join(" · ");
+}
+
+function addStep(stage) {
+  const line = element("li");
+  const name = stage.step ? `agent ${stage.agent}, ${stage.step}` : stage.name;
+  line.append(element("b", name), element("span", told(stage)), element("i", stage.seconds ? seconds(stage.seconds) : ""));
+  steps.append(line);
+}
+
+function times(stages, inner) {
+  const longest = Math.max(...stages.map((stage) => stage.seconds), 1e-9);
+  const table = element("table");
+  table.className = inner ? "times inner" : "times";
+  for (const stage of stages) {
+    const line = element("tr");
+    const name = element("th", stage.name);
+    name.scope = "row";
+    const bar = element("span");
+    bar.className = "bar";
+    bar.style.width = `${(100 * stage.seconds) / longest}%`;
+    const cell = element("td");
+    cell.append(bar);
+    const time = element("td");
+    time.append(element("i", seconds(stage.seconds)));
+    line.append(name, cell, time);
+    table.append(line);
+  }
+  return table;
+}
+
+// The time of each stage: those of the method itself, and those within them.
+function timing(trace) {
+  const section = element("section");
+  const timed = trace.stages.filter((stage) => stage.seconds > 0);
+  const inner = timed.filter((stage) => stage.name.includes("/"));
+  section.append(element("h2", `Time: ${seconds(trace.seconds)}`));
+  section.append(times(timed.filter((stage) => !stage.name.includes("/")), false));
+  if (inner.length) {
+    const more = element("details");
+    more.open = inner.length <= 12;
+    more.append(element("summary", "Within these"), times(inner, true));
+    section.append(more);
+  }
+  return section;
+}
+
+// What `graphret query --explain` writes is a page of its own: its sections are taken from it, and its texts.
+function draw(pages) {
+  found.replaceChildren(...pages.map((page) => {
+    const read = new DOMParser().parseFromString(page, "text/html");
+    const part = element("div");
+    part.append(...read.querySelectorAll("section"));
+    part.querySelectorAll("details").forEach((one) => { one.open = false; });
+    wire(part, JSON.parse(read.getElementById("nodes").textContent));
+    return part;
+  }));
+}
+
+async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const [, name, data] = /^event: (\w+)\ndata: (.*)$/s.exec(part) || [];
+      if (name) yield [name, JSON.parse(data)];
+    }
+  }
+}
+
+async function ask(asked, signal) {
+  const response = await fetch("retrieve/stream?drawn=true", {
+    method: "POST", headers: headers(), body: JSON.stringify(asked), signal,
+  });
+  if (!response.ok) {
+    const said = await response.json();
+    if (response.status === 401 && fields.key) fields.key.focus();
+    throw new Error(said.detail);
+  }
+  let result = null;
+  for await (const [name, value] of events(response)) {
+    if (name === "stage") addStep(value);
+    else if (name === "problem") throw new Error(value.detail);
+    else if (name === "result") result = value;
+    else draw(value.pages);
+  }
+  if (!result) throw new Error("the answer broke off");
+  found.firstElementChild.append(timing(result.trace));
+  steps.replaceChildren();
+  return result.hits.length;
+}
+
+function read() {
+  const asked = { question: fields.question.value, k: Number(fields.k.value), method: fields.method.value };
+  if (fields.where.value.trim()) {
+    try {
+      asked.where = JSON.parse(fields.where.value);
+    } catch (error) {
+      fields.where.focus();
+      throw new Error(`Only nodes like: ${error.message}`);
+    }
+  }
+  return asked;
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  if (running) {
+    running.abort();
+    return;
+  }
+  const own = running = new AbortController();
+  const began = performance.now();
+  const clock = () => { state.textContent = `Asking, ${((performance.now() - began) / 1000).toFixed(1)} s`; };
+  const ticking = setInterval(clock, 100);
+  complain("");
+  steps.replaceChildren();
+  found.replaceChildren();
+  about.hidden = true;
+  state.className = "busy";
+  go.textContent = "Stop";
+  go.className = "stop";
+  let said = "";
+  try {
+    const asked = read();
+    history.replaceState(null, "", `#${new URLSearchParams({ ...asked, where: fields.where.value })}`);
+    if (fields.key) sessionStorage.setItem("key", fields.key.value);
+    const n = await ask(asked, own.signal);
+    said = `${n ? n + (n === 1 ? " hit" : " hits") : "Nothing qualifies"}, ${seconds((performance.now() - began) / 1000)}`;
+  } catch (error) {
+    said = own.signal.aborted ? "Stopped" : "";
+    if (!own.signal.aborted) complain(error.message);
+  } finally {
+    clearInterval(ticking);
+    state.className = "";
+    state.textContent = said;
+    go.textContent = "Ask";
+    go.className = "";
+    running = null;
+  }
+});
+
+fields.question.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+    event.preventDefault();
+    form.requestSubmit();
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  const writing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
+  if (event.key === "/" && !writing && !dialog.open) {
+    event.preventDefault();
+    fields.question.select();
+  }
+});
+
+// What there is to ask about: the labels and relations of the graph, the most frequent first.
+async function introduce() {
+  const response = await fetch("schema", { headers: headers() });
+  if (!response.ok || running || found.childElementCount) return;
+  const schema = await response.json();
+  const counted = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 24);
+  const relations = {};
+  for (const one of schema.relations || []) relations[one.relation] = (relations[one.relation] || 0) + (one.count || 0);
+  for (const [title, counts] of [["Nodes", schema.labels || {}], ["Edges", relations]]) {
+    if (!Object.keys(counts).length) continue;
+    about.lastElementChild.append(element("p", title));
+    for (const [name, n] of counted(counts)) {
+      const chip = element("span", `${name} ${n.toLocaleString()}`);
+      chip.className = "chip";
+      about.lastElementChild.append(chip);
+    }
+  }
+  about.hidden = false;
+}
+
+for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+  if (fields[name] && name !== "key") fields[name].value = value;
+}
+if (fields.key) fields.key.value = sessionStorage.getItem("key") || "";
+if (fields.question.value && (!fields.key || fields.key.value)) form.requestSubmit();
+else if (!fields.key || fields.key.value) introduce();
