@@ -24,6 +24,7 @@ from graphret.ark.settings import MAX_K
 from graphret.errors import GraphretError, InvalidInput
 from graphret.graphs.tables import required
 from graphret.llm.chat import Tool
+from graphret.llm.event_loop import in_thread
 from graphret.llm.schema import plain_schema
 from graphret.methods import METHODS, Method, MethodOptions, OpenGraph
 
@@ -37,6 +38,7 @@ PATH, NODE = "/mcp", "graphret://node/"
 RETRIEVE, DESCRIBE = "retrieve", "schema"
 
 _OPERATIONS = {"search": SEARCH, "explore": EXPLORE}
+_AT_ONCE = 16  # calls of one tool; others wait
 _SCHEMA_TOKENS = 1_500
 _UNREADABLE = "The graph could not be read. Try again later."
 _NO_RESOURCE = -32002  # the protocol's own code
@@ -59,11 +61,7 @@ _METHODS: dict[Method, str] = {
 _DESCRIBE = (
     "Describe the graph: its types of nodes with their properties, its relations, and how many there are of each."
 )
-_GIVES = {
-    "type": "object",
-    "properties": {"nodes": {"type": "array", "items": {"type": "object"}}},
-    "required": ["nodes"],
-}
+_GIVES = {"type": "object", "required": ["nodes"]}  # which clients compile anew for every answer
 P = ParamSpec("P")
 _log = logging.getLogger(__name__)
 
@@ -155,7 +153,7 @@ class GraphTools:
 def make_server(tools: GraphTools) -> Server[Any, Any]:
     """Return the protocol's server over the tools, whose calls run in threads; needs the extra ``mcp``."""
     required("mcp", "mcp", "a server of the Model Context Protocol")
-    from anyio.to_thread import run_sync
+    from anyio import Semaphore
     from mcp import McpError, types
     from mcp.server.lowlevel import Server
 
@@ -166,12 +164,14 @@ def make_server(tools: GraphTools) -> Server[Any, Any]:
     ]
     for tool in listed[:-1]:
         tool.outputSchema = _GIVES
+    free = {tool.name: Semaphore(_AT_ONCE) for tool in listed}
     about = "A node with all its text. Its id stands percent-encoded in the URI."
     template = types.ResourceTemplate(name="node", uriTemplate=f"{NODE}{{id}}", description=about)
 
     async def call(request: types.CallToolRequest) -> types.ServerResult:
         name, structured = request.params.name, None
-        seen = await run_sync(tools.call, name, request.params.arguments or {}, abandon_on_cancel=True)
+        async with free.get(name, free[DESCRIBE]):
+            seen = await in_thread(partial(tools.call, name, request.params.arguments or {}))
         if not seen.failed and name != DESCRIBE:  # all that the text says: a client may show a model but one of them
             first, *nodes = map(json.loads, seen.text.splitlines())
             structured = {**first, "nodes": nodes}
@@ -181,7 +181,8 @@ def make_server(tools: GraphTools) -> Server[Any, Any]:
 
     async def read_resource(request: types.ReadResourceRequest) -> types.ServerResult:
         uri = request.params.uri
-        seen = await run_sync(tools.node, str(uri), abandon_on_cancel=True)
+        async with free[DESCRIBE]:
+            seen = await in_thread(partial(tools.node, str(uri)))
         if seen.failed:
             raise McpError(types.ErrorData(code=_NO_RESOURCE, message=json.loads(seen.text)["error"]))
         content = types.TextResourceContents(uri=uri, text=seen.text, mimeType="application/json")

@@ -35,8 +35,8 @@ def mcp(
     methods = method_options(context)
     with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:
         seen = opened if where is None else opened.view(where)
-        if not any(True for _ in seen.store.nodes()):
-            remark("there is no node to serve" + ("" if where is None else ": none is as --where says"))
+        if where is not None and not any(seen.store.nodes()):
+            remark("there is nothing to serve: no node is as --where says")
         server = make_server(GraphTools(seen, methods))
         if transport == "stdio":
             asyncio.run(serve_stdio(server))
