@@ -18,7 +18,7 @@ from pydantic import Field
 
 from graphret.ark import Observation, Toolbox, hits_text
 from graphret.ark.arguments import Arguments, Unclear, read
-from graphret.ark.observation import failure, quoted
+from graphret.ark.observation import encodable, failure, quoted
 from graphret.ark.prompt import EXPLORE, READING, SEARCH
 from graphret.ark.settings import MAX_K
 from graphret.errors import GraphretError, InvalidInput
@@ -27,6 +27,7 @@ from graphret.llm.chat import Tool
 from graphret.llm.event_loop import in_thread
 from graphret.llm.schema import plain_schema
 from graphret.methods import METHODS, Method, MethodOptions, OpenGraph
+from graphret.stores import MemoryStore
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -99,11 +100,14 @@ class GraphTools:
         self.graph = graph
         self.toolbox = Toolbox(graph.store, graph.index)
         self.retriever: Callable[[Method], Retriever] = cache(lambda method: graph.retriever(method, options))
-        self.methods: list[str] = [method for method in METHODS if method not in ("sage", "spark")]
-        for method in ("spark", "sage"):  # which not every graph can serve
-            with suppress(GraphretError):
-                self.retriever(method)
-                self.methods.insert(0, method)
+        self.methods: list[str] = [method for method in METHODS if self._serves(method)]
+
+    def _serves(self, method: Method) -> bool:
+        if method in ("grasp", "graphraft") and isinstance(self.graph.store, MemoryStore):
+            return True  # and made when it is asked for, as a book of all names takes a while
+        with suppress(GraphretError):
+            return bool(self.retriever(method))
+        return False
 
     def listed(self) -> list[Tool]:
         """Return the tools as a model is told of them."""
@@ -119,6 +123,7 @@ class GraphTools:
     @_answered
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Run a tool, whatever its name and arguments."""
+        arguments = json.loads(encodable(json.dumps(arguments, ensure_ascii=False)))
         if name in _OPERATIONS:
             return self.toolbox.run(_OPERATIONS[name], arguments)
         if name == RETRIEVE:

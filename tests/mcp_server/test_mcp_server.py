@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -136,13 +137,16 @@ async def test_a_client_finds_what_the_core_finds_in_the_cores_words(transport: 
             assert not (await session.call_tool("search", {"query": TEN_MB})).isError
 
 
-def test_a_body_of_ten_megabytes_and_a_page_of_another_site_are_refused(url: str) -> None:
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+def test_bodies_of_ten_megabytes_and_pages_of_other_sites_are_refused_and_half_characters_are_not(url: str) -> None:
+    call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     huge = call | {"params": {"name": "search", "arguments": {"query": TEN_MB}}}
     takes = {"Accept": "application/json, text/event-stream"}
     assert httpx.post(url, json=huge, headers=takes).status_code == 413
     assert httpx.post(url, json=call, headers=takes | {"Host": "evil.example"}).status_code == 421
     assert httpx.post(url, json=call, headers=takes | {"Origin": "http://evil.example"}).status_code == 403
+    half = json.dumps(call | {"params": {"name": "search", "arguments": {"query": "Bigelow \ud800"}}})
+    answer = httpx.post(url, content=half, headers=takes | {"Content-Type": "application/json"})
+    assert answer.json()["result"]["structuredContent"]["nodes"][0]["id"] == "Kathryn Bigelow"
 
 
 def test_stdout_has_the_protocol_alone_whatever_prints_and_whatever_comes(movies: str) -> None:
@@ -277,10 +281,15 @@ PLANS = [
 HIDDEN = ("globex", "secret", "hajduk", "zorro")
 
 
-@pytest.fixture(scope="module")
-def tenants() -> OpenGraph:
+@pytest.fixture(params=["documents", "database"])
+def tenants(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenGraph]:
     graph = SageGraph.build(PLANS, encoder=None)
-    return OpenGraph(graph.store, graph.index, graph)
+    if request.param == "documents":
+        yield OpenGraph(graph.store, graph.index, graph)
+        return
+    with closing(LadybugStore(tmp_path / "g.lbug")) as store:
+        store.upsert(*(list(chain.from_iterable(part)) for part in (graph.store.nodes(), graph.store.edges())))
+        yield OpenGraph(store, BM25Index.of_store(store))
 
 
 async def everything(session: ClientSession, words: Sequence[str], ids: Sequence[str]) -> AsyncIterator[str]:
@@ -311,7 +320,10 @@ async def everything(session: ClientSession, words: Sequence[str], ids: Sequence
 async def test_a_tenants_server_shows_nothing_of_others(tenants: OpenGraph, where: Any) -> None:
     words = ["Split Boris Magaš", "hajduk zorro", "globex", "secret"]
     ids = ["a#0", "g#0", "h#0"]
+    served = ["sage", "ark", "grasp", "graphraft"] if tenants.documents else ["ark"]  # others write queries
     async with session_in_process(tenants.view(where)) as session:
+        told = (await session.list_tools()).tools[0].inputSchema["properties"]["method"]
+        assert told["enum"] == served
         seen = [said async for said in everything(session, words, ids)]
     assert not {(word, said) for said in seen for word in HIDDEN if word in said.lower()}
     assert any("Plan A" in said for said in seen) == (where["tenant"] == "acme")
