@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from graphret.errors import InvalidInput
 from graphret.graphraft.writer import Writer, prompt_of, written
@@ -15,7 +16,7 @@ from graphret.llm import Message
 from graphret.training.candidates import best_of, read_queries
 from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
 
-#: How much the size of a query may count, of which the best on the validation questions is chosen.
+#: How much the size of a query may count, of which one is chosen on the validation questions.
 SIZE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 Progress = Callable[[str, int, int], None]
@@ -73,17 +74,18 @@ def train_writer(
 
 
 def _size_weight(tuned: FineTuned, records: Sequence[Mapping[str, Any]], progress: Progress | None) -> float:
-    """The weight of sizes with which the best query of most questions is first."""
-    writer, right = Writer(tuned.model, tuned.tokenizer), dict.fromkeys(SIZE_WEIGHTS, 0)
+    """The weight of sizes with which the best queries are likeliest: how often they come first says less."""
+    writer, likely = Writer(tuned.model, tuned.tokenizer), dict.fromkeys(SIZE_WEIGHTS, 0.0)
     for nth, record in enumerate(records):
-        texts, sizes, best = record["cypher_queries"], record["num_results"], best_of(record)
-        ranked = writer.rank_texts(record["question"], texts, len(texts))
+        texts, best = record["cypher_queries"], best_of(record)
+        shares = dict(writer.rank_texts(record["question"], texts, len(texts)))
+        logs = np.log([max(shares[i], 1e-300) for i in range(len(texts))])
         for weight in SIZE_WEIGHTS:
-            scores = {i: math.log(max(p, 1e-300)) - weight * math.log10(sizes[i] + 1) for i, p in ranked}
-            right[weight] += max(scores, key=lambda i: scores[i]) == best
+            scores = logs - weight * np.log10(np.asarray(record["num_results"]) + 1)
+            likely[weight] += scores[best] - np.logaddexp.reduce(scores)
         if progress is not None:
             progress("choose the weight of sizes", nth + 1, len(records))
-    return max(SIZE_WEIGHTS, key=lambda weight: (right[weight], -weight))
+    return max(SIZE_WEIGHTS, key=lambda weight: (likely[weight], -weight))
 
 
 def train_reasoner(
