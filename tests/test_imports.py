@@ -23,7 +23,7 @@ LAYERS = [
     {"executors", "corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},
     {"planning"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
-    {"training", "evaluation", "explain", "demo", "testing", "methods", "mcp_server", "serve", "cli"},
+    {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
 ]
 #: Parts that never import each other: they meet through the contracts below them.
 APART = [LAYERS[3], LAYERS[6]]

@@ -18,7 +18,7 @@ from benchmarks import synthetic
 from benchmarks.bench_ark_hub import hub
 from benchmarks.figures import Report, timed
 from graphret.ark import Toolbox
-from graphret.methods import opened_graph
+from graphret.serve.methods import opened_graph
 
 N, CALLS = 5_000, 200
 

@@ -12,7 +12,7 @@ from graphret.cli import options
 from graphret.cli.console import remark, stderr
 from graphret.cli.options import option
 from graphret.cli.query import EncoderName, method_options
-from graphret.methods import opened_graph
+from graphret.serve.methods import opened_graph
 
 _VIEW = 'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or found.'
 HTTP = "With --transport http"
@@ -30,7 +30,7 @@ def mcp(
     base_url: options.PlanningUrl = None,
 ) -> None:
     """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search and explore."""
-    from graphret.mcp_server import LOOPBACK, GraphTools, make_server, serve_http, serve_stdio
+    from graphret.serve.mcp_server import LOOPBACK, GraphTools, make_server, serve_http, serve_stdio
 
     methods = method_options(context)
     with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:

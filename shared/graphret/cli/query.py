@@ -17,7 +17,7 @@ from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
 from graphret.cli.options import ARK, HINTED, MODELS, PLANNERS, RAFT, SAGE, SPARK, TUNED, OnFailure, option
 from graphret.errors import InvalidInput
-from graphret.methods import Method, MethodOptions, OpenGraph, holds_documents, opened_graph
+from graphret.serve.methods import Method, MethodOptions, OpenGraph, holds_documents, opened_graph
 
 if TYPE_CHECKING:
     from graphret.explain import Lookup

@@ -38,7 +38,8 @@ def serve(
     try:
         import uvicorn
 
-        from graphret.serve import Limits, ServedGraph, create_app
+        from graphret.serve.app import create_app
+        from graphret.serve.graph import Limits, ServedGraph
     except ModuleNotFoundError as error:
         raise MissingDependency(str(error.name), "serve", "graphret serve") from error
     key = os.environ.get("GRAPHRET_API_KEY")

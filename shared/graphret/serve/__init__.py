@@ -1,6 +1,5 @@
-"""A graph behind HTTP: ``graphret serve``, on FastAPI and uvicorn."""
+"""A graph opened for questions, and put to them from outside.
 
-from graphret.serve.app import create_app
-from graphret.serve.graph import Limits, ServedGraph
-
-__all__ = ["Limits", "ServedGraph", "create_app"]
+`methods` opens it and makes retrievers by name, for commands and services alike; `app` is ``graphret serve``, on
+FastAPI, with `graph` (what is served), `access`, `metrics` and `problems`; `mcp_server` is ``graphret mcp``.
+"""
