@@ -16,6 +16,7 @@ from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.errors import InvalidInput
 from graphret.evaluation import NAMES
+from graphret.serve.methods import MethodOptions
 
 _OWN = {"name", "encoder", "base_url", "json"}  # what is not handed on to every benchmark
 
@@ -64,7 +65,7 @@ def bench(
     if name == "metaqa" and isinstance(train, str):
         raise InvalidInput(f"--train: a share of the questions is expected, not {train!r}")
     if model is not None:
-        given["model"] = options.chat_model(model, base_url)
+        given["model"] = MethodOptions(model=model, base_url=base_url).chat_model()
     if "encoder" in known:
         given["encoder"] = options.encoder_of(encoder)
     with progress() as report:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphret.errors import InvalidInput
-from graphret.serve.methods import folder_of
+from graphret.serve.methods import MethodOptions, folder_of
 
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
-    from graphret.llm.openai_chat import OpenAIChat
     from graphret.sage import SageGraph
 
 OnFailure = Literal["fallback", "raise"]
@@ -68,17 +67,11 @@ def metadata_of(
 
     if (kind == "llm") != bool(model) or (not model and (base_url or cache)):
         raise InvalidInput("--metadata llm needs --model, and --model, --base-url and --llm-cache need --metadata llm")
-    if not model:
+    chat = MethodOptions(model=model, base_url=base_url).chat_model()
+    if chat is None:
         return HeuristicMetadata()
     told = partial(report, "describe")
-    return LLMMetadata(chat_model(model, base_url), cache=cache, on_failure=on_failure, progress=told)
-
-
-def chat_model(name: str, base_url: str | None) -> OpenAIChat:
-    """Return the model that ``--model`` and ``--base-url`` name."""
-    from graphret.llm.openai_chat import OpenAIChat
-
-    return OpenAIChat(name, base_url=base_url)
+    return LLMMetadata(chat, cache=cache, on_failure=on_failure, progress=told)
 
 
 def refuse_others(context: typer.Context, method: str) -> None:
