@@ -245,6 +245,14 @@ def test_the_score_is_the_weighted_mean_of_scaled_scores(encoder: Any) -> None:
     np.testing.assert_allclose(index.scores("Sony radio"), expected / sum(weights.values()), rtol=1e-5)
 
 
+def test_what_all_nodes_say_is_found_in_each_of_them_and_in_a_view_of_one() -> None:
+    for make in (HybridIndex.build, FieldIndex.build):
+        index = make(PRODUCTS)
+        assert min(index.search("Sony pocket red", 3).scores) > 0
+        assert [*index.view({"brand": "Sony"}).search("pocket", 3).scores] == [index.score("pocket", ["radio"])[0]]
+        assert not any(index.search("nothing", 3).scores)
+
+
 def test_the_query_may_decide_the_weights() -> None:
     index = FieldIndex.build(
         PRODUCTS, FIELDS, weights=lambda query: {"brand": 9} if "brand" in query.split() else {"name": 9}

@@ -45,7 +45,8 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         total = np.zeros(len(self.table), dtype=np.float32)
         for name, share in self.shares(query).items():
             if share:
-                total += np.float32(share) * min_max(self.members[name].scores(query))
+                low = 0.0 if isinstance(self.members[name], BM25Index) else None  # of nodes without the words
+                total += np.float32(share) * min_max(self.members[name].scores(query), low)
         return total
 
 

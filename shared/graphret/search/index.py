@@ -128,11 +128,11 @@ def _highest(values: NDArray[np.float32], k: int) -> np.float32:
     return np.float32(np.partition(values, len(values) - k)[len(values) - k])
 
 
-def min_max(scores: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Scale scores to 0 … 1; scores that are all alike become 0."""
+def min_max(scores: NDArray[np.float32], low: float | None = None) -> NDArray[np.float32]:
+    """Scale scores, the least of which is `low` if it is known, to 0 … 1; scores that are all alike become 0."""
     if not len(scores):
         return scores
-    low, high = float(scores.min()), float(scores.max())
+    low, high = float(scores.min()) if low is None else low, float(scores.max())
     if high <= low:
         return np.zeros_like(scores)
     return np.asarray((scores - low) / (high - low), dtype=np.float32)
