@@ -17,7 +17,7 @@ from graphret.ark.settings import MAX_K
 from graphret.evaluation.metaqa import HOPS, MetaQuestion, load_questions, path_ends
 from graphret.evaluation.metrics import percent
 from graphret.graphs import read_metaqa
-from graphret.planning.paths import Hop
+from graphret.planning import Hop
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 

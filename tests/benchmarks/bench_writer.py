@@ -14,10 +14,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from graphret.cypher.patterns import bare_pattern
 from graphret.graphraft import CandidateFinder
 from graphret.graphraft.entities import spotted
 from graphret.graphraft.trie import GroundedLogits, Trie
-from graphret.graphraft.writer import Writer, prompt_of, written
+from graphret.graphraft.writer import Writer, prompt_of
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import KB
 from graphret.llm.causal import SMALL, answer_tokens, chat_tokens, load_model
@@ -86,9 +87,11 @@ def main(source: str = SMALL) -> None:
         one = torch.tensor([[prompt[0]]] * BEAMS)
         print(f"forward pass of {BEAMS} beams: {1e3 * seconds(lambda: model(one, past_key_values=cache)):.1f} ms")
         for most in (1, 10, len(texts)):
-            taken = seconds(lambda: writer.rank_texts(QUESTION, texts, most), 3)  # noqa: B023
+            taken = seconds(lambda: writer.rank(QUESTION, candidates, most), 3)  # noqa: B023
             print(f"the best {most} of {len(texts)}: {taken:.2f} s")
-        wholes = [torch.tensor([[*prompt, *answer]]) for answer in answer_tokens(tokenizer, [*map(written, texts)])]
+        wholes = [
+            torch.tensor([[*prompt, *answer]]) for answer in answer_tokens(tokenizer, [*map(bare_pattern, texts)])
+        ]
         print(f"each of {len(texts)} alone: {seconds(lambda: [model(whole) for whole in wholes], 1):.2f} s")
 
 

@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 from tiny_model import tiny_model
 
+from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
+from graphret.graphraft import Candidate
 from graphret.graphraft.trie import GroundedLogits, Trie
-from graphret.graphraft.writer import ChatWriter, Writer, prompt_of, written
+from graphret.graphraft.writer import ChatWriter, Writer, prompt_of
 from graphret.llm import OpenAIChat
 from graphret.llm.causal import answer_tokens, chat_tokens
 from graphret.testing.openai_server import OpenAIServer, json_text
@@ -25,6 +27,10 @@ ENDS = ["", "-[:TREATS]-(T:Disease)"]  # the first begins the second
 TEXTS = [f"(a1:Drug {{name: {json.dumps(name)}}})-[:TARGET]-(x1_1:Gene){end}" for name in NAMES for end in ENDS]
 
 
+def candidates(texts: Sequence[str], sizes: Sequence[int] = (1,) * 100) -> list[Candidate]:
+    return [Candidate((), {}, *one) for one in zip(texts, sizes, strict=False)]
+
+
 @pytest.fixture(scope="module")
 def tiny() -> tuple[Any, Any]:
     return tiny_model()
@@ -33,7 +39,7 @@ def tiny() -> tuple[Any, Any]:
 def alone(model: Any, tokenizer: Any, question: str, texts: Sequence[str], power: float = 0.0) -> list[float]:
     """The log-probability of each, where the model reads it whole."""
     prompt, scores = chat_tokens(tokenizer, prompt_of(question)), []
-    for sequence in answer_tokens(tokenizer, [written(one) for one in texts]):
+    for sequence in answer_tokens(tokenizer, [bare_pattern(one) for one in texts]):
         with torch.inference_mode():
             logits = model(torch.tensor([[*prompt, *sequence]])).logits[0, len(prompt) - 1 : -1]
         total = float(logits.log_softmax(-1)[range(len(sequence)), sequence].sum())
@@ -44,14 +50,16 @@ def alone(model: Any, tokenizer: Any, question: str, texts: Sequence[str], power
 def test_ranking_is_that_of_scoring_each_alone(tiny: tuple[Any, Any]) -> None:
     writer, texts = Writer(*tiny), [*TEXTS, TEXTS[0]]  # two nodes of one name
     scores = alone(*tiny, "Which gene?", texts)
-    ranked = writer.rank_texts("Which gene?", texts, len(texts))
+    ranked = writer.rank("Which gene?", candidates(texts), len(texts))
     in_order = sorted(scores, reverse=True)
     assert sorted(place for place, _ in ranked) == [*range(len(texts))]
     assert [scores[place] for place, _ in ranked] == pytest.approx(in_order, abs=1e-4)
     shares = [math.exp(scores[place] - max(scores)) for place, _ in ranked]
     assert [p for _, p in ranked] == pytest.approx([share / sum(shares) for share in shares], rel=1e-3)
     assert sum(p for _, p in ranked) == pytest.approx(1)
-    assert [place for place, _ in writer.rank_texts("Which gene?", texts, 3)] == [place for place, _ in ranked[:3]]
+    assert [place for place, _ in writer.rank("Which gene?", candidates(texts), 3)] == [
+        place for place, _ in ranked[:3]
+    ]
 
 
 def test_a_model_that_would_mix_up_branches_is_refused() -> None:
@@ -59,13 +67,13 @@ def test_a_model_that_would_mix_up_branches_is_refused() -> None:
     forward = model.forward
     model.forward = lambda *given, attention_mask=None, **more: forward(*given, **more)  # as flash attention does
     with pytest.raises(ModelError, match="sdpa"):
-        Writer(model, tokenizer).rank_texts("Which?", TEXTS, 3)
+        Writer(model, tokenizer).rank("Which?", candidates(TEXTS), 3)
 
 
 def test_length_and_size_count_by_option(tiny: tuple[Any, Any]) -> None:
     sizes, scores = [10 ** (place % 5) for place in range(len(TEXTS))], alone(*tiny, "Which?", TEXTS, 0.7)
     wanted = [score - 0.5 * math.log10(size + 1) for score, size in zip(scores, sizes, strict=True)]
-    found = Writer(*tiny, size_weight=0.5, length_power=0.7).rank_texts("Which?", TEXTS, 7, sizes)
+    found = Writer(*tiny, size_weight=0.5, length_power=0.7).rank("Which?", candidates(TEXTS, sizes), 7)
     assert [place for place, _ in found] == sorted(range(len(TEXTS)), key=lambda i: -wanted[i])[:7]
 
 
@@ -76,7 +84,7 @@ def test_prompts_and_queries_are_read_apart_and_always_end(template: str | None,
     assert tokenizer.encode(f"{tokenizer.decode(prompt)}\n") != [*prompt, *query[:-1]]  # which would merge
     assert query[-1] not in query[:-1]
     writer = Writer(model, tokenizer)
-    assert len(writer.rank_texts("Who", TEXTS, 5)) == 5
+    assert len(writer.rank("Who", candidates(TEXTS), 5)) == 5
     assert {*writer.write(["Who"], [TEXTS])[0]} <= {*TEXTS}
 
 
@@ -93,7 +101,7 @@ def test_what_is_written_is_a_candidate_of_its_own_question(tiny: tuple[Any, Any
 
 def test_one_candidate_needs_no_model_and_none_is_no_error() -> None:
     writer = Writer(None, None)
-    assert (writer.rank_texts("?", [], 3), writer.rank_texts("?", ["(T:Drug)"], 3)) == ([], [(0, 1.0)])
+    assert (writer.rank("?", [], 3), writer.rank("?", candidates(TEXTS[:1]), 3)) == ([], [(0, 1.0)])
 
 
 def test_nan_is_an_error_in_ranking_and_the_least_in_writing(
@@ -110,17 +118,17 @@ def test_nan_is_an_error_in_ranking_and_the_least_in_writing(
     model, tokenizer = tiny_model()
     model.lm_head.weight.data[:] = math.nan
     with pytest.raises(ModelError, match="NaN"):
-        Writer(model, tokenizer).rank_texts("?", TEXTS, 3)
+        Writer(model, tokenizer).rank("?", candidates(TEXTS), 3)
 
 
 def test_queries_are_written_without_the_names_of_variables() -> None:
     meets = '(a1:A {name: "(x:1"})-[:R]->(T:B)<-[:S]-(x2_1)-[:Q]-(a2:`C d` {name: "b"})'
-    assert written(meets) == '(:A {name: "(x:1"})-[:R]->(T:B)<-[:S]-(x2_1)-[:Q]-(:`C d` {name: "b"})'
+    assert bare_pattern(meets) == '(:A {name: "(x:1"})-[:R]->(T:B)<-[:S]-(x2_1)-[:Q]-(:`C d` {name: "b"})'
     query = 'MATCH (x1:A {name: "a"})-[r1:R]-(x2:B)-[r2:S]-(x3:C) RETURN x3.name AS name'
     assert (
-        written(query)
+        bare_pattern(query)
         == '(:A {name: "a"})-[:R]-(:B)-[:S]-(T:C)'
-        == written('(a1:A {name: "a"})-[:R]-(x1_1:B)-[:S]-(T:C)')
+        == bare_pattern('(a1:A {name: "a"})-[:R]-(x1_1:B)-[:S]-(T:C)')
     )
 
 
@@ -139,10 +147,10 @@ def test_a_chat_model_chooses_by_number() -> None:
     with OpenAIServer([json_text({"best": [3, 1, 3]}), *[json_text({"best": [99]})] * 2]) as server:
         model = OpenAIChat("m", server.base_url, api_key="none", max_retries=0)
         best = [(2, pytest.approx(2 / 3)), (0, pytest.approx(1 / 3))]
-        assert ChatWriter(model).rank_texts("Which?", TEXTS, 5) == best
+        assert ChatWriter(model).rank("Which?", candidates(TEXTS), 5) == best
         chosen = server.requests[0].body["response_format"]["json_schema"]["schema"]["properties"]["best"]
         assert chosen["items"]["enum"] == [*range(1, len(TEXTS) + 1)]
         with pytest.raises(ModelError, match="no usable JSON"):
-            ChatWriter(model).rank_texts("Which?", TEXTS, 5)
+            ChatWriter(model).rank("Which?", candidates(TEXTS), 5)
     with pytest.raises(InvalidInput, match="ChatModel"):
         ChatWriter("gpt")  # type: ignore[arg-type]

@@ -20,8 +20,9 @@ from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.fusion import vote
 from graphret.llm.chat import Message, Reply, Tool, ToolCall
 from graphret.llm.event_loop import in_thread
+from graphret.planning import Hop, PathSpace
 from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
-from graphret.planning.paths import UNKNOWN, Hop, PathSpace
+from graphret.planning.paths import UNKNOWN
 from graphret.planning.question import readings, spans
 from graphret.planning.words import Aliases, Lexicon
 

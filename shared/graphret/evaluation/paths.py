@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from graphret.cypher.patterns import bare_pattern
 from graphret.evaluation.runner import Progress
-from graphret.graphraft.writer import Writer, written
+from graphret.graphraft.writer import Writer
 from graphret.planning import PathScorer
-from graphret.training.candidates import choice_of, path_space, read_records
+from graphret.training.candidates import candidates_of, choice_of, path_space, read_records
 from graphret.training.paths import Choice, fit_scorer
 
 SHOWN = ("top_is_best", "hit@1", "recall@20")
@@ -100,8 +101,8 @@ def _ranked(
 
 
 def _held(writer: Writer, record: Mapping[str, Any]) -> list[int]:
-    texts = record["cypher_queries"]
-    return [place for place, _ in writer.rank_texts(record["question"], texts, len(texts), record["num_results"])]
+    candidates = candidates_of(record)
+    return [place for place, _ in writer.rank(record["question"], candidates, len(candidates))]
 
 
 def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:
@@ -109,7 +110,7 @@ def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[li
     for start in range(0, len(records), _BATCH):
         batch = records[start : start + _BATCH]
         for record, texts in zip(batch, writer.write([one["question"] for one in batch]), strict=True):
-            places = {written(text): place for place, text in reversed([*enumerate(record["cypher_queries"])])}
+            places = {bare_pattern(text): place for place, text in reversed([*enumerate(record["cypher_queries"])])}
             yield [places[text] for text in texts if text in places]
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from graphret.cypher.execution import TIMEOUT
+from graphret.cypher.patterns import Hop, pattern_of
 from graphret.errors import InvalidInput
-from graphret.graphraft.count_queries import counts_in_database
-from graphret.graphraft.counts import Count, Entity, Task, counts_in_memory
-from graphret.planning import Bindings, GraphPlan, Hop, PathSpace
+from graphret.graphraft.counts import Count, Entity, Task, counts_in_database, counts_in_memory
+from graphret.planning import Bindings, GraphPlan, PathSpace
 from graphret.planning.path_planner import plan_of
 from graphret.planning.paths import MOST_HOPS
 from graphret.stores.base import GraphStore, require_cypher
@@ -66,47 +65,6 @@ class QueryWriter(Protocol):
     def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
         """Return the places of the best candidates, at most so many, with the probability of each, the best first."""
         ...
-
-
-def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]) -> str:
-    """Return paths from named nodes that meet in one target as a pattern of Cypher, as figure 2 of the paper has it.
-
-    A name is a string of JSON, so that nothing in it ends it. A direction is written where `hops`, those of the graph,
-    have the relation both ways between the two labels.
-
-    Examples
-    --------
-    >>> pattern_of([('the "x"', [Hop("TREATS", False, "Disease", "Drug")])], [])
-    '(a1:Disease {name: "the \\\\"x\\\\""})-[:TREATS]-(T:Drug)'
-    """
-    parts = []
-    for number, (name, path) in enumerate(walks, 1):
-        quoted = json.dumps(name, ensure_ascii=False)
-        nodes = [f"({_labelled(f'a{number}', path[0].start)} {{name: {quoted}}})"]
-        nodes += [f"({_labelled(f'x{number}_{place}', hop.label)})" for place, hop in enumerate(path[:-1], 1)]
-        nodes.append(f"({_labelled('T', path[-1].label)})" if number == 1 else "(T)" if number > 2 else "")
-        both = [Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops for hop in path]
-        steps = [_step(hop if number == 1 else hop.back, way) for hop, way in zip(path, both, strict=True)]
-        if number > 1:  # from the target on
-            nodes, steps = nodes[::-1], steps[::-1]
-        chain = "".join(map(str.__add__, nodes, [*steps, ""]))
-        parts.append(f", {chain}" if number > 2 else chain)
-    return "".join(parts)
-
-
-@lru_cache(maxsize=4096)
-def _labelled(var: str, label: str) -> str:
-    return f"{var}:{_quoted(label)}" if label else var
-
-
-@lru_cache(maxsize=4096)
-def _step(hop: Hop, both: bool) -> str:
-    begin, end = "<" if both and not hop.outgoing else "", ">" if both and hop.outgoing else ""
-    return f"{begin}-[:{_quoted(hop.relation)}]-{end}"
-
-
-def _quoted(name: str) -> str:
-    return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
 
 
 #: The lengths of walks that meet: the paper's 1-hop, 2-hop and length two between entities (appendix A.2), and beyond

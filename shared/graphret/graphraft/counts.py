@@ -1,18 +1,25 @@
-"""How many nodes the paths around some entities find: in memory a join for each hop, and a product where they meet."""
+"""How many nodes the paths around some entities find: in memory a join for each hop, and a product where they meet; in
+a database one aggregating query for each template (GraphRAFT, figure 1).
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.planning import Hop
+from graphret.cypher.patterns import Hop
+from graphret.cypher.templates import SEPARATOR, TemplateQuery
+from graphret.errors import GraphretError
+from graphret.schema import GraphSchema
+from graphret.stores.base import CypherStore
 from graphret.stores.memory import Graph
+from graphret.types import Trace
 
 _Array: TypeAlias = NDArray[np.int64]
 
@@ -148,3 +155,43 @@ def _onward(graph: Graph, task: Task, level: Mapping[Walk, _Array], named: NDArr
             if longer.path in task.paths:
                 found[longer].append(some)
     return {walk: np.concatenate(some) for walk, some in found.items()}
+
+
+def counts_in_database(
+    store: CypherStore, schema: GraphSchema, task: Task, timeout: float | None, trace: Trace
+) -> Iterator[Count]:
+    """Count what walks find; a template whose query fails, or takes longer than `timeout` seconds, is left out."""
+    keyed = [(str(number), "{:09} {:09}".format(*one.place), one) for number, one in enumerate(task.entities)]
+    asked: dict[str, Any] = {
+        "begins": [{"id": node_id, "key": key, "place": at} for key, at, entity in keyed for node_id in entity.nodes],
+        "followed": [f"{key}{SEPARATOR}{label}" for key, _, entity in keyed for label in entity.labels],
+        "named": task.named,
+        "answers": sorted(task.answers),
+    }
+    relations = {name: relation for relation, name in schema.cypher_relations.items()}
+    untyped = any("" in (hop.start, hop.label) for path in task.paths for hop in path)
+    singles = [(length,) for length in range(1, max(map(max, task.templates)) + 1)]
+    for template in [*singles, *(one for one in task.templates if len(one) > 1)]:
+        query = TemplateQuery(store, template, untyped=untyped)
+        try:
+            rows = store.query(query.text, asked | query.parameters, timeout=timeout).rows
+        except GraphretError as error:
+            trace.note("fallback", failed=f"paths {template}", error=f"{type(error).__name__}: {error}")
+            continue
+        for *keys, size, hits in rows:
+            walks = tuple(_walk(key, relations) for key in keys)
+            if any(walk.path not in task.paths for walk in walks):
+                continue
+            if len(keys) == 1 and size <= task.hub:
+                asked["followed"].append(keys[0])
+            if template in task.templates:
+                yield Count(walks, size, hits)
+
+
+def _walk(key: str, relations: dict[str, str]) -> Walk:
+    """The walk of a key, its relations as the schema calls them."""
+    entity, label, *parts = key.split(SEPARATOR)
+    walk = Walk(int(entity), label)
+    for arrow, relation, end in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        walk = walk.on(relations.get(relation, relation), arrow == ">", end)
+    return walk

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,17 +15,14 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 
 #: Questions and what they name, as the paper has them for STaRK-Prime (appendix A.1).
-_EXAMPLES = (
-    ("Which genes or proteins are linked to melanoma and also interact with TNFSF8?", ("melanoma", "TNFSF8")),
-    (
-        "What liquid drugs target the A2M gene/protein and bind to the PDGFR-beta receptor?",
-        ("A2M gene/protein", "PDGFR-beta receptor"),
-    ),
-    (
-        "Show me publications by A.J. Turvey on the topic of supersymmetry particle searches.",
-        ("A.J. Turvey", "supersymmetry particle searches"),
-    ),
-)
+_EXAMPLES = [
+    Message.user("Which genes or proteins are linked to melanoma and also interact with TNFSF8?"),
+    Message.assistant('{"names": ["melanoma", "TNFSF8"]}'),
+    Message.user("What liquid drugs target the A2M gene/protein and bind to the PDGFR-beta receptor?"),
+    Message.assistant('{"names": ["A2M gene/protein", "PDGFR-beta receptor"]}'),
+    Message.user("Show me publications by A.J. Turvey on the topic of supersymmetry particle searches."),
+    Message.assistant('{"names": ["A.J. Turvey", "supersymmetry particle searches"]}'),
+]
 _TASK = (
     "You name the entities of a knowledge graph that a question mentions, in the question's own words. "
     "Leave out what is asked for."
@@ -82,12 +78,7 @@ class EntityNamer:
 
     def ask(self, question: str) -> Call[Answer[_Named]]:
         """Return the step in which the model names what a question mentions."""
-        shots = [
-            said
-            for asked, names in _EXAMPLES
-            for said in (Message.user(asked), Message.assistant(json.dumps({"names": names})))
-        ]
-        messages = [Message.system(_TASK), *shots, Message.user(question)]
+        messages = [Message.system(_TASK), *_EXAMPLES, Message.user(question)]
         return Call(lambda: ask_json(self.model, messages, _Named), lambda: aask_json(self.model, messages, _Named))
 
     def link(self, question: str, names: Sequence[str]) -> list[Entity]:

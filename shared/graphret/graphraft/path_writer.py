@@ -8,12 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.graphraft.candidates import Candidate
-from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.planning import Hop, PathScorer, PathSpace
-from graphret.planning.question import readings
+from graphret.planning.question import place_of, readings
 from graphret.planning.scorer import masked
-from graphret.planning.words import stem
-from graphret.text import tokenize, words
 
 #: What it costs to leave out an entity, and each power of ten of the results: of two paths that fit alike that with
 #: fewer comes first.
@@ -45,20 +42,16 @@ class PathWriter:
         """Return the places of the best candidates with the probability of each, the best first."""
         if not candidates:
             return []
-        costs = self.costs(question, candidates)
-        shares = np.exp(costs.min() - costs)
-        shares /= shares.sum()
-        return [(place, float(shares[place])) for place in np.argsort(costs, kind="stable")[:most].tolist()]
-
-    def costs(self, question: str, candidates: Sequence[Candidate]) -> NDArray[np.float64]:
-        """Return what each candidate costs, the least for the best, ``(candidates,)``."""
         walks = [walk for one in candidates for walk in one.walks]
         said, places, facts = fits(question, walks, self.space)
         costs = RESULTS * np.log10([one.size + 1 for one in candidates])
         of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in walks]), facts)
         np.add.at(costs, np.repeat(np.arange(len(candidates)), [len(one.walks) for one in candidates]), of_walks)
         spots = [{places[name][:2] for name, _ in one.walks} for one in candidates]
-        return costs + LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
+        costs += LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
+        shares = np.exp(costs.min() - costs)
+        shares /= shares.sum()
+        return [(place, float(shares[place])) for place in np.argsort(costs, kind="stable")[:most].tolist()]
 
 
 def fits(
@@ -83,15 +76,3 @@ def fits(
         facts[own, 0] = space.costs(readings(question, start, end, others, space.lexicon), labels, hops[own])
         facts[own, 2] = 1 - share
     return masked(question, [one[:2] for one in places.values() if one[2] == 1]), places, facts
-
-
-def place_of(question: str, name: str) -> tuple[int, int, float]:
-    """Return where a question says a name, or most words of it, and which share of them."""
-    tokens, wanted = tokenize(question), {stem(word) for word in words(name) if word not in FUNCTION_WORDS}
-    stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
-    windows = [(len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))]
-    most, first = max(windows, default=(0, 0))
-    if not most:
-        return len(question), len(question), 0.0
-    found = [tokens[i] for i in range(-first, min(len(stems), size - first)) if stems[i] in wanted]
-    return found[0][1], found[-1][2], most / len(wanted)

@@ -51,10 +51,9 @@ class Trie:
             found, depth, at = {}, node.depth, node.start
             while at < node.stop and depth < len(self.sequences[at]):
                 token = self.sequences[at][depth]
-                single = self.sequences[node.stop - 1][depth] == token
-                end = (
-                    node.stop if single else bisect_right(self.sequences, token, at, node.stop, key=lambda s: s[depth])
-                )
+                end = node.stop
+                if self.sequences[end - 1][depth] != token:
+                    end = bisect_right(self.sequences, token, at, end, key=lambda sequence: sequence[depth])
                 found[token] = Span(at, end, depth + 1)
                 at = end
             self._children[node] = found
@@ -71,8 +70,8 @@ class Trie:
 class GroundedLogits:
     """A logits processor for ``generate`` that lets each question's beams write its candidates alone (equation 2).
 
-    Beams keep their places in the trie: a step costs what the tokens cost that are allowed there, whatever the number
-    of candidates. NaN counts as next to nothing.
+    A step costs what the tokens cost that are allowed at the beams' places in the trie, whatever the number of
+    candidates. NaN counts as next to nothing.
 
     Parameters
     ----------
@@ -86,25 +85,18 @@ class GroundedLogits:
 
     def __init__(self, tries: Sequence[Trie], prompt: int, end: int) -> None:
         self.tries, self.prompt, self.end = tries, prompt, end
-        self._nodes: dict[tuple[int, ...], Span | None] = {}
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Return the scores, ``(rows, vocabulary)``, with those of all other tokens at −∞."""
         masked = scores.new_full(scores.shape, -np.inf)
-        beams, nodes = len(scores) // len(self.tries), {}
+        beams = len(scores) // len(self.tries)
         for row, written in enumerate(input_ids[:, self.prompt :].tolist()):
-            trie, key = self.tries[row // beams], (row // beams, *written)
-            if (before := self._nodes.get(key[:-1])) is not None:
-                node = trie.children(before).get(written[-1])
-            else:
-                node = trie.find(written)
-            nodes[key] = node
-            allowed = [*trie.children(node)] if node is not None else []
-            if allowed:
+            trie = self.tries[row // beams]
+            node = trie.find(written)
+            if node is not None and (allowed := [*trie.children(node)]):
                 masked[row, allowed] = scores[row, allowed].nan_to_num(nan=-1e4)
             else:  # no more than an end after it, and where there are fewer candidates than beams
                 masked[row, self.end] = 0.0
-        self._nodes = nodes
         return masked
 
 
@@ -152,12 +144,7 @@ class SharedPrefixes:
 
 
 def best_first(
-    trie: Trie,
-    reader: SharedPrefixes,
-    prompt: Sequence[int],
-    most: int,
-    prior: _Floats | None = None,
-    length_power: float = 0.0,
+    trie: Trie, reader: SharedPrefixes, prompt: Sequence[int], most: int, prior: _Floats, length_power: float
 ) -> list[tuple[int, float]]:
     """Return the best sequences, exactly: the same as if each were scored alone, with the log-probability of each.
 
@@ -179,7 +166,7 @@ def best_first(
         When a logit is NaN.
     """
     lengths = np.asarray([len(sequence) for sequence in trie.sequences]) ** length_power
-    added = np.zeros(len(lengths)) if prior is None else prior[trie.places]
+    added = prior[trie.places]
     heap: list[tuple[float, bool, int, float, Any]] = []
 
     def push(logprob: float, node: Span, before: NDArray[np.intp], tokens: list[int], first: int) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from pydantic import Field, create_model
 
+from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, ModelError, StorageError
 from graphret.graphraft.candidates import Candidate
 from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, best_first
@@ -20,25 +21,6 @@ from graphret.llm.causal import SETTINGS, answer_tokens, chat_tokens, end_of, lo
 _INSTRUCTION = "Write the graph query."
 _MOST_CHARS = 2_000  # of a question
 _MOST_CHOICES = 200
-_STRING = re.compile(r'("(?:[^"\\]|\\.)*")')
-_VARIABLE = re.compile(r"([(\[])\w+(?=:)")
-
-
-def written(text: str) -> str:
-    """Return a pattern, or a query of one, as a model writes it: no variables but ``T`` for the target.
-
-    Examples
-    --------
-    >>> written('MATCH (x1:Drug {name: "a"})-[r1:TREATS]-(x2:Disease) RETURN x2.name AS name')
-    '(:Drug {name: "a"})-[:TREATS]-(T:Disease)'
-    """
-    pattern, _, target = text.removeprefix("MATCH ").rpartition(" RETURN ")
-    pattern, target = (pattern, target.partition(".")[0]) if pattern else (target, "T")
-    parts = _STRING.split(pattern)  # what is quoted is left as it is
-    parts[::2] = [
-        _VARIABLE.sub(lambda found: f"{found[1]}T" if found[0][1:] == target else found[1], part) for part in parts[::2]
-    ]
-    return "".join(parts)
 
 
 def prompt_of(question: str) -> list[Message]:
@@ -83,42 +65,29 @@ class Writer:
             When training did not end there, without the extra ``train``, or when the model cannot be loaded.
         """
         path = Path(folder)
-        if path.is_dir() and not any(
-            (path / name).exists() for name in (SETTINGS, "config.json", "adapter_config.json")
-        ):
-            raise StorageError(f"{folder}: no model: training did not end; the same command goes on with it")
-        chosen: dict[str, float] = {}
         if (path / SETTINGS).is_file():
-            chosen["size_weight"] = float(json.loads((path / SETTINGS).read_text("utf-8")).get("size_weight", 0))
+            options = {
+                "size_weight": json.loads((path / SETTINGS).read_text("utf-8")).get("size_weight", 0.0)
+            } | options
+        elif (path / "checkpoints").is_dir():
+            raise StorageError(f"{folder}: no model: training did not end; the same command goes on with it")
         model, tokenizer = load_model(folder, device)
-        return cls(model, tokenizer, name=path.name, **(chosen | options))
+        return cls(model, tokenizer, name=path.name, **options)
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
-        """Return the places of the best candidates, the best first, with the share of each in their probability."""
-        return self.rank_texts(question, [one.text for one in candidates], most, [one.size for one in candidates])
+        """Return the places of the best candidates, with the share of each in their probability.
 
-    def rank_texts(
-        self, question: str, texts: Sequence[str], most: int, sizes: Sequence[int] | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the places of the best patterns: exactly those that scoring each alone would give.
-
-        Parameters
-        ----------
-        sizes
-            How many nodes each finds.
+        They are exactly those that scoring each alone would give.
 
         Raises
         ------
         ModelError
             When the model fails, gives NaN, or takes no mask of each token, as with ``flash_attention_2``.
         """
-        if len(texts) < 2:
-            return [(place, 1.0) for place in range(min(len(texts), most))]
-        prior = None
-        if self.size_weight and sizes is not None:
-            prior = -self.size_weight * np.log10(np.asarray(sizes, dtype=np.float64) + 1)
-        trie = Trie(answer_tokens(self.tokenizer, [written(text) for text in texts]))
-        prompt = chat_tokens(self.tokenizer, prompt_of(question))
+        if len(candidates) < 2:
+            return [(place, 1.0) for place in range(min(len(candidates), most))]
+        prior = -self.size_weight * np.log10(np.asarray([one.size for one in candidates]) + 1.0)
+        trie, prompt = self._trie([one.text for one in candidates]), chat_tokens(self.tokenizer, prompt_of(question))
         try:
             import torch
 
@@ -146,6 +115,9 @@ class Writer:
                 raise ModelError("its attention takes no mask of each token; attn_implementation='sdpa' does")
         self._reads_branches = True
 
+    def _trie(self, texts: Sequence[str]) -> Trie:
+        return Trie(answer_tokens(self.tokenizer, [bare_pattern(text) for text in texts]) if texts else [])
+
     def write(
         self,
         questions: Sequence[str],
@@ -170,32 +142,29 @@ class Writer:
         """
         import torch
 
+        if not questions:
+            return []
         end = end_of(self.tokenizer)
-        options: dict[str, Any] = {"max_new_tokens": tokens}
-        asked = list(range(len(questions))) if texts is None else [i for i, some in enumerate(texts) if some]
-        results: list[list[str]] = [[] for _ in questions]
-        if not asked:
-            return results
-        prompts = [chat_tokens(self.tokenizer, prompt_of(questions[i])) for i in asked]
+        prompts = [chat_tokens(self.tokenizer, prompt_of(question)) for question in questions]
         batch = self.tokenizer.pad({"input_ids": prompts}, return_tensors="pt").to(self.model.device)
-        width, tries = batch["input_ids"].shape[1], list[Trie]()
-        if texts is not None:
-            tries = [Trie(answer_tokens(self.tokenizer, [written(text) for text in texts[i]])) for i in asked]
-            options["max_new_tokens"] = max(len(sequence) for trie in tries for sequence in trie.sequences)
-            options["logits_processor"] = [GroundedLogits(tries, width, end)]
+        width = batch["input_ids"].shape[1]
+        options: dict[str, Any] = {"max_new_tokens": tokens, "eos_token_id": end, "pad_token_id": end}
         options |= {"num_beams": beams, "num_return_sequences": beams, "do_sample": False}
-        options |= {"eos_token_id": end, "pad_token_id": end} | ({"length_penalty": 0.0} if beams > 1 else {})
+        options |= {"length_penalty": 0.0} if beams > 1 else {}
+        tries = list(map(self._trie, texts or ()))
+        if texts is not None:
+            options["max_new_tokens"] = max((len(one) for trie in tries for one in trie.sequences), default=1)
+            options["logits_processor"] = [GroundedLogits(tries, width, end)]
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options)[:, width:].tolist()
-        for row, tokens_ in enumerate(rows):
-            query = tokens_[: tokens_.index(end) + 1] if end in tokens_ else tokens_
-            i = asked[row // beams]
+        found: list[list[str]] = [[] for _ in questions]
+        for row, read in enumerate(rows):
+            i, query = row // beams, read[: read.index(end) + 1] if end in read else read
             if texts is None:
-                results[i].append(self.tokenizer.decode(query, skip_special_tokens=True).strip())
-            elif (node := tries[row // beams].find(query)) is not None and query[-1:] == [end]:
-                trie = tries[row // beams]
-                results[i] += [texts[i][trie.places[at]] for at in range(node.start, node.stop)]
-        return [list(dict.fromkeys(each)) for each in results]
+                found[i].append(self.tokenizer.decode(query, skip_special_tokens=True).strip())
+            elif (node := tries[i].find(query)) is not None and query[-1:] == [end]:
+                found[i] += [texts[i][place] for place in tries[i].places[node.start : node.stop]]
+        return [list(dict.fromkeys(each)) for each in found]
 
 
 _CHOOSE = """\
@@ -221,34 +190,26 @@ class ChatWriter:
         self.model, self.name = model, model.name
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
-        """Return the places of the candidates that are chosen, the best first."""
-        return self.rank_texts(question, [one.text for one in candidates], most)
-
-    def rank_texts(
-        self, question: str, texts: Sequence[str], most: int, sizes: Sequence[int] | None = None
-    ) -> list[tuple[int, float]]:
-        """Return the places of the patterns that are chosen; of more than 200 the first are shown.
+        """Return the places of the candidates that are chosen, the best first; of more than 200 the first are shown.
 
         Raises
         ------
         ModelError
             When the model fails, or chooses none.
         """
-        texts = texts[:_MOST_CHOICES]
-        if len(texts) < 2:
-            return [(place, 1.0) for place in range(min(len(texts), most))]
-        from pydantic import Field, create_model
-
-        numbers = Literal[tuple(range(1, len(texts) + 1))]  # type: ignore[valid-type]
+        shown = candidates[:_MOST_CHOICES]
+        if len(shown) < 2:
+            return [(place, 1.0) for place in range(min(len(shown), most))]
+        listed = "\n".join(
+            f"{number}. <pattern>{one.text.replace('</pattern>', '')}</pattern>" for number, one in enumerate(shown, 1)
+        )
+        messages = [
+            Message.system(_CHOOSE.format(most=min(most, len(shown)))),
+            Message.user(f"Question: {question[:_MOST_CHARS]}\n\n{listed}"),
+        ]
+        numbers = Literal[tuple(range(1, len(shown) + 1))]  # type: ignore[valid-type]
         choice: Any = create_model("Choice", best=(list[numbers], Field(min_length=1)))  # type: ignore[valid-type]
-        answer = ask_json(self.model, self._asked(question, texts, min(most, len(texts))), choice, temperature=0.0)
+        answer = ask_json(self.model, messages, choice, temperature=0.0)
         best = list(dict.fromkeys(answer.value.best))[:most]
         total = sum(1 / rank for rank in range(1, len(best) + 1))
         return [(number - 1, 1 / rank / total) for rank, number in enumerate(best, 1)]
-
-    def _asked(self, question: str, texts: Sequence[str], most: int) -> list[Message]:
-        listed = "\n".join(
-            f"{number}. <pattern>{text.replace('</pattern>', '')}</pattern>" for number, text in enumerate(texts, 1)
-        )
-        asked = f"Question: {question[:_MOST_CHARS]}\n\n{listed}"
-        return [Message.system(_CHOOSE.format(most=most)), Message.user(asked)]

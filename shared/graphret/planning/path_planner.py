@@ -11,13 +11,14 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from graphret.cypher.patterns import Hop
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
 from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
-from graphret.planning.paths import Hop, PathSpace
+from graphret.planning.paths import PathSpace
 from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
 from graphret.planning.question import EVERYDAY, readings, spans

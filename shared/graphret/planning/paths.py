@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.cypher.patterns import Hop
 from graphret.planning.question import Reading
 from graphret.planning.words import ALIKE, Lexicon, is_person, names_source
 
@@ -31,23 +32,6 @@ _UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED, _UNNAMED_ASKED = 0.8, 
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Hops: TypeAlias = NDArray[np.int64]
-
-
-class Hop(NamedTuple):
-    """A relation followed in one direction, from nodes of a label to nodes of a label."""
-
-    relation: str
-    outgoing: bool
-    start: str = ""
-    label: str = ""
-
-    @property
-    def back(self) -> Hop:
-        """The same relation the other way."""
-        return Hop(self.relation, not self.outgoing, self.label, self.start)
-
-    def __str__(self) -> str:
-        return f"–{self.relation}→" if self.outgoing else f"←{self.relation}–"
 
 
 class _Word(NamedTuple):

@@ -11,7 +11,7 @@ from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.mentions import MARKS, SYMBOLS
 from graphret.linking.names import SIGNS
 from graphret.planning.words import Lexicon, stem
-from graphret.text import Token, tokenize
+from graphret.text import Token, tokenize, words
 
 #: Most parts that are searched for, and most words that are read on either side of a name, the nearest.
 MOST, NEAREST = 4, 12
@@ -81,6 +81,18 @@ def _runs(question: str, tells: Callable[[Token], bool], between: Collection[str
             runs.append((begin, token[2]))
         goes_on = told or (goes_on and token[0] in between)
     return [question[start:end] for start, end in sorted(runs, key=lambda run: run[0] - run[1])]
+
+
+def place_of(question: str, name: str) -> tuple[int, int, float]:
+    """Return where a question says a name, or most words of it, and which share of them."""
+    tokens, wanted = tokenize(question), {stem(word) for word in words(name) if word not in FUNCTION_WORDS}
+    stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
+    windows = [(len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))]
+    most, first = max(windows, default=(0, 0))
+    if not most:
+        return len(question), len(question), 0.0
+    found = [tokens[i] for i in range(-first, min(len(stems), size - first)) if stems[i] in wanted]
+    return found[0][1], found[-1][2], most / len(wanted)
 
 
 @lru_cache(maxsize=256)

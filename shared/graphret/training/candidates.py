@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from graphret.cypher.patterns import Hop
 from graphret.errors import InvalidInput
+from graphret.graphraft import Candidate
 from graphret.graphraft.path_writer import fits
-from graphret.planning.paths import Hop, PathSpace
+from graphret.planning.paths import PathSpace
 from graphret.training.paths import Choice
 
 _BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
@@ -44,6 +46,11 @@ def read_queries(path: str | Path) -> list[dict[str, Any]]:
 def _trainable(record: Any) -> bool:
     """Whether it is no question to which ``train queries`` found no good query."""
     return not isinstance(record, dict) or record.get("best", "") is not None
+
+
+def candidates_of(record: Mapping[str, Any]) -> list[Candidate]:
+    """Return a question's queries as writers rank them."""
+    return [Candidate((), {}, *one) for one in zip(record["cypher_queries"], record["num_results"], strict=True)]
 
 
 def best_of(record: Mapping[str, Any]) -> int:

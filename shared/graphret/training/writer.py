@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput
-from graphret.graphraft.writer import Writer, prompt_of, written
+from graphret.graphraft.writer import Writer, prompt_of
 from graphret.llm import Message
-from graphret.training.candidates import best_of, read_queries
+from graphret.training.candidates import best_of, candidates_of, read_queries
 from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
 
 #: How much the size of a query may count, of which one is chosen on the validation questions.
@@ -64,7 +65,8 @@ def train_writer(
         records = records[cut:]
     records = [record for record in records if max(record["hits"])][:limit]
     examples = [
-        Example(prompt_of(record["question"]), written(record["cypher_queries"][best_of(record)])) for record in records
+        Example(prompt_of(record["question"]), bare_pattern(record["cypher_queries"][best_of(record)]))
+        for record in records
     ]
     tuned = fine_tune(examples, out, tuning, progress)
     chosen = _size_weight(tuned, records[: tuned.counts["validated"]], progress)
@@ -77,9 +79,9 @@ def _size_weight(tuned: FineTuned, records: Sequence[Mapping[str, Any]], progres
     """The weight of sizes with which the best queries are likeliest: how often they come first says less."""
     writer, likely = Writer(tuned.model, tuned.tokenizer), dict.fromkeys(SIZE_WEIGHTS, 0.0)
     for nth, record in enumerate(records):
-        texts, best = record["cypher_queries"], best_of(record)
-        shares = dict(writer.rank_texts(record["question"], texts, len(texts)))
-        logs = np.log([max(shares[i], 1e-300) for i in range(len(texts))])
+        candidates, best = candidates_of(record), best_of(record)
+        shares = dict(writer.rank(record["question"], candidates, len(candidates)))
+        logs = np.log([max(shares[i], 1e-300) for i in range(len(candidates))])
         for weight in SIZE_WEIGHTS:
             scores = logs - weight * np.log10(np.asarray(record["num_results"]) + 1)
             likely[weight] += scores[best] - np.logaddexp.reduce(scores)
