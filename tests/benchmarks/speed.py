@@ -20,6 +20,7 @@ from benchmarks import (
     bench_mcp,
     bench_ray,
     bench_search,
+    bench_serve,
     bench_spark,
     bench_stores,
     speed_parts,
@@ -46,6 +47,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "spark": bench_spark.spark,
     "stores": bench_stores.stores,
     "databases": bench_databases.databases,
+    "serve": bench_serve.serve,
     "ray": bench_ray.ray,
 }
 

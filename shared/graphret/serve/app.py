@@ -38,6 +38,7 @@ _environment = Environment(
     loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
 )
 _bearer = HTTPBearer(auto_error=False, description="Needed where the service has keys.")
+Key = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 
 
 def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
@@ -53,7 +54,7 @@ def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
         with suppress(AttributeError, RuntimeError, ValueError):  # no such signal, or another thread than the main one
             loop.add_signal_handler(signal.SIGHUP, lambda: tasks.append(loop.create_task(served.reload())))
         yield
-        served.current.use(-1)
+        served.current.__exit__()
 
     app = FastAPI(
         title="graphret",
@@ -66,7 +67,7 @@ def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
     app.state.served, app.state.loopback, app.state.busy = served, loopback, {True: 0, False: 0}
     app.state.metrics = metrics = Metrics()
     app.add_middleware(Measured, metrics=metrics, body=served.limits.body)
-    app.include_router(_routes)
+    app.router.routes += _routes.routes  # a router within would look for each route twice
     return app
 
 
@@ -80,61 +81,55 @@ class Question(BaseModel):
     method: Method | None = None
 
 
-async def _reader(
-    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-) -> AsyncIterator[tuple[Generation, Where | None]]:
-    """Keep the graph open for who asks, with the condition of what is read for them."""
+def _reader(request: Request, key: HTTPAuthorizationCredentials | None) -> tuple[Generation, Where | None]:
+    """Return the graph for who asks, and the condition of what is read for them."""
     state = request.app.state
     if state.loopback and request.url.hostname not in ("localhost", "127.0.0.1", "::1"):
         raise HTTPException(403, "without a key this service answers to localhost alone")
-    generation, key = state.served.current, hashed(given.credentials if given else "")
-    if generation.keys and key not in generation.keys:
+    generation, hash_ = state.served.current, hashed(key.credentials if key else "")
+    if generation.keys and hash_ not in generation.keys:
         raise HTTPException(401, "a key is needed, as Authorization: Bearer", {"WWW-Authenticate": "Bearer"})
-    generation.use(+1)
-    try:
-        yield generation, generation.keys.get(key)
-    finally:
-        generation.use(-1)
+    return generation, generation.keys.get(hash_)
 
 
-Reader = Annotated[tuple[Generation, Where | None], Depends(_reader)]
-
-
-async def _asked(request: Request, reader: Reader, given: Question) -> AsyncIterator[Asked]:
-    """Keep a place for a question that can be answered."""
-    (generation, view), state, limits = reader, request.app.state, request.app.state.served.limits
+async def _asked(request: Request, key: Key, given: Question) -> AsyncIterator[Asked]:
+    """Keep a place for a question that can be answered, and the graph open."""
+    (generation, view), state, limits = _reader(request, key), request.app.state, request.app.state.served.limits
     if given.k > limits.k:
         raise InvalidInput(f"k: at most {limits.k} hits may be asked for")
-    method = given.method or generation.views[view].method
-    retriever, question = await generation.retriever(method, view), (given.question, given.k, Where.parse(given.where))
-    waits = generation.options.model is not None and method != "sage"
+    method, waits = given.method or generation.views[view].method, generation.options.model is not None
+    question, waits = (given.question, given.k, Where.parse(given.where)), waits and method != "sage"
     if state.busy[waits] >= limits.requests:
         raise HTTPException(503, "too many questions at once", {"Retry-After": "1"})
     request.state.method = method
     state.busy[waits] += 1
-    try:
-        yield Asked(generation, view, method, retriever, waits, question, state.metrics.fallbacks.labels(method))
-    finally:
-        state.busy[waits] -= 1
+    with generation:
+        try:
+            retriever = await generation.retriever(method, view)
+            yield Asked(generation, view, method, retriever, waits, question, state.metrics.fallbacks.labels(method))
+        finally:
+            state.busy[waits] -= 1
 
 
-Given = Annotated[Asked, Depends(_asked)]
+_asking = asynccontextmanager(_asked)  # which takes less time than what depends on it
 
 
 _routes = APIRouter(responses=_EXAMPLES["problem"])
 
 
 @_routes.post("/retrieve", responses=_EXAMPLES["retrieval"])
-async def retrieve(request: Request, asked: Given) -> Response:
+async def retrieve(request: Request, key: Key, given: Question) -> Response:
     """Return the k best hits for a question, with the evidence for each, as `graphret query --json` prints them."""
-    async with asyncio.timeout(request.app.state.served.limits.seconds):
+    async with _asking(request, key, given) as asked, asyncio.timeout(request.app.state.served.limits.seconds):
         found = await asked.answer(lambda found: as_json(found.to_dict()))
     return Response(found, media_type="application/json")
 
 
 @_routes.post("/retrieve/stream", response_class=EventSourceResponse, responses=_EXAMPLES["stream"])
 async def retrieve_stream(
-    request: Request, asked: Given, drawn: Annotated[bool, Query(description="Also send pages that draw it.")] = False
+    request: Request,
+    asked: Annotated[Asked, Depends(_asked)],
+    drawn: Annotated[bool, Query(description="Also send pages that draw it.")] = False,
 ) -> AsyncIterator[ServerSentEvent]:
     """Tell of each `stage` as it ends, steps of agents too, and then the `result` and `drawing`, or a `problem`."""
     loop, stages = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
@@ -168,18 +163,20 @@ def _event(name: str, value: Any) -> ServerSentEvent:
 
 
 @_routes.get("/schema")
-async def schema(reader: Reader) -> Response:
+async def schema(request: Request, key: Key) -> Response:
     """Return the labels, relations and properties of the graph, as `graphret schema --json` prints them."""
-    store = reader[0].views[reader[1]].store
+    generation, view = _reader(request, key)
+    store = generation.views[view].store
     dialect = getattr(store, "dialect", None)
-    said = await reader[0].compute(lambda: as_json({**store.schema().to_dict(), "dialect": dialect}))
+    with generation:
+        said = await generation.compute(lambda: as_json({**store.schema().to_dict(), "dialect": dialect}))
     return Response(said, media_type="application/json")
 
 
 @_routes.get("/metrics")
-async def metrics(request: Request, reader: Reader) -> Response:
+async def metrics(request: Request, key: Key) -> Response:
     """Return what was counted and timed, for Prometheus; tenants of a view are refused."""
-    if reader[1] is not None:
+    if _reader(request, key)[1] is not None:
         raise HTTPException(403, "the figures are of the whole graph, of which this key sees a part")
     return Response(generate_latest(request.app.state.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 

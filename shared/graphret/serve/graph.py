@@ -53,9 +53,13 @@ class Generation:
             stack.callback(self._pool.shutdown, wait=False, cancel_futures=True)
             self._open = stack.pop_all()
 
-    def use(self, users: int) -> None:
-        """Count who uses it, in the event loop."""
-        self._users += users
+    def __enter__(self) -> None:
+        """Use it, in the event loop."""
+        self._users += 1
+
+    def __exit__(self, *raised: object) -> None:
+        """Use it no more."""
+        self._users -= 1
         if not self._users:
             self._open.close()
 
@@ -101,7 +105,7 @@ class ServedGraph:
                 _log.error("the graph cannot be opened again, and the one before stays: %s", error)
                 return
             old, self.current, self.reloads = self.current, fresh, self.reloads + 1
-            old.use(-1)
+            old.__exit__()
 
 
 @dataclass(frozen=True)
