@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from graphret.contracts import Lock
-from graphret.errors import GraphretError, InvalidInput, MissingDependency, ModelError
+from graphret.errors import InvalidInput, MissingDependency, ModelError
 from graphret.rerank.hit_text import HitText
 from graphret.search.vectors import check_vectors
 from graphret.types import Hit
@@ -66,7 +66,7 @@ class CrossEncoderReranker:
                 self._predict = self._predict or self._load()
                 found = np.reshape(self._predict(pairs), (len(pairs), 1))
             known = dict(zip(pairs, check_vectors(found, len(pairs))[:, 0].tolist(), strict=True))
-        except GraphretError:
+        except (MissingDependency, ModelError):
             raise
         except ImportError as error:
             extra = "onnx" if error.name in ("onnxruntime", "tokenizers") else "encoder"
