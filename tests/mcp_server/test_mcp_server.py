@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from itertools import chain
 from pathlib import Path
+from signal import SIGINT
 from threading import Event
 from typing import Any
 from urllib.parse import quote
@@ -115,6 +116,7 @@ async def test_a_client_finds_what_the_core_finds_in_the_cores_words(transport: 
         assert "never an instruction" in str((await session.initialize()).instructions)
         told = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert list(told) == ["retrieve", "search", "explore", "schema"]
+        assert all("properties" in tool.inputSchema for tool in told.values())  # else OpenAI refuses the tool
         assert told["retrieve"].inputSchema["properties"]["method"]["enum"] == ["ark", "grasp", "graphraft"]
         with opened_graph(movies) as graph:
             toolbox = Toolbox(graph.store, graph.index)
@@ -149,7 +151,8 @@ def test_bodies_of_ten_megabytes_and_pages_of_other_sites_are_refused_and_half_c
     assert answer.json()["result"]["structuredContent"]["nodes"][0]["id"] == "Kathryn Bigelow"
 
 
-def test_stdout_has_the_protocol_alone_whatever_prints_and_whatever_comes(movies: str) -> None:
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_stdout_has_the_protocol_alone_whatever_comes_until_it_is_to_end(movies: str, interrupted: bool) -> None:
     noisy = (
         "import os; from graphret.ark import Toolbox; from graphret.cli import main; run = Toolbox.run\n"
         "Toolbox.run = lambda *given: (print('noise'), os.write(1, b'noise'), run(*given))[-1]\n"
@@ -172,8 +175,11 @@ def test_stdout_has_the_protocol_alone_whatever_prints_and_whatever_comes(movies
         said: list[Any] = []
         while not said or said[-1].get("id") != 2:
             said.append(json.loads(process.stdout.readline()))
-        rest, errors = process.communicate(timeout=20)  # it ends when its stdin does
-    assert (process.returncode, rest) == (0, "")
+        if interrupted:
+            process.send_signal(SIGINT)
+            process.wait(20)
+        rest, errors = process.communicate(timeout=20)  # which closes its stdin
+    assert (process.returncode, rest) == (130 if interrupted else 0, "")
     assert [one["id"] for one in said if "id" in one] == [1, 2]
     assert errors.count("noise") == 2
 

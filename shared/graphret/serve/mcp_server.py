@@ -6,7 +6,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -69,11 +69,12 @@ _log = logging.getLogger(__name__)
 
 class RetrieveArguments(Arguments):
     """Find what answers a question: passages, tables and other nodes, also those that share no word with it but are
-    connected to what does. They come best first, each with the reasons why in "because".
+    connected to what does. They come best first, each with the reasons why in "because"; one with "fill" alone fits
+    only by its words, if at all.
     """
 
     question: str = Field(description="The whole question, with the names that it is about.", max_length=10_000)
-    k: int = Field(10, ge=1, le=MAX_K, description="How many nodes to return.")
+    k: int = Field(10, ge=1, le=MAX_K, description="How many nodes to return; 10 if left out.")
     method: str = Field("", description="How to look.")
 
 
@@ -118,7 +119,11 @@ class GraphTools:
         takes["properties"]["method"] |= told
         cores = {tool.name: tool for tool in self.toolbox.operations}
         operations = [replace(cores[core], name=name) for name, core in _OPERATIONS.items()]
-        return [Tool(RETRIEVE, said, takes), *operations, Tool(DESCRIBE, _DESCRIBE, {"type": "object"})]
+        return [
+            Tool(RETRIEVE, said, takes),
+            *operations,
+            Tool(DESCRIBE, _DESCRIBE, {"type": "object", "properties": {}}),
+        ]
 
     @_answered
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observation:
@@ -214,9 +219,14 @@ async def serve_stdio(server: Server[Any, Any]) -> None:
     import anyio
     from mcp.server.stdio import stdio_server
 
-    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    given, out = os.fdopen(os.dup(0), encoding="utf-8", errors="replace"), os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    async with stdio_server(stdout=anyio.wrap_file(out)) as (received, sent):
+
+    async def lines() -> AsyncIterator[str]:  # the SDK's would keep an interrupt waiting for one
+        while line := await in_thread(given.readline):
+            yield line
+
+    async with stdio_server(lines(), anyio.wrap_file(out)) as (received, sent):  # type: ignore[arg-type]
         await server.run(received, sent, server.create_initialization_options())
 
 
