@@ -30,7 +30,8 @@ def mcp(
     base_url: options.PlanningUrl = None,
 ) -> None:
     """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search and explore."""
-    from graphret.serve.mcp_server import LOOPBACK, GraphTools, make_server, serve_http, serve_stdio
+    from graphret.serve.access import LOOPBACK
+    from graphret.serve.mcp_server import GraphTools, make_server, serve_http, serve_stdio
 
     methods = method_options(context)
     with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:

@@ -38,13 +38,14 @@ def serve(
     try:
         import uvicorn
 
+        from graphret.serve.access import LOOPBACK
         from graphret.serve.app import create_app
         from graphret.serve.graph import Limits, ServedGraph
     except ModuleNotFoundError as error:
         raise MissingDependency(str(error.name), "serve", "graphret serve") from error
     key = os.environ.get("GRAPHRET_API_KEY")
     locked = key is not None or keys is not None
-    if not locked and host not in ("127.0.0.1", "::1", "localhost"):
+    if not locked and host not in LOOPBACK:
         raise InvalidInput(f"--host {host}: anyone there could ask: set GRAPHRET_API_KEY, or give --keys")
     limits = Limits(most, seconds, body, requests)
     more: dict[str, Any] = {"options": method_options(context), "key": key, "keys": keys, "limits": limits}

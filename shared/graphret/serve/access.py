@@ -10,6 +10,9 @@ import yaml
 from graphret.errors import InvalidInput
 from graphret.where import Where
 
+#: This machine's own names: who may ask without a key.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
 
 def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
     """Return the condition of what is read for whom, `None` for everything, by the hashes of keys.

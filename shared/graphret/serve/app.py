@@ -24,7 +24,7 @@ from starlette.exceptions import HTTPException
 
 from graphret import explain
 from graphret.errors import GraphretError, InvalidInput
-from graphret.serve.access import hashed
+from graphret.serve.access import LOOPBACK, hashed
 from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
 from graphret.serve.methods import Method
 from graphret.serve.metrics import Measured, Metrics
@@ -84,7 +84,7 @@ class Question(BaseModel):
 def _reader(request: Request, key: HTTPAuthorizationCredentials | None) -> tuple[Generation, Where | None]:
     """Return the graph for who asks, and the condition of what is read for them."""
     state = request.app.state
-    if state.loopback and request.url.hostname not in ("localhost", "127.0.0.1", "::1"):
+    if state.loopback and request.url.hostname not in LOOPBACK:
         raise HTTPException(403, "without a key this service answers to localhost alone")
     generation, hash_ = state.served.current, hashed(key.credentials if key else "")
     if generation.keys and hash_ not in generation.keys:

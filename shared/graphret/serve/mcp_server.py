@@ -26,6 +26,7 @@ from graphret.graphs.tables import required
 from graphret.llm.chat import Tool
 from graphret.llm.event_loop import in_thread
 from graphret.llm.schema import plain_schema
+from graphret.serve.access import LOOPBACK
 from graphret.serve.methods import METHODS, Method, MethodOptions, OpenGraph
 from graphret.stores import MemoryStore
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
     from graphret.retriever import Retriever
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 PATH, NODE = "/mcp", "graphret://node/"
 RETRIEVE, DESCRIBE = "retrieve", "schema"
 
@@ -238,7 +238,8 @@ async def serve_http(server: Server[Any, Any], host: str, port: int, ready: Call
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    names = ["127.0.0.1:*", "localhost:*", "[::1]:*"]  # else a page in a browser here could reach it by another name
+    # else a page in a browser here could reach it by another name
+    names = [f"[{name}]:*" if ":" in name else f"{name}:*" for name in LOOPBACK]
     local = TransportSecuritySettings(allowed_hosts=names, allowed_origins=[f"http://{name}" for name in names])
     settings = local if host in LOOPBACK else None
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True, security_settings=settings)
