@@ -98,14 +98,14 @@ def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
     levels = [_begin(graph, task)]
     for _ in range(max(map(max, task.templates))):
         levels.append(_onward(graph, task, levels[-1], named))
+    ends = [_matrix([*level.values()], n) for level in levels]
     for first, *more in task.templates:
-        met, where = [(walk,) for walk in levels[first]], _matrix([*levels[first].values()], n)
+        met, where = [(walk,) for walk in levels[first]], ends[first]
         for length in more:
-            others, ends = [*levels[length]], _matrix([*levels[length].values()], n)
-            pairs = zip(*(where @ ends.T).tocoo().coords, strict=True)
+            others, pairs = [*levels[length]], zip(*(where @ ends[length].T).tocoo().coords, strict=True)
             both = [(i, j) for i, j in pairs if task.meet(met[i], others[j])]
             rows, columns = np.asarray(both, dtype=np.int64).reshape(-1, 2).T
-            met, where = [(*met[i], others[j]) for i, j in both], where[rows].multiply(ends[columns]).tocsr()
+            met, where = [(*met[i], others[j]) for i, j in both], where[rows].multiply(ends[length][columns]).tocsr()
         yield from map(Count, met, where.sum(axis=1).tolist(), (where @ right).tolist())
 
 
