@@ -130,6 +130,7 @@ class ArrayIndex(TableIndex, BatchIndex):
     """
 
     text: NodeText
+    least: float | None = None  # what a node scores that nothing speaks for, where that is known
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table

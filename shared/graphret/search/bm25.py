@@ -107,6 +107,8 @@ class BM25Index(ArrayIndex):
         How nodes become fields, fields terms and terms scores.
     """
 
+    least = 0.0
+
     def __init__(
         self, table: NodeTable, counts: FieldCounts, text: NodeText, analyzer: Analyzer, settings: BM25Settings
     ) -> None:

@@ -45,8 +45,7 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         total = np.zeros(len(self.table), dtype=np.float32)
         for name, share in self.shares(query).items():
             if share:
-                low = 0.0 if isinstance(self.members[name], BM25Index) else None  # of nodes without the words
-                total += np.float32(share) * min_max(self.members[name].scores(query), low)
+                total += np.float32(share) * min_max(self.members[name].scores(query), self.members[name].least)
         return total
 
 
