@@ -44,6 +44,7 @@ class Generation:
     def __init__(self, where: str, encoder: str | None, options: MethodOptions, keys: dict[str, Where | None]) -> None:
         self.keys, self.options, self._users = keys, options, 1
         self._made: dict[tuple[Method, Where | None], Retriever] = {}
+        self._making = asyncio.Lock()
         with ExitStack() as stack:
             whole = stack.enter_context(opened_graph(where, encoder))
             self.views = {one: whole if one is None else whole.view(one) for one in {None, *keys.values()}}
@@ -65,9 +66,10 @@ class Generation:
 
     async def retriever(self, method: Method, view: Where | None) -> Retriever:
         """Return the retriever of a method over a view; an `InvalidInput` says that there can be none."""
-        if (method, view) not in self._made:
-            self._made[method, view] = await asyncio.to_thread(self.views[view].retriever, method, self.options)
-        return self._made[method, view]
+        async with self._making:  # once, however many ask first
+            if (method, view) not in self._made:
+                self._made[method, view] = await asyncio.to_thread(self.views[view].retriever, method, self.options)
+            return self._made[method, view]
 
     async def compute(self, work: Callable[[], T]) -> T:
         """Do work off the event loop: where it is this process that works, no more at once than there are cores."""
