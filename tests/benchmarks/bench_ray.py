@@ -21,7 +21,7 @@ from graphret.executors.nearest import _saved_graph, _Search
 from graphret.sage import SageGraph
 from graphret.search.encoder import default_encoder
 
-N, LARGE, TEXTS, ROUNDS = 20_000, 100_000, 4_096, 2
+N, LARGE, TEXTS, ROUNDS = 20_000, 100_000, 2_048, 2
 DIMENSION = 384
 _STORE = 1 << 30
 
