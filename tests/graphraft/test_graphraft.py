@@ -51,13 +51,17 @@ class Prefers:
     def __init__(self, word: str) -> None:
         self.word = word
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+    def rank(
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
         order = sorted(range(len(candidates)), key=lambda i: self.word not in candidates[i].text)
         return [(place, 1 / (rank + 2)) for rank, place in enumerate(order[:most])]
 
 
 class Broken(Prefers):
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+    def rank(
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
         raise ConnectionError("the writer is away")
 
 

@@ -70,11 +70,16 @@ def test_a_model_that_would_mix_up_branches_is_refused() -> None:
         Writer(model, tokenizer).rank("Which?", candidates(TEXTS), 3)
 
 
-def test_length_and_size_count_by_option(tiny: tuple[Any, Any]) -> None:
+def test_length_size_and_another_ranking_count_by_option(tiny: tuple[Any, Any]) -> None:
     sizes, scores = [10 ** (place % 5) for place in range(len(TEXTS))], alone(*tiny, "Which?", TEXTS, 0.7)
-    wanted = [score - 0.5 * math.log10(size + 1) for score, size in zip(scores, sizes, strict=True)]
-    found = Writer(*tiny, size_weight=0.5, length_power=0.7).rank("Which?", candidates(TEXTS, sizes), 7)
+    prior = [-0.5 * (place % 3) for place in range(len(TEXTS))]
+    wanted = [
+        score - 0.5 * math.log10(size + 1) + 3 * other for score, size, other in zip(scores, sizes, prior, strict=True)
+    ]
+    writer = Writer(*tiny, prior_weight=3, size_weight=0.5, length_power=0.7)
+    found = writer.rank("Which?", candidates(TEXTS, sizes), 7, prior)
     assert [place for place, _ in found] == sorted(range(len(TEXTS)), key=lambda i: -wanted[i])[:7]
+    assert found[1][1] / found[0][1] == pytest.approx(math.exp(wanted[found[1][0]] - wanted[found[0][0]]), rel=1e-3)
 
 
 @pytest.mark.parametrize(("template", "end"), [(None, None), (None, "<|end|>")], ids=["no end", "no template"])
@@ -144,10 +149,13 @@ def test_what_cannot_be_loaded_is_said(tmp_path: Any, monkeypatch: pytest.Monkey
 
 
 def test_a_chat_model_chooses_by_number() -> None:
-    with OpenAIServer([json_text({"best": [3, 1, 3]}), *[json_text({"best": [99]})] * 2]) as server:
+    with OpenAIServer([*[json_text({"best": [3, 1, 3]})] * 2, *[json_text({"best": [99]})] * 2]) as server:
         model = OpenAIChat("m", server.base_url, api_key="none", max_retries=0)
         best = [(2, pytest.approx(2 / 3)), (0, pytest.approx(1 / 3))]
         assert ChatWriter(model).rank("Which?", candidates(TEXTS), 5) == best
+        likelier_later = [float(place) for place in range(len(TEXTS))]
+        again = ChatWriter(model).rank("Which?", candidates(TEXTS), 5, likelier_later)
+        assert [place for place, _ in again] == [len(TEXTS) - 3, len(TEXTS) - 1]
         chosen = server.requests[0].body["response_format"]["json_schema"]["schema"]["properties"]["best"]
         assert chosen["items"]["enum"] == [*range(1, len(TEXTS) + 1)]
         with pytest.raises(ModelError, match="no usable JSON"):

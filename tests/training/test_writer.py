@@ -77,7 +77,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     with pytest.raises(InvalidInput, match="there is a trained model"):
         train_writer(data, out, tuning)
     result = bench_graphraft(out / "test.jsonl", writer=out, train=out / "train.jsonl", limit=6)
-    assert list(result["rows"]) == ["fewest", "paths", "writer", "writer, free"]
+    assert list(result["rows"]) == ["fewest", "paths", "writer", "writer, paths", "writer, free"]
     assert result["rows"]["writer"]["top_is_best"] == 100 > result["rows"]["fewest"]["top_is_best"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret.cypher.patterns import bare_pattern
 from graphret.evaluation.runner import Progress
@@ -52,22 +54,19 @@ def bench_graphraft(
     Returns
     -------
     dict
-        ``rows``: ``fewest``, ``paths`` with no model, ``writer``, and ``writer, free``, which is held to nothing: what
-        its four beams write counts where it is a candidate.
+        ``rows``: ``fewest``, ``paths`` with no model, ``writer`` alone, ``writer, paths`` both, as `GraphRAFT` ranks,
+        and ``writer, free``, which is held to nothing: what its four beams write counts where it is a candidate.
     """
-    records, models = read_records(data)[:limit], dict[str, _Order]()
+    records, models = read_records(data)[:limit], {}
     if writer is not None:
-        model = Writer.load(writer)
-        models["writer"] = lambda record, _: _held(model, record)
-        free = _freely(model, records)
-        models["writer, free"] = lambda *_: next(free)
+        models = _by_writer(Writer.load(writer), records)
     result = _ranked("graphraft", records, train, models, progress)
     rows = result["rows"]
     paths = rows.pop("trained", rows.pop("untrained"))
     return result | {"rows": {"fewest": rows.pop("fewest"), "paths": paths, **rows}}
 
 
-_Order = Callable[[Mapping[str, Any], Choice], Sequence[int]]
+_Order = Callable[[Mapping[str, Any], Choice, PathScorer], Sequence[int]]
 
 
 def _ranked(
@@ -78,17 +77,18 @@ def _ranked(
     space = path_space(records + known)
     asked = [choice_of(record, space) for record in records]
     read = time.perf_counter()
-    ways = {"untrained": _by(PathScorer())}
+    scorer = fit_scorer([choice_of(record, space) for record in known]) if known else PathScorer()
+    ways: dict[str, _Order] = {"untrained": lambda _, choice, __: _in_order(_costs(PathScorer(), choice))}
     if known:
-        ways["trained"] = _by(fit_scorer([choice_of(record, space) for record in known]))
-    ways |= {"fewest": lambda _, choice: np.argsort(choice.facts[:, 1], kind="stable").tolist(), **models}
+        ways["trained"] = lambda _, choice, scorer: _in_order(_costs(scorer, choice))
+    ways |= {"fewest": lambda _, choice, __: _in_order(choice.facts[:, 1]), **models}
     rows = {}
     for row, order in ways.items():
         measured = []
         for nth, (record, choice) in enumerate(zip(records, asked, strict=True)):
             if progress is not None and nth % 10 == 0:
                 progress(row, nth, len(records))
-            measured.append(_measured(record, order(record, choice), choice.best))
+            measured.append(_measured(record, order(record, choice, scorer), choice.best))
         means = map(statistics.mean, zip(*measured, strict=True))
         rows[row] = {metric: round(100 * mean, 2) for metric, mean in zip(SHOWN, means, strict=True)}
     return {
@@ -100,9 +100,18 @@ def _ranked(
     }
 
 
-def _held(writer: Writer, record: Mapping[str, Any]) -> list[int]:
-    candidates = candidates_of(record)
-    return [place for place, _ in writer.rank(record["question"], candidates, len(candidates))]
+def _by_writer(writer: Writer, records: Sequence[Mapping[str, Any]]) -> dict[str, _Order]:
+    said, free = [], _freely(writer, records)
+
+    def alone(record: Mapping[str, Any], choice: Choice, scorer: PathScorer) -> list[int]:
+        candidates = candidates_of(record)
+        found = dict(writer.rank(record["question"], candidates, len(candidates)))
+        by_words = writer.prior_weight * _costs(scorer, choice)
+        said.append([by_words[i] - math.log(max(found[i], 1e-300)) for i in range(len(candidates))])
+        return [*found]
+
+    both = (_in_order(costs) for costs in said)
+    return {"writer": alone, "writer, paths": lambda *_: next(both), "writer, free": lambda *_: next(free)}
 
 
 def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:
@@ -114,12 +123,12 @@ def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[li
             yield [places[text] for text in texts if text in places]
 
 
-def _by(scorer: PathScorer) -> _Order:
-    def order(_: Mapping[str, Any], choice: Choice) -> list[int]:
-        costs = scorer.costs(choice.words, scorer.parts_of(choice.paths), choice.facts)
-        return [int(place) for place in np.argsort(costs, kind="stable")]
+def _costs(scorer: PathScorer, choice: Choice) -> NDArray[np.float64]:
+    return scorer.costs(choice.words, scorer.parts_of(choice.paths), choice.facts)
 
-    return order
+
+def _in_order(costs: Any) -> list[int]:
+    return [int(place) for place in np.argsort(costs, kind="stable")]
 
 
 def _measured(record: Mapping[str, Any], order: Sequence[int], best: int) -> tuple[float, float, float]:

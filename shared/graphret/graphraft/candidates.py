@@ -62,8 +62,13 @@ class QueryWriter(Protocol):
 
     name: str
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
-        """Return the places of the best candidates, at most so many, with the probability of each, the best first."""
+    def rank(
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the places of the best candidates, at most so many, with the probability of each, the best first.
+
+        `prior` has the logarithm of the probability that another ranking gives each: `GraphRAFT` tells that of words.
+        """
         ...
 
 

@@ -38,13 +38,15 @@ class PathWriter:
         self.space = space
         self.scorer = scorer or PathScorer()
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+    def rank(
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
         """Return the places of the best candidates with the probability of each, the best first."""
         if not candidates:
             return []
         walks = [walk for one in candidates for walk in one.walks]
         said, places, facts = fits(question, walks, self.space)
-        costs = RESULTS * np.log10([one.size + 1 for one in candidates])
+        costs = RESULTS * np.log10([one.size + 1 for one in candidates]) - np.asarray(prior or 0.0)
         of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in walks]), facts)
         np.add.at(costs, np.repeat(np.arange(len(candidates)), [len(one.walks) for one in candidates]), of_walks)
         spots = [{places[name][:2] for name, _ in one.walks} for one in candidates]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -140,10 +141,12 @@ class GraphRAFT(Retriever):
         """Have the writer rank candidates: a list of the places of the best with the probability of each."""
         most = self.settings.queries
         with trace.stage("write", writer=self.writer.name) as stage:
-            first, second = (Compute(partial(one.rank, query, candidates, most)) for one in (self.writer, self.paths))
-            written = (yield from self._tried(self.writer.name, first, trace)) if candidates else []
-            if written is None:
-                written = yield second
+            by_words = dict((yield Compute(partial(self.paths.rank, query, candidates, len(candidates)))))
+            written: Written = list(by_words.items())[:most]
+            if candidates and self.writer is not self.paths:
+                prior = [math.log(max(by_words[place], 1e-300)) for place in range(len(candidates))]
+                step = Compute(partial(self.writer.rank, query, candidates, most, prior))
+                written = (yield from self._tried(self.writer.name, step, trace)) or written
             stage.details["queries"] = [[candidates[place].query, round(p, 4)] for place, p in written]
         return written
 

@@ -146,7 +146,7 @@ class SharedPrefixes:
 def best_first(
     trie: Trie, reader: SharedPrefixes, prompt: Sequence[int], most: int, prior: _Floats, length_power: float
 ) -> list[tuple[int, float]]:
-    """Return the best sequences, exactly: the same as if each were scored alone, with the log-probability of each.
+    """Return the best sequences, exactly: the same as if each were scored alone, with the score of each.
 
     What is read next is the branch whose bound is the highest. A bound falls with every token, and a complete sequence
     above all bounds is the best of what is left.
@@ -184,7 +184,7 @@ def best_first(
     def complete(logprob: float, node: Span) -> None:
         for i in range(node.start, node.stop):  # of one text
             score = float(logprob / lengths[i] + added[i])
-            heapq.heappush(heap, (-score, True, trie.places[i], logprob, None))
+            heapq.heappush(heap, (-score, True, trie.places[i], score, None))
 
     found: list[tuple[int, float]] = []
     push(0.0, trie.root, np.zeros(0, dtype=np.intp), list(prompt), len(prompt) - 1)
@@ -196,8 +196,8 @@ def best_first(
             branches.append((logprob, branch))
             left -= len(branch[2])
         if not branches:
-            _, _, place, logprob, _ = heapq.heappop(heap)
-            found.append((place, logprob))
+            _, _, place, score, _ = heapq.heappop(heap)
+            found.append((place, score))
             continue
         whole = [tokens if trie.children(node) else tokens[:-1] for _, (node, _, tokens, _) in branches]
         asked = [(before, read, first) for read, (_, (_, before, _, first)) in zip(whole, branches, strict=True)]

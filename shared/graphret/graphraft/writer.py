@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +36,9 @@ class Writer:
         As transformers has them.
     name
         How a trace names it.
+    prior_weight
+        How much another ranking counts, that of words in `GraphRAFT`: what it gives a candidate, to this power, is
+        multiplied with what the model does. A model knows its questions better, words the relations that it seldom saw.
     size_weight
         How much a query that finds many counts less: times the logarithm (base 10) of its size plus 1.
     length_power
@@ -44,10 +46,17 @@ class Writer:
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, name: str = "writer", size_weight: float = 0.0, length_power: float = 0.0
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str = "writer",
+        prior_weight: float = 2.0,
+        size_weight: float = 0.0,
+        length_power: float = 0.0,
     ) -> None:
         self.model, self.tokenizer, self.name = model, tokenizer, name
-        self.size_weight, self.length_power = size_weight, length_power
+        self.prior_weight, self.size_weight, self.length_power = prior_weight, size_weight, length_power
         self._reads_branches = False
 
     @classmethod
@@ -57,7 +66,7 @@ class Writer:
         Parameters
         ----------
         options
-            ``size_weight`` and ``length_power``, in place of those that training chose.
+            ``prior_weight``, ``size_weight`` and ``length_power``.
 
         Raises
         ------
@@ -65,16 +74,14 @@ class Writer:
             When training did not end there, without the extra ``train``, or when the model cannot be loaded.
         """
         path = Path(folder)
-        if (path / SETTINGS).is_file():
-            options = {
-                "size_weight": json.loads((path / SETTINGS).read_text("utf-8")).get("size_weight", 0.0)
-            } | options
-        elif (path / "checkpoints").is_dir():
+        if (path / "checkpoints").is_dir() and not (path / SETTINGS).is_file():
             raise StorageError(f"{folder}: no model: training did not end; the same command goes on with it")
         model, tokenizer = load_model(folder, device)
         return cls(model, tokenizer, name=path.name, **options)
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
+    def rank(
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
         """Return the places of the best candidates, with the share of each in their probability.
 
         They are exactly those that scoring each alone would give.
@@ -86,7 +93,8 @@ class Writer:
         """
         if len(candidates) < 2:
             return [(place, 1.0) for place in range(min(len(candidates), most))]
-        prior = -self.size_weight * np.log10(np.asarray([one.size for one in candidates]) + 1.0)
+        added = -self.size_weight * np.log10(np.asarray([one.size for one in candidates]) + 1.0)
+        added += self.prior_weight * np.asarray(prior or 0.0)
         trie, prompt = self._trie([one.text for one in candidates]), chat_tokens(self.tokenizer, prompt_of(question))
         try:
             import torch
@@ -94,11 +102,10 @@ class Writer:
             with torch.inference_mode():
                 if not self._reads_branches:
                     self._require_masks()
-                found = best_first(trie, SharedPrefixes(self.model), prompt, most, prior, self.length_power)
+                found = best_first(trie, SharedPrefixes(self.model), prompt, most, added, self.length_power)
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
-        highest = max((logprob for _, logprob in found), default=0.0)
-        shares = [math.exp(logprob - highest) for _, logprob in found]
+        shares = [math.exp(score - found[0][1]) for _, score in found]
         return [(place, share / sum(shares)) for (place, _), share in zip(found, shares, strict=True)]
 
     def _require_masks(self) -> None:
@@ -189,19 +196,24 @@ class ChatWriter:
             raise InvalidInput(f"model: a ChatModel is expected, not {type(model).__name__}")
         self.model, self.name = model, model.name
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int) -> list[tuple[int, float]]:
-        """Return the places of the candidates that are chosen, the best first; of more than 200 the first are shown.
+    def rank(
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+    ) -> list[tuple[int, float]]:
+        """Return the places of the candidates that are chosen, the best first.
+
+        They are shown in the order of the other ranking, at most 200.
 
         Raises
         ------
         ModelError
             When the model fails, or chooses none.
         """
-        shown = candidates[:_MOST_CHOICES]
+        shown = sorted(range(len(candidates)), key=lambda place: -prior[place] if prior else 0.0)[:_MOST_CHOICES]
         if len(shown) < 2:
-            return [(place, 1.0) for place in range(min(len(shown), most))]
+            return [(place, 1.0) for place in shown[:most]]
         listed = "\n".join(
-            f"{number}. <pattern>{one.text.replace('</pattern>', '')}</pattern>" for number, one in enumerate(shown, 1)
+            f"{number}. <pattern>{candidates[place].text.replace('</pattern>', '')}</pattern>"
+            for number, place in enumerate(shown, 1)
         )
         messages = [
             Message.system(_CHOOSE.format(most=min(most, len(shown)))),
@@ -212,4 +224,4 @@ class ChatWriter:
         answer = ask_json(self.model, messages, choice, temperature=0.0)
         best = list(dict.fromkeys(answer.value.best))[:most]
         total = sum(1 / rank for rank in range(1, len(best) + 1))
-        return [(number - 1, 1 / rank / total) for rank, number in enumerate(best, 1)]
+        return [(shown[number - 1], 1 / rank / total) for rank, number in enumerate(best, 1)]

@@ -197,22 +197,20 @@ def fine_tune(
     return FineTuned(model.eval(), tokenizer, replace(tuning, batch=used), curve, counts, seconds)
 
 
-def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str, more: Mapping[str, Any]) -> None:
+def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str) -> None:
     """Write the adapter, or the merged model, with its tokenizer and a model card.
 
     Parameters
     ----------
     purpose
         What the model does, for its card.
-    more
-        What else is in its settings, which are written last: a folder without them is not finished.
     """
     folder, tuning = Path(out), tuned.tuning
     model = tuned.model.merge_and_unload() if tuning.merge else tuned.model
     model.save_pretrained(folder, **({} if tuning.merge else {"save_embedding_layers": False}))
     tuned.tokenizer.save_pretrained(folder)
-    settings = {"model": tuning.model, "merged": tuning.merge, **more}
-    rows = [f"| {name} | {value} |" for name, value in {**asdict(tuning), **tuned.counts, **more}.items()]
+    settings = {"model": tuning.model, "merged": tuning.merge}
+    rows = [f"| {name} | {value} |" for name, value in {**asdict(tuning), **tuned.counts}.items()]
     steps = sorted({int(one["step"]) for one in tuned.curve})
     losses = {
         key: {one["step"]: f"{one[key]:.4f}" for one in tuned.curve if key in one} for key in ("loss", "eval_loss")
@@ -225,6 +223,7 @@ def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str, more
         *("| step | loss | validation |", "| ---: | ---: | ---: |", *curve, ""),
     ]
     (folder / "README.md").write_text("\n".join(lines), "utf-8")
+    # last: a folder without it is not finished
     (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
 
 

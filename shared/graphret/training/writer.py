@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput
-from graphret.graphraft.writer import Writer, prompt_of
+from graphret.graphraft.writer import prompt_of
 from graphret.llm import Message
-from graphret.training.candidates import best_of, candidates_of, read_queries
+from graphret.training.candidates import best_of, read_queries
 from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
-
-#: How much the size of a query may count, of which one is chosen on the validation questions.
-SIZE_WEIGHTS = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0)
 
 Progress = Callable[[str, int, int], None]
 
@@ -69,25 +63,9 @@ def train_writer(
         for record in records
     ]
     tuned = fine_tune(examples, out, tuning, progress)
-    chosen = _size_weight(tuned, records[: tuned.counts["validated"]], progress)
     purpose = "Writes the query of a knowledge graph that finds what answers a question: `graphret.graphraft.Writer`."
-    save(tuned, out, data, purpose, {"size_weight": chosen})
+    save(tuned, out, data, purpose)
     return tuned
-
-
-def _size_weight(tuned: FineTuned, records: Sequence[Mapping[str, Any]], progress: Progress | None) -> float:
-    """The weight of sizes with which the best queries are likeliest: how often they come first says less."""
-    writer, likely = Writer(tuned.model, tuned.tokenizer), dict.fromkeys(SIZE_WEIGHTS, 0.0)
-    for nth, record in enumerate(records):
-        candidates, best = candidates_of(record), best_of(record)
-        shares = dict(writer.rank(record["question"], candidates, len(candidates)))
-        logs = np.log([max(shares[i], 1e-300) for i in range(len(candidates))])
-        for weight in SIZE_WEIGHTS:
-            scores = logs - weight * np.log10(np.asarray(record["num_results"]) + 1)
-            likely[weight] += scores[best] - np.logaddexp.reduce(scores)
-        if progress is not None:
-            progress("choose the weight of sizes", nth + 1, len(records))
-    return max(SIZE_WEIGHTS, key=lambda weight: (likely[weight], -weight))
 
 
 def train_reasoner(
@@ -125,5 +103,5 @@ def train_reasoner(
         examples.append(Example(prompt, answer.content))
     random.Random(tuning.seed).shuffle(examples)
     tuned = fine_tune(examples[:limit], out, tuning, progress)
-    save(tuned, out, data, "Chooses among nodes that were found, with the paths to them: GraphRAFT's reasoner.", {})
+    save(tuned, out, data, "Chooses among nodes that were found, with the paths to them: GraphRAFT's reasoner.")
     return tuned
