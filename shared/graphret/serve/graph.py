@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -48,9 +47,8 @@ class Generation:
         with ExitStack() as stack:
             whole = stack.enter_context(opened_graph(where, encoder))
             self.views = {one: whole if one is None else whole.view(one) for one in {None, *keys.values()}}
-            self._pool = ThreadPoolExecutor(
-                os.cpu_count() if isinstance(whole.store, MemoryStore) else 32
-            )  # which wait
+            # two threads of one interpreter answer fewer questions than one does; those on a database wait
+            self._pool = ThreadPoolExecutor(1 if isinstance(whole.store, MemoryStore) else 32)
             stack.callback(self._pool.shutdown, wait=False, cancel_futures=True)
             self._open = stack.pop_all()
 
@@ -72,7 +70,7 @@ class Generation:
             return self._made[method, view]
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Do work off the event loop: where it is this process that works, no more at once than there are cores."""
+        """Do work off the event loop: one after another in memory, 32 at once on a database."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, copy_context().run, work)
 
 
