@@ -13,7 +13,7 @@ from typing import Any
 
 from graphret.cypher.grammar import Parsed
 from graphret.cypher.kinds import NOT_ALLOWED
-from graphret.cypher.meaning.functions import LADYBUG_FUNCTIONS, READING, SYNTAX_OF_THEIR_OWN
+from graphret.cypher.meaning.functions import READING, SYNTAX_OF_THEIR_OWN
 from graphret.cypher.report import ERROR, Finding, place_of
 from graphret.cypher.tokens import END, NAME, NUMBER, Token
 
@@ -25,13 +25,27 @@ db.index.vector.queryRelationships db.labels db.propertyKeys db.relationshipType
 db.schema.relTypeProperties db.schema.visualization
 """
 
-#: Functions of ladybug 0.22 (``CALL show_functions()``) whose kinds are not known; without ``nextval``,
-#: ``currval``, ``setseed`` and ``error``.
+#: Functions of Ladybug 0.22 (``CALL show_functions()``), without ``nextval``, ``currval``, ``setseed`` and ``error``.
 _LADYBUG_FUNCTIONS = """
-all any array_cosine_similarity array_cross_product array_distance array_dot_product array_inner_product
-array_squared_distance array_value cast coalesce concat concat_ws constant_or_null cost decode even exists factorial
-gamma greatest hash histogram least lgamma list_creation list_filter list_reduce list_transform map none octet_length
-offset percentilecont percentiledisc single struct_pack time_bucket union_extract union_tag union_value
+abs acos all any array_append array_cat array_concat array_contains array_cosine_similarity array_cross_product
+array_distance array_dot_product array_extract array_has array_indexof array_inner_product array_position array_prepend
+array_push_back array_push_front array_slice array_squared_distance array_value asin atan atan2 avg bitshift_left
+bitshift_right bitwise_and bitwise_or bitwise_xor blob cardinality cast cbrt ceil ceiling century coalesce collect
+concat concat_ws constant_or_null contains cos cost cot count count_if current_date current_timestamp date date_part
+date_trunc datepart datetrunc dayname decode degrees duration element_at encode end_node ends_with epoch_ms even exists
+factorial floor gamma gen_random_uuid greatest hash histogram id ifnull initcap interval is_acyclic is_trail keys label
+labels last_day lcase least left length levenshtein lgamma list_any_value list_append list_cat list_concat
+list_contains list_creation list_distinct list_element list_extract list_filter list_has list_has_all list_has_any
+list_indexof list_max list_min list_position list_prepend list_product list_reduce list_reverse list_reverse_sort
+list_slice list_sort list_sum list_to_string list_transform list_unique ln log log10 log2 lower lpad ltrim make_date
+map map_extract map_keys map_values max md5 min monthname nodes none nullif octet_length offset percentilecont
+percentiledisc pi pow prefix properties radians random range regexp_extract regexp_extract_all regexp_full_match
+regexp_matches regexp_replace regexp_split_to_array relationships rels repeat replace reverse right round rpad rtrim
+sha256 sign sin single size split_part sqrt start_node starts_with string string_split string_to_array struct_extract
+struct_pack substr substring suffix sum tan time_bucket timestamp to_blob to_bool to_date to_days to_double to_epoch_ms
+to_float to_hours to_int128 to_int16 to_int32 to_int64 to_int8 to_interval to_microseconds to_milliseconds to_minutes
+to_months to_seconds to_string to_timestamp to_uint128 to_uint16 to_uint32 to_uint64 to_uint8 to_uuid to_years tolower
+toupper trim typeof ucase union_extract union_tag union_value upper uuid
 """
 
 _LADYBUG_PROCEDURES = "query_fts_index query_vector_index"
@@ -55,7 +69,7 @@ ALLOWED = {
     ),
     "ladybug": Allowed(
         _CLAUSES,
-        frozenset(LADYBUG_FUNCTIONS).union(_LADYBUG_FUNCTIONS.split()),
+        frozenset(_LADYBUG_FUNCTIONS.split()),
         frozenset(_LADYBUG_PROCEDURES.split()),
     ),
 }

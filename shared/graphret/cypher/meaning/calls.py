@@ -11,7 +11,6 @@ from graphret.cypher import kinds
 from graphret.cypher.meaning.functions import (
     FUNCTIONS,
     INSTEAD,
-    LADYBUG_FUNCTIONS,
     LADYBUG_LACKS,
     READING,
     SYNTAX_OF_THEIR_OWN,
@@ -151,25 +150,16 @@ class Calls(Walk):
         if name == "exists":
             message = "Ladybug has no exists(…); write EXISTS { MATCH … }, or IS NOT NULL of a property"
             self.facts.error(kinds.SYNTAX, message, node)
-        before = self.aggregation
-        function = LADYBUG_FUNCTIONS.get(name)
-        if function is not None and function.aggregates:
+        before, function = self.aggregation, FUNCTIONS.get(name)
+        aggregates = function is not None and function.aggregates
+        if aggregates:
             self._place_of_aggregate(node)
             self.aggregation = "inside"
         found: list[Kind] = []
-        for i, argument in enumerate(node.expressions):
-            pattern = bare_pattern(argument)
-            if pattern is not None:
+        for argument in node.expressions:
+            if (pattern := bare_pattern(argument)) is not None:
                 self.pattern_predicate(pattern, scope)
-                found.append(ANYTHING)
-                continue
-            found.append(self.kind(argument, scope))
-            if function is not None and i < len(function.arguments) and function.arguments[i] is not None:
-                self.require(argument, found[i], function.arguments[i] or frozenset())
+            else:
+                found.append(self.kind(argument, scope))
         self.aggregation = before
-        if function is None:
-            return ANYTHING
-        self._count_arguments(node, function)
-        # Of what may be null, nothing is known: a call with it is of no type.
-        told = function.aggregates or all(kind.names is not None for kind in found)
-        return function.kind(found[0] if found else None) if told else ANYTHING
+        return function.kind(found[0]) if function is not None and aggregates and found else ANYTHING

@@ -13,7 +13,7 @@ from graphret.cypher.meaning.expressions import Expressions
 from graphret.cypher.meaning.functions import PROCEDURES
 from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.projections import Projections
-from graphret.cypher.meaning.values import ANYTHING, LISTS, NODE, RELATIONSHIP, Entity, Kind
+from graphret.cypher.meaning.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
 from graphret.cypher.meaning.walk import Facts, Scope
 from graphret.cypher.tree import Chain, Finish, Page, Subquery, parts_of_union, variable_name, walk, without_parens
 
@@ -127,8 +127,6 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _unwind(self, clause: ast.Unwind, scope: Scope) -> Scope:
         kind = self.kind(clause.expression, scope)
-        if not self.strict:  # where Neo4j takes a value for a list of one
-            self.require(clause.expression, kind, LISTS)
         single = self.strict and kind.names is not None and "LIST" not in kind.names
         item = kind.item() if kind.is_only("LIST") else kind if single else ANYTHING
         self.declare_new(clause.alias, scope)

@@ -22,7 +22,6 @@ from graphret.cypher.meaning.values import (
     NUMBERS,
     PATH,
     PROPERTY_VALUE,
-    STORABLE,
     STRING,
     STRINGS,
     WITH_PROPERTIES,
@@ -31,7 +30,7 @@ from graphret.cypher.meaning.values import (
     union,
     words,
 )
-from graphret.cypher.meaning.walk import PropertyUse, Scope, Walk, bare_pattern, shape
+from graphret.cypher.meaning.walk import PropertyUse, Scope, Walk, shape
 from graphret.cypher.tree import (
     Chain,
     IsTyped,
@@ -50,8 +49,6 @@ _INTEGERS = frozenset(("INTEGER",))
 _BOOLEANS = frozenset(("BOOLEAN",))
 _ENTITIES = frozenset(("NODE", "RELATIONSHIP"))
 _PROJECTED = WITH_PROPERTIES - {"POINT"}
-#: What a property of Ladybug may hold, and what it takes an item of: what has a text is cast.
-_VALUES = STORABLE | {"MAP"}
 _CONSTANTS: dict[type[AstNode], Kind] = {
     ast.Integer: INTEGER,
     ast.Float: FLOAT,
@@ -88,7 +85,7 @@ class Expressions(Operators, Calls, Walk):
         if isinstance(node, ast.PatternPredicate):
             self.pattern_predicate(node, scope)
         else:
-            self.require(node, self.kind(node, scope), _BOOLEANS)
+            self.expect(node, self.kind(node, scope), _BOOLEANS)
 
     @contextmanager
     def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]]) -> Any:
@@ -120,11 +117,10 @@ class Expressions(Operators, Calls, Walk):
 
     def _property(self, node: ast.Property, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
-        if self.strict or not isinstance(node.this, ast.Integer):  # to Ladybug 1.e5 is a number
-            self.require(node.this, base, WITH_PROPERTIES, "has no properties")
+        self.expect(node.this, base, WITH_PROPERTIES, "has no properties")
         self._ask(base, node.name)
         if base.names is not None and base.names <= _ENTITIES:
-            return PROPERTY_VALUE if self.strict else Kind(_VALUES)
+            return PROPERTY_VALUE
         return ANYTHING
 
     def _ask(self, base: Kind, name: Name) -> None:
@@ -144,11 +140,6 @@ class Expressions(Operators, Calls, Walk):
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         index = self.kind(node.index, scope)
-        if not self.strict:
-            self.require(node.this, base, _VALUES, "has no items")
-            if base.names is not None:
-                self.require(node.index, index, NUMBERS)
-            return base.item() if base.is_only("LIST") and index.names is not None else ANYTHING
         keyed = _ENTITIES | {"MAP"}
         self.expect(node.this, base, LISTS | keyed)
         if base.names is None:
@@ -169,9 +160,7 @@ class Expressions(Operators, Calls, Walk):
         for bound in (node.start, node.end):
             if bound is not None:
                 self.expect(bound, self.kind(bound, scope), _INTEGERS)
-        if base.is_only("LIST"):
-            return base
-        return list_of(base.item()) if self.strict else ANYTHING
+        return base if base.is_only("LIST") else list_of(base.item())
 
     # --- literals and projections -----------------------------------------
 
@@ -212,8 +201,8 @@ class Expressions(Operators, Calls, Walk):
     def _source(self, node: AstNode, scope: Scope) -> Kind:
         """The kind of the items of a list that is gone through."""
         kind = self.kind(node, scope)
-        self.require(node, kind, LISTS)
-        return kind.item() if kind.is_only("LIST") and self.strict else ANYTHING
+        self.expect(node, kind, LISTS)
+        return kind.item() if kind.is_only("LIST") else ANYTHING
 
     def _comprehension(self, node: ast.ListComprehension, scope: Scope) -> Kind:
         item = self._source(node.source, scope)
@@ -230,11 +219,8 @@ class Expressions(Operators, Calls, Walk):
             self.facts.error(kinds.INVALID_VALUE, f"{node.name}(…) needs a WHERE with a condition", node)
             return BOOLEAN
         with self.local(scope, [(node.variable, item)]) as inner:
-            if self.strict or bare_pattern(node.where) is not None:
-                self.predicate(node.where, inner)
-            else:  # Ladybug takes any value for a condition here
-                self.kind(node.where, inner)
-        return self.truth(item)
+            self.predicate(node.where, inner)
+        return BOOLEAN
 
     def _reduce(self, node: ast.ListLambda, scope: Scope) -> Kind:
         first = self.kind(node.initial, scope)

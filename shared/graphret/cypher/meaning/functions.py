@@ -1,7 +1,7 @@
-"""The functions and procedures of the dialects: how many arguments, of what kinds, and what comes back.
+"""The functions and procedures of Neo4j: how many arguments, of what kinds, and what comes back.
 
-Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``) and from Ladybug 0.22 (``show_functions()``),
-and from their verdicts on each function with each number of arguments and with each kind of argument in each place.
+Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``), and from its verdicts on each function with
+each number of arguments and with each kind of argument in each place.
 """
 
 from __future__ import annotations
@@ -32,15 +32,12 @@ _KINDS: dict[str, frozenset[str] | None] = {
     "str": frozenset(("STRING",)),
     "bool": frozenset(("BOOLEAN",)),
     "rel": frozenset(("RELATIONSHIP",)),
-    "internal": frozenset(("INTERNAL ID",)),
     "entity": frozenset(("NODE", "RELATIONSHIP")),
     "map": frozenset(("MAP", "NODE", "RELATIONSHIP")),
     "sum": NUMBERS | {"DURATION"},
     "strlist": frozenset(("STRING", "LIST")),
     "sized": frozenset(("STRING", "LIST", "MAP", "NODE", "RELATIONSHIP")),
     "shown": STORABLE - {"LIST"},
-    "plain": NUMBERS | {"STRING", "BOOLEAN"},
-    "value": STORABLE | {"MAP"},
     "truth": frozenset(("BOOLEAN", "STRING", "INTEGER")),
     "toint": NUMBERS | {"BOOLEAN", "STRING", "LIST"},
     "tofloat": NUMBERS | {"STRING"},
@@ -113,72 +110,6 @@ num num -> float: percentileCont
 num num -> num: percentileDisc
 num -> float: stDev stDevP
 """
-# Of Ladybug 0.22 a number is of any of its types, for it makes one of another; it casts what has a text, so that most
-# take any value that is no node, relationship or path. Functions of any number of arguments, of lambdas and of types
-# that no literal has are not among them.
-_LADYBUG_TABLE = """
-num -> any: abs ceil ceiling epoch_ms floor to_days to_hours to_microseconds to_milliseconds to_minutes to_months
-  to_seconds to_timestamp to_years
-num -> num: acos asin atan cbrt cos cot degrees ln log log10 log2 radians sign sin sqrt tan
-list any -> [any]: array_append array_prepend array_push_back array_push_front list_append list_prepend
-list list -> [any]: array_cat array_concat list_cat list_concat
-list any -> bool: array_contains array_has list_contains list_has
-value num -> str: array_extract left repeat right
-list any -> num: array_indexof array_position list_indexof list_position
-value num num -> any: array_slice list_slice
-num num -> num: atan2 bitshift_left bitshift_right bitwise_and bitwise_or bitwise_xor pow round
-value -> any: blob date duration encode interval timestamp to_blob to_date to_interval to_uuid uuid
-value -> num: cardinality size to_double to_float to_int128 to_int16 to_int32 to_int64 to_int8 to_uint128 to_uint16
-  to_uint32 to_uint64 to_uint8
-any -> num: century count_if to_epoch_ms
-value value -> bool: contains ends_with prefix regexp_full_match regexp_matches starts_with suffix
--> any: current_date current_timestamp gen_random_uuid
-value any -> num: date_part datepart
-value any -> any: date_trunc datetrunc
-any -> str: dayname monthname string to_string typeof
-any any -> [any]: element_at map_extract
-rel -> any: end_node start_node
-entity -> internal: id
-any any -> any: ifnull nullif
-value -> str: initcap lcase lower ltrim md5 reverse rtrim sha256 tolower toupper trim ucase upper
-path -> bool: is_acyclic is_trail
-entity -> any: keys
-entity -> str: label labels
-any -> any: last_day
-path -> num: length
-value value -> num: levenshtein
-list -> any: list_any_value list_max list_min list_reverse
-list -> [any]: list_distinct
-value num -> any: list_element list_extract
-list list -> bool: list_has_all list_has_any
-list -> num: list_product list_sum list_unique
-list / value -> [any]: list_reverse_sort
-list / value value -> [any]: list_sort
-value list -> str: list_to_string
-value num value -> str: lpad rpad
-num num num -> any: make_date
-any -> [any]: map_keys map_values
-path -> [node]: nodes
--> num: pi random
-any / any -> any: properties
-num num / num -> [any]: range
-value value / num -> str: regexp_extract
-value value / num -> [any]: regexp_extract_all
-value value value / any -> str: regexp_replace
-value value -> [any]: regexp_split_to_array string_split string_to_array
-path -> [rel]: relationships rels
-value value value -> str: replace
-value value num -> str: split_part
-any str -> any: struct_extract
-value num num -> str: substr substring
-value -> bool: to_bool
-"""
-_LADYBUG_AGGREGATES = """
-num -> num: avg sum
-any -> =[]: collect
-any -> num: count
-plain -> any: max min
-"""
 _TEMPORAL = ("date", "datetime", "localdatetime", "localtime", "time")
 
 
@@ -234,7 +165,6 @@ def _by_name(table: str, aggregates: str) -> dict[str, Function]:
 #: The functions with no effect and nothing of the server in their result, by their names in lower case: they may run.
 READING = _by_name(_TABLE + _temporal(), _AGGREGATES)
 FUNCTIONS = READING | _by_name("-> str: file linenumber", "")
-LADYBUG_FUNCTIONS = _by_name(_LADYBUG_TABLE, _LADYBUG_AGGREGATES)
 #: Names that are called like functions and have a syntax of their own.
 SYNTAX_OF_THEIR_OWN = ("all", "allShortestPaths", "any", "exists", "none", "reduce", "shortestPath", "single")
 

@@ -20,23 +20,13 @@ from graphret.cypher.meaning.values import (
     Kind,
     list_of,
     union,
-    words,
 )
 from graphret.cypher.meaning.walk import Scope, Walk
 from graphret.cypher.tree import Chain, Sign, Test
 
-_ARITHMETIC = frozenset("+-*/%^")
 _BOOLEAN_WORDS = frozenset(("AND", "OR", "XOR"))
 _DURATIONS = frozenset(("DURATION",))
 _TEXT_OR_NUMBER = NUMBERS | {"STRING"}
-#: Kinds that Ladybug compares with one another.
-_COMPARABLE = (
-    _TEXT_OR_NUMBER,
-    *(frozenset((one, "STRING")) for one in ("BOOLEAN", "LIST", "MAP")),
-    frozenset(("NODE", "RELATIONSHIP")),
-    frozenset(("PATH",)),
-    frozenset(("INTERNAL ID",)),
-)
 
 
 class Operators(Walk):
@@ -44,11 +34,7 @@ class Operators(Walk):
 
     def _not(self, node: ast.Not, scope: Scope) -> Kind:
         self.predicate(node.this, scope)
-        return self.truth(ANYTHING)
-
-    def truth(self, *operands: Kind) -> Kind:
-        """What is true or false; to Ladybug it is of no type where an operand may be null."""
-        return BOOLEAN if self.strict or all(kind.names is not None for kind in operands) else ANYTHING
+        return BOOLEAN
 
     def _chain(self, node: Chain, scope: Scope) -> Kind:
         operators: list[str] = node.operators
@@ -56,18 +42,16 @@ class Operators(Walk):
         if operators[0] in _BOOLEAN_WORDS:
             for operand in operands:
                 self.predicate(operand, scope)
-            return self.truth(ANYTHING)
+            return BOOLEAN
         if operators[0] in COMPARISONS:
-            found = [self.kind(operand, scope) for operand in operands]
-            if not self.strict and len(found) == 2:
-                self._comparable(node, *found)
+            for operand in operands:
+                self.kind(operand, scope)
             if "!=" in operators:
                 self.facts.error(kinds.SYNTAX, "there is no operator '!='; inequality is written '<>'", node, ("<>",))
-            return self.truth(*found)
+            return BOOLEAN
         left = self.kind(operands[0], scope)
-        combine = self._combine if self.strict else self._on_ladybug
         for i, operator in enumerate(operators):
-            left = combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
+            left = self._combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
         return left
 
     def _combine(self, left: Kind, left_node: AstNode, operator: str, right_node: AstNode, right: Kind) -> Kind:
@@ -88,29 +72,6 @@ class Operators(Walk):
             return FLOAT
         names = frozenset().union(*(numbers if k.names is None else k.names & numbers for k in (left, right)))
         return Kind(names or numbers)
-
-    def _comparable(self, node: Chain, left: Kind, right: Kind) -> None:
-        """Ladybug casts text to what it is compared with, and nothing else."""
-        if any(left.may_be(family) and right.may_be(family) for family in _COMPARABLE):
-            return
-        message = f"{words(left.names)} is not compared with {words(right.names)}"
-        self.facts.error(kinds.TYPE_MISMATCH, message, node)
-
-    def _on_ladybug(self, left: Kind, left_node: AstNode, operator: str, right_node: AstNode, right: Kind) -> Kind:
-        """Numbers go with numbers, and by ``+`` text with text and lists with lists; a literal has no other kind."""
-        if operator not in _ARITHMETIC:
-            return ANYTHING
-        allowed = _TEXT_OR_NUMBER | LISTS if operator == "+" else NUMBERS
-        self.require(left_node, left, allowed)
-        for family in (NUMBERS, STRINGS, LISTS):
-            if left.names is not None and left.names <= family & allowed:
-                allowed = family
-        self.require(right_node, right, allowed)
-        if left.names is None or right.names is None:
-            return ANYTHING
-        if left.names | right.names <= NUMBERS:
-            return Kind(left.names | right.names)
-        return left if left.names == right.names and len(left.names) == 1 else ANYTHING
 
     def _add(self, left: Kind, right_node: AstNode, right: Kind) -> Kind:
         if left.names is not None and "LIST" not in left.names:
@@ -142,22 +103,17 @@ class Operators(Walk):
 
     def _sign(self, node: Sign, scope: Scope) -> Kind:
         inner = self.kind(node.this, scope)
-        if not self.strict:
-            self.require(node.this, inner, NUMBERS)
-            return inner
         self.expect(node.this, inner, NUMBERS if node.operator == "-" else NUMBERS | TEMPORAL | _DURATIONS)
         return Kind(inner.names & NUMBERS) if inner.names and inner.names & NUMBERS else Kind(NUMBERS)
 
     def _test(self, node: Test, scope: Scope) -> Kind:
         left, right = self.kind(node.this, scope), self.kind(node.expression, scope)
         if node.operator == "IN":
-            # Ladybug takes x IN y[0..3] for (x IN y)[0..3].
-            if self.strict or not isinstance(node.expression, ast.ListSubscript | ast.ListSlice):
-                self.require(node.expression, right, LISTS)
+            self.expect(node.expression, right, LISTS)
         elif node.operator == "=~":
             self.expect(node.this, left, STRINGS)
             self.expect(node.expression, right, STRINGS)
-        return self.truth(left, right)
+        return BOOLEAN
 
 
 def _of_pairs(result: Callable[[str, str], str | None], left: frozenset[str], right: frozenset[str]) -> Kind:

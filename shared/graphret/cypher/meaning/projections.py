@@ -8,14 +8,11 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.values import ANYTHING, NUMBERS, STORABLE, Kind
+from graphret.cypher.meaning.values import ANYTHING, NUMBERS, Kind
 from graphret.cypher.meaning.walk import Scope, Shape, Walk, aggregates, is_aggregate, shape
-from graphret.cypher.tree import Lambda, Sign, Subquery, children, walk, without_parens
+from graphret.cypher.tree import Sign, Subquery, children, walk, without_parens
 
-_LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension, Lambda)
-#: What Ladybug orders by.
-_ORDERED = STORABLE - {"LIST"}
-_KEYS = (ast.Identifier, ast.Property, ast.FunctionCall, ast.IsNull, Sign)
+_LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension)
 
 
 class Projections(Walk):
@@ -96,9 +93,7 @@ class Projections(Walk):
     def order(self, order: Any, scope: Scope) -> None:
         """``ORDER BY``."""
         for ordered in order.expressions:
-            kind = self.kind(ordered.this, scope)
-            if not self.strict:
-                self.require(ordered.this, kind, _ORDERED, "has no order")
+            self.kind(ordered.this, scope)
 
     def bounds(self, clause: Any) -> None:
         """``SKIP`` and ``LIMIT``: whole numbers that no row decides."""
@@ -125,15 +120,14 @@ class Projections(Walk):
 
     def _check_grouping(self, items: list[AstNode], aggregating: list[bool], scope: Scope, starred: bool) -> None:
         """What stands beside an aggregation in one item must be an item of its own."""
-        if not any(aggregating):
+        if not any(aggregating) or not self.strict:
             return
         expressions = [without_parens(item.this if isinstance(item, ast.Alias) else item) for item in items]
-        groups = _simple if self.strict else _groups_on_ladybug
-        keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and groups(e)}
+        keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and _simple(e)}
         if starred:
             keys |= {shape(ast.Identifier(this=name)) for name in scope}
         for expression, has in zip(expressions, aggregating, strict=True):
-            if has and (loose := _ungrouped(expression, keys, frozenset(), scope, self.strict)) is not None:
+            if has and (loose := _ungrouped(expression, keys, frozenset(), scope)) is not None:
                 message = (
                     f"{self.facts.text(loose)!r} stands beside an aggregation: make it an item of its own, "
                     "or pass it on with WITH first"
@@ -152,18 +146,9 @@ def _simple(node: AstNode) -> bool:
     return isinstance(node, ast.Identifier)
 
 
-def _groups_on_ladybug(node: AstNode) -> bool:
-    """Whether an expression may group on Ladybug: calls and signs do, ``n.x + 1`` and ``coalesce(n.x, 0)`` do not."""
-    if isinstance(node, ast.FunctionCall):
-        return bool(node.name.this.lower() != "coalesce")
-    return _simple(node) or isinstance(node, Sign | ast.IsNull)
-
-
-def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope, strict: bool) -> AstNode | None:
+def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope) -> AstNode | None:
     """The first part of an aggregating expression that no key groups by."""
-    if is_aggregate(node) or (isinstance(node, Subquery) and not strict):
-        return None
-    if isinstance(node, _KEYS) and shape(node) in keys:
+    if is_aggregate(node) or (isinstance(node, ast.Identifier | ast.Property) and shape(node) in keys):
         return None
     if isinstance(node, ast.Identifier):
         return None if node.this in local else node
@@ -179,11 +164,10 @@ def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Sc
         return next((n for n in outside if shape(n) not in keys), None)
     if isinstance(node, _LOCAL):
         named = {v.this for key in ("variable", "accumulator") if (v := node.args.get(key)) is not None}
-        named |= {variable.this for variable in node.args.get("variables") or ()}
         if isinstance(node, ast.PatternComprehension):
             named |= {n.this for n in walk(node.pattern) if isinstance(n, ast.Identifier) and n.this not in scope}
         local = local | named
     for child in children(node):
-        if (loose := _ungrouped(child, keys, local, scope, strict)) is not None:
+        if (loose := _ungrouped(child, keys, local, scope)) is not None:
             return loose
     return None

@@ -16,7 +16,7 @@ WITH_PROPERTIES = TEMPORAL | {"MAP", "NODE", "RELATIONSHIP", "POINT", "DURATION"
 
 #: In the order in which people are told of them.
 _SPOKEN = (
-    *("INTEGER", "FLOAT", "BOOLEAN", "STRING", "NODE", "RELATIONSHIP", "PATH", "MAP", "INTERNAL ID", "POINT"),
+    *("INTEGER", "FLOAT", "BOOLEAN", "STRING", "NODE", "RELATIONSHIP", "PATH", "MAP", "POINT"),
     *("DURATION", "LIST", "DATE", "TIME", "LOCAL TIME", "LOCAL DATETIME", "DATETIME"),
 )
 

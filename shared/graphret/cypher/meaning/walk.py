@@ -111,13 +111,8 @@ class Walk:
         return self.facts.dialect == "neo4j"
 
     def expect(self, node: AstNode, kind: Kind, allowed: frozenset[str], why: str = "") -> None:
-        """Complain, where Neo4j's rules of kinds hold, unless a value may be of an allowed kind."""
-        if self.strict:
-            self.require(node, kind, allowed, why)
-
-    def require(self, node: AstNode, kind: Kind, allowed: frozenset[str], why: str = "") -> None:
-        """Complain, in both dialects, unless a value may be of an allowed kind."""
-        if kind.may_be(allowed):
+        """Complain unless a value may be of an allowed kind; Ladybug itself says so, before it runs a query."""
+        if not self.strict or kind.may_be(allowed):
             return
         text = self.facts.text(node)
         short = text if len(text) <= 40 else f"{text[:37]}…"
