@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from graphret import ScriptedExplorer
 from graphret.errors import MissingDependency
 
 try:
@@ -11,7 +12,6 @@ except ImportError as error:
 
 from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph, create_ark_tool
 from langchain_graphret.chat import LangChainChat
-from langchain_graphret.core_chat import CoreChat, ScriptedExplorer
 from langchain_graphret.documents import KEY, evidence_of, from_document, to_document
 from langchain_graphret.embeddings import EncoderEmbeddings
 from langchain_graphret.expansion import SageExpansion
@@ -25,7 +25,6 @@ from langchain_graphret.spark import SparkRetriever, create_spark_graph
 __all__ = [
     "KEY",
     "ArkRetriever",
-    "CoreChat",
     "EncoderEmbeddings",
     "GraphRAFTRetriever",
     "GraspRetriever",

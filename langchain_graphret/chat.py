@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages, convert_to_openai_messages
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
@@ -17,11 +17,6 @@ from graphret.errors import InvalidInput
 from graphret.llm import ChatError, ChatOptions, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import as_chat_error
 
-#: Where the additional arguments of a LangChain message keep `Message.native`.
-NATIVE = "graphret_native"
-
-# Blocks of a message that are more than text, a call of a tool or a model's reasoning.
-_MEDIA = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 # Additional arguments that repeat text and calls.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
 # What makes a message again.
@@ -147,26 +142,7 @@ def to_message(message: Message) -> BaseMessage:
     calls = (call.parsed if call.parsed is not None else {"malformed": call.arguments} for call in message.tool_calls)
     sound = [replace(call, arguments=json.dumps(read)) for call, read in zip(message.tool_calls, calls, strict=True)]
     [made] = convert_to_messages([replace(message, tool_calls=tuple(sound)).to_dict()])
-    if message.native:
-        made.additional_kwargs[NATIVE] = dict(message.native)
     return made
-
-
-def from_message(message: BaseMessage) -> Message:
-    """Return a LangChain message as graphret's; the inverse of `to_message`.
-
-    Raises
-    ------
-    InvalidInput
-        When it is of a kind that graphret has none of, or says something that is no text.
-    """
-    if isinstance(message.content, list):
-        kinds = {block.get("type") for block in message.content if isinstance(block, dict)}
-        if media := sorted(map(str, kinds & _MEDIA)):
-            raise InvalidInput(f"messages: graphret's chat models read text, not {', '.join(media)}")
-        message = message.model_copy(update={"content": str(message.text)})
-    given: Any = convert_to_openai_messages(message)
-    return Message.from_dict({**given, "native": message.additional_kwargs.get(NATIVE)})
 
 
 def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from graphret import ScriptedExplorer
 from langchain_graphret.ark.agent import AgentState, create_ark_agent
 from langchain_graphret.ark.graph import ArkRetriever, ArkState, by_agent, create_ark_graph
 from langchain_graphret.ark.tools import ark_tools, create_ark_tool
-from langchain_graphret.core_chat import ScriptedExplorer
 
 __all__ = [
     "AgentState",

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from ark_support import Follows, call, turns
+from ark_support import Follows
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
-from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
@@ -26,7 +26,7 @@ from typing_extensions import TypedDict
 from graphret.ark import Ark, ArkSettings, Run, make_tools
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.grasp import GraspSettings, PlanRetriever, StaticWeights
-from graphret.llm.chat import ChatError, Reply
+from graphret.llm.chat import ChatError
 from graphret.planning import GraphPlan
 from graphret.search import BM25Index
 from graphret.spark import SparkSettings
@@ -34,7 +34,6 @@ from graphret.stores import MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from langchain_graphret import (
     ArkRetriever,
-    CoreChat,
     GraspRetriever,
     SageRetriever,
     ScriptedExplorer,
@@ -151,8 +150,8 @@ def test_what_is_asked_wrongly_is_answered_and_what_fails_is_raised() -> None:
 
 def outer(tool: BaseTool, **options: Any) -> Any:
     """An agent that asks the tool once, and then answers."""
-    ask = [call(tool.name, "a", question=QUESTION, k=1)]
-    model = CoreChat(core=Follows(turns(ask, Reply("Dark Red it is.")), "outer")).bind_tools([tool])
+    ask: Any = {"name": tool.name, "args": {"question": QUESTION, "k": 1}, "id": "a", "type": "tool_call"}
+    model = GenericFakeChatModel(messages=iter([AIMessage("", tool_calls=[ask]), AIMessage("Dark Red it is.")]))
     builder = StateGraph(MessagesState)
     builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
     builder.add_node("tools", ToolNode([tool]))

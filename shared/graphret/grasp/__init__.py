@@ -4,10 +4,9 @@
 `retriever` joins the three.
 """
 
-from graphret.grasp.field_weights import FieldWeights
 from graphret.grasp.llm_planner import LLMPlanner
 from graphret.grasp.plan_retriever import PlanRetriever
 from graphret.grasp.retriever import Grasp
 from graphret.grasp.settings import DynamicWeights, GraspSettings, StaticWeights
 
-__all__ = ["DynamicWeights", "FieldWeights", "Grasp", "GraspSettings", "LLMPlanner", "PlanRetriever", "StaticWeights"]
+__all__ = ["DynamicWeights", "Grasp", "GraspSettings", "LLMPlanner", "PlanRetriever", "StaticWeights"]

@@ -14,7 +14,6 @@ from graphret.schema import GraphSchema
 from graphret.where import Where
 
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
-RetrievalMode: TypeAlias = Literal["doc_search", "graph_filter_doc", "graph_expand", "graph_strict"]
 
 #: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach everything.
 MOST_HOPS = 8
@@ -130,8 +129,6 @@ class GraphPlan(_Part):
         Heat" are other films.
     risk_level
         How far the planner trusts the plan; it weighs the plan in `Fuse` (section 3.2).
-    retrieval_mode
-        How strongly the graph is used, in plans for product search (appendix B); kept for who reads it.
     """
 
     anchors: Annotated[list[Anchor], Field(max_length=MOST_HOPS)] = []
@@ -141,7 +138,6 @@ class GraphPlan(_Part):
     order: Order | None = None
     apart: bool = False
     risk_level: RiskLevel = "normal"
-    retrieval_mode: RetrievalMode | None = None
 
     def labels_of(self) -> dict[str, list[str]]:
         """The labels that each variable may bear, none for any."""

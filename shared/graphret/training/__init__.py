@@ -1,6 +1,5 @@
 """Fitting graphret to labelled questions."""
 
-from graphret.training.fields import fit_fields
 from graphret.training.fusion import Case, cases_of, tune_fusion
 from graphret.training.lora import Example, Tuning, fine_tune
 from graphret.training.paths import Choice, fit_scorer, train_paths
@@ -10,6 +9,6 @@ from graphret.training.ranking import tune_ranking
 from graphret.training.tuned import Tuned
 from graphret.training.writer import train_reasoner, train_writer
 
-__all__ = ["Case", "Choice", "Example", "Question", "Report", "Tuned", "Tuning", "cases_of", "fine_tune", "fit_fields"]
+__all__ = ["Case", "Choice", "Example", "Question", "Report", "Tuned", "Tuning", "cases_of", "fine_tune"]
 __all__ += ["fit_scorer", "read_questions", "synthesize", "train_paths", "train_reasoner", "train_writer"]
 __all__ += ["tune_fusion", "tune_ranking"]
