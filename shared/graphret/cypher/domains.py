@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from cypherast.ast import Direction
@@ -11,9 +9,6 @@ from cypherast.ast import Direction
 from graphret.cypher.known import Known, Labels, Triple, labels_of
 from graphret.cypher.meaning.values import Entity
 from graphret.cypher.meaning.walk import Step
-
-#: Of a path that is longer, what ends it is not followed hop by hop: it may be all that a longer one still reaches.
-_HOPS = 30
 
 
 class Fit(NamedTuple):
@@ -38,8 +33,6 @@ class Domains:
         self._guessed: set[int] = set()
         # A query of a thousand hops asks the same of the triples over and over.
         self._fits: dict[object, Fit] = {}
-        self._ends: dict[object, frozenset[str]] = {}
-        self._hops: dict[object, Mapping[str, frozenset[str]]] = {}
 
     def of(self, entity: Entity) -> Labels:
         """Its labels or relations, or None where nothing is known."""
@@ -60,10 +53,8 @@ class Domains:
             found = self.of(entity)
             if found is not None and not found <= valid:
                 return False
-        # A relation of which the schema has no triple, or a path that may be of no hop, says nothing.
-        return not self.relations(step).isdisjoint(self.known.by_relation) and not (
-            is_long(step) and hops(step)[0] == 0
-        )
+        # A relation of which the schema has no triple says nothing, nor does a path of several hops.
+        return not self.relations(step).isdisjoint(self.known.by_relation) and not _is_long(step)
 
     def relations(self, step: Step) -> frozenset[str]:
         """The relations that a relationship may be."""
@@ -71,12 +62,8 @@ class Domains:
         return self.known.relations if found is None else found
 
     def fits(self, step: Step, turned: bool = False) -> bool:
-        """Whether some triple fits a relationship and its ends, or a chain of them a path, as written or turned."""
-        if not is_long(step):
-            return bool(self._fit(step, turned).relations)
-        right = self.of(step.right)
-        ends = self._reached(step, turned)
-        return bool(ends) if right is None else not ends.isdisjoint(right)
+        """Whether some triple fits a relationship and its ends, as written or turned."""
+        return bool(self._fit(step, turned).relations)
 
     def fitting_turned(self, step: Step) -> list[Triple]:
         """The triples that would fit a relationship and its ends if it were turned."""
@@ -113,8 +100,6 @@ class Domains:
 
     def narrow(self, step: Step) -> list[Entity]:
         """Leave to the entities of which nothing is said what the triples leave; return those that now have less."""
-        if is_long(step):
-            return []
         fit = self._fit(step)
         guessed = self.sampled(step)
         left, right = fit.left, fit.right
@@ -131,8 +116,6 @@ class Domains:
             self._guessed.add(id(entity))
         return True
 
-    # --- one hop ----------------------------------------------------------
-
     def _fit(self, step: Step, turned: bool = False) -> Fit:
         return self._fitted(self.relations(step), self.of(step.left), self.of(step.right), _ways(step, turned))
 
@@ -143,29 +126,6 @@ class Domains:
             one_way = [_join(self.known, relations, left, right, forward) for forward in ways]
             fit = self._fits[key] = Fit(*(frozenset().union(*parts) for parts in zip(*one_way, strict=True)))
         return fit
-
-    # --- several hops -----------------------------------------------------
-
-    def _reached(self, step: Step, turned: bool) -> frozenset[str]:
-        """The labels at which a path from the left node may end, each of its hops by a triple."""
-        ways = _ways(step, turned)
-        relations, start, (least, most) = self.relations(step), self.of(step.left), hops(step)
-        key = (relations, start, ways, least, most)
-        if key not in self._ends:
-            self._ends[key] = _walked(self._hop(relations, ways), start, least, most)
-        return self._ends[key]
-
-    def _hop(self, relations: frozenset[str], ways: tuple[bool, ...]) -> Mapping[str, frozenset[str]]:
-        """Where one hop leads from each label."""
-        key = (relations, ways)
-        if key not in self._hops:
-            found: defaultdict[str, set[str]] = defaultdict(set)
-            for name in relations:
-                for source, _, target in self.known.by_relation.get(name, ()):
-                    for forward in ways:
-                        found[source if forward else target].add(target if forward else source)
-            self._hops[key] = {label: frozenset(ends) for label, ends in found.items()}
-        return self._hops[key]
 
 
 def _join(known: Known, relations: frozenset[str], left: Labels, right: Labels, forward: bool) -> Fit:
@@ -185,27 +145,6 @@ def _join(known: Known, relations: frozenset[str], left: Labels, right: Labels, 
     return Fit(*map(frozenset, fit))
 
 
-def _walked(hop: Mapping[str, frozenset[str]], start: Labels, least: int, most: int | None) -> frozenset[str]:
-    """The labels that a walk of so many hops may end at; of one longer than `_HOPS`, of at least as many."""
-    if least > _HOPS:
-        least, most = _HOPS, None
-    at = frozenset(hop) if start is None else start
-    for _ in range(least):
-        at, before = _onward(hop, at), at
-        if at == before:
-            break
-    found = at
-    while at and (most is None or most > least):
-        at = _onward(hop, at) - found
-        found |= at
-        least += 1
-    return found
-
-
-def _onward(hop: Mapping[str, frozenset[str]], labels: frozenset[str]) -> frozenset[str]:
-    return frozenset().union(*(hop[label] for label in labels if label in hop))
-
-
 def _ways(step: Step, turned: bool) -> tuple[bool, ...]:
     """Whether the triples are read forward, backward or both: from the left node to the right one is forward."""
     if step.relationship.direction is Direction.BOTH:
@@ -213,14 +152,5 @@ def _ways(step: Step, turned: bool) -> tuple[bool, ...]:
     return ((step.relationship.direction is Direction.OUTGOING) != turned,)
 
 
-def is_long(step: Step) -> bool:
-    """Whether it is a path of several hops."""
+def _is_long(step: Step) -> bool:
     return bool(step.relationship.variable_length or step.relationship.args.get("quantifier"))
-
-
-def hops(step: Step) -> tuple[int, int | None]:
-    """The least and the most hops of a path; None is no bound."""
-    quantifier = step.relationship.args.get("quantifier")
-    least, most = quantifier or (step.relationship.min_hops, step.relationship.max_hops)
-    # Ladybug's shortest paths have a bound of 0 where they have none: they stop by themselves.
-    return least, None if most is None or most < least else most

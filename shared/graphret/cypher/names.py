@@ -9,7 +9,7 @@ from typing import Any
 from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import kinds
-from graphret.cypher.domains import Domains, hops, is_long
+from graphret.cypher.domains import Domains
 from graphret.cypher.known import Known, Labels, Triple
 from graphret.cypher.meaning.values import Entity
 from graphret.cypher.meaning.walk import Facts, Step
@@ -163,17 +163,14 @@ class _Names:
         severity = WARNING if second or self.domains.sampled(step) else ERROR
         names = " or ".join(self._say_all(relations)) if typed else ""
         if step.relationship.direction is not Direction.BOTH and self.domains.fits(step, turned=True):
-            ways = self._ends(relations) if is_long(step) else self._say_triples(self.domains.fitting_turned(step))
+            ways = self._say_triples(self.domains.fitting_turned(step))
             message = f"{names if typed else 'what joins these'} goes the other way: {', '.join(ways)}"
             self.facts.add(severity, kinds.WRONG_DIRECTION, message, _place(step), ways)
             return
         left, right = self._say_ends(self.domains.of(step.left)), self._say_ends(self.domains.of(step.right))
         between = self.domains.joining(step)
         ends = ", ".join(self._ends(relations))
-        if is_long(step):
-            message = f"no path of {_length(step)} joins {left} and {right}"
-            message += f" by {names}, which joins {ends}" if typed else ""
-        elif typed:
+        if typed:
             message = f"{names} does not join {left} and {right}; it joins {ends}"
         else:
             message = f"no relation joins {left} and {right}"
@@ -190,14 +187,6 @@ class _Names:
             self._said_of[key] = self._say_triples(t for name in relations for t in by_relation.get(name, ()))
         found: tuple[str, ...] = self._said_of[key]
         return found
-
-
-def _length(step: Step) -> str:
-    """How long a path is, in words."""
-    least, most = hops(step)
-    if most is None:
-        return f"{least} or more"
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def _place(step: Step) -> tuple[int, int]:
