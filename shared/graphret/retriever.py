@@ -251,7 +251,7 @@ class Fuse(Retriever):
         Who is asked.
     weights
         How much each counts; 1 by default. Or a function that gives the weights for a question, from what each
-        retriever signals, such as `graphret.grasp.DynamicWeights`; an empty `Signals` for one that failed.
+        retriever signals, such as `graphret.grasp.StaticWeights`; an empty `Signals` for one that failed.
     rrf_k
         Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
     depth

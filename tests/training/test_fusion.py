@@ -8,14 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
-from graphret.grasp import DynamicWeights, GraspSettings, StaticWeights
-from graphret.grasp.settings import RISKS
+from graphret.grasp import GraspSettings, StaticWeights
 from graphret.training.fusion import Case, tune_fusion
 from graphret.types import Signals
 
 
-def case(plan: str, text: str, gold: str, candidates: int = 5, risk: str = "normal") -> Case:
-    return Case(plan.split(), text.split(), Signals(candidates, plan_valid=True, risk=risk), frozenset(gold.split()))
+def case(plan: str, text: str, gold: str) -> Case:
+    return Case(plan.split(), text.split(), Signals(plan_valid=True), frozenset(gold.split()))
 
 
 def test_where_the_text_is_right_its_weight_is_high_and_the_other_way_round() -> None:
@@ -29,20 +28,11 @@ def test_where_the_text_is_right_its_weight_is_high_and_the_other_way_round() ->
     assert of_plan.heat[-1].min() == 100
 
 
-def test_what_depends_on_the_plan_makes_the_weights_dynamic() -> None:
-    sure = case("z u v", "a b c", "z", candidates=3, risk="aggressive")
-    unsure = case("a b c", "z u v", "z", candidates=700, risk="no_trade")
-    tuned = tune_fusion([sure] * 10 + [unsure] * 10, GraspSettings(weights=StaticWeights(0.5)))
-    assert isinstance(tuned.settings.weights, DynamicWeights)
-    assert tuned.metrics["dynamic"]["hit@1"] == 100
-    assert tuned.metrics["static"]["hit@1"] <= 50
-
-
 cases = st.builds(
     Case,
     st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5),
     st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5),
-    st.builds(Signals, st.integers(0, 900), plan_valid=st.booleans(), risk=st.sampled_from(RISKS)),
+    st.builds(Signals, plan_valid=st.booleans()),
     st.frozensets(st.sampled_from("abcdefg"), min_size=1, max_size=2),
 )
 

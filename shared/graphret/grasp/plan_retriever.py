@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,7 +12,6 @@ from graphret.contracts import fulfils, require_same_view, restriction_of
 from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
-from graphret.linking.linker import RULES
 from graphret.planning.graph_plan import Anchor, GraphPlan, Target
 from graphret.planning.matches import Bindings, Match
 from graphret.planning.planner import Planned, Planner
@@ -49,9 +48,6 @@ class PlanRetriever(Retriever):
     documents
         An index of whole nodes, which relevance texts are held against: cosines of a `DenseIndex`, as in the paper, or
         any other's scores, as shares of the highest possible. Without one they are left out.
-    rules
-        For each mode of matching at most how many nodes an anchor stands for, and the least share of the best one's
-        score: (5, 0.95) for names, (10, 0.90) for descriptions (appendix A).
     limit
         Most nodes that a plan finds: the best.
     timeout
@@ -70,7 +66,6 @@ class PlanRetriever(Retriever):
         *,
         linker: Linker | None = None,
         documents: TextIndex | None = None,
-        rules: Mapping[str, tuple[int, float]] = RULES,
         limit: int = 1000,
         timeout: float = TIMEOUT,
         on_failure: str = "fallback",
@@ -86,7 +81,6 @@ class PlanRetriever(Retriever):
         self.planner = planner
         self.store = store
         self.documents = documents
-        self.rules = {**RULES, **rules}
         self.limit = limit
         self.timeout = timeout
         self.on_failure = require_on_failure(on_failure)
@@ -182,9 +176,7 @@ class PlanRetriever(Retriever):
     def link(self, anchor: Anchor) -> dict[str, float]:
         """Return the nodes that an anchor may stand for, with the likeness of each."""
         mode = anchor.match_mode if self.linker.documents is not None else "name"
-        k, tau = self.rules[mode]
-        labels = None if anchor.label is None else [anchor.label]
-        found = self.linker.link(anchor.text, mode=mode, k=k, tau=tau, labels=labels)
+        found = self.linker.link(anchor.text, mode=mode, labels=None if anchor.label is None else [anchor.label])
         return {one.id: one.score for one in found}
 
     def _matches(self, plan: GraphPlan, bindings: Bindings, limit: int) -> list[Match]:

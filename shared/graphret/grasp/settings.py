@@ -1,23 +1,15 @@
-"""How GRASP weighs the graph against the text: static and dynamic weights of its fusion (section 3.2)."""
+"""How GRASP weighs the graph against the text (section 3.2)."""
 
 from __future__ import annotations
 
-import bisect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
 
 from graphret.errors import InvalidInput
-from graphret.planning.graph_plan import RiskLevel
 from graphret.retriever import load_settings
 from graphret.types import Signals
-
-#: The largest number of candidates of each bucket but the last.
-BUCKETS = (10, 50, 100, 500)
-#: The risk levels, in the order of the paper's vectors.
-RISKS: tuple[str, ...] = get_args(RiskLevel)
 
 
 @dataclass(frozen=True)
@@ -39,47 +31,6 @@ class StaticWeights:
 
 
 @dataclass(frozen=True)
-class DynamicWeights:
-    """Weights by what the plan found: ``buckets[b] · risks[r]`` for the plan's list, 1 for the other (section 3.2).
-
-    The defaults are those that the paper chose for Prime, its most relational graph (figure 2).
-
-    Parameters
-    ----------
-    buckets
-        By the number of candidates: at most 10, 50, 100, 500, or more.
-    risks
-        By the plan's risk level: ``no_trade``, ``weak``, ``normal``, ``aggressive``.
-    """
-
-    buckets: tuple[float, ...] = (2.0, 0.8, 0.2, 0.05, 0.05)
-    risks: tuple[float, ...] = (0.5, 0.5, 1.25, 1.0)
-
-    def __post_init__(self) -> None:
-        for name, n in (("buckets", len(BUCKETS) + 1), ("risks", len(RISKS))):
-            values = tuple(getattr(self, name))
-            object.__setattr__(self, name, values)
-            if len(values) != n or not all(isinstance(v, int | float) and 0 <= v < float("inf") for v in values):
-                raise InvalidInput(f"DynamicWeights.{name}: {n} numbers of at least 0 are expected, not {values}")
-
-    def __call__(self, signals: Sequence[Signals]) -> list[float]:
-        """Return the weights; of a plan that is invalid, or that found nothing, none."""
-        plan = signals[0]
-        if not plan.plan_valid or not plan.candidates or plan.risk not in RISKS:
-            return [0.0, 1.0]
-        return [self.buckets[bucket_of(plan.candidates)] * self.risks[RISKS.index(plan.risk)], 1.0]
-
-
-def bucket_of(candidates: int) -> int:
-    """Return the bucket of a number of candidates, from 0."""
-    return bisect.bisect_left(BUCKETS, candidates)
-
-
-Weighing: TypeAlias = StaticWeights | DynamicWeights
-_KINDS: Mapping[str, type[Weighing]] = {"static": StaticWeights, "dynamic": DynamicWeights}
-
-
-@dataclass(frozen=True)
 class GraspSettings:
     """How GRASP fuses and reranks; `graphret tune` chooses them on labelled questions and writes them to a file.
 
@@ -97,7 +48,7 @@ class GraspSettings:
         The weight of the reranker's list against the fused one's, and the constant of that fusion.
     """
 
-    weights: Weighing = field(default_factory=lambda: StaticWeights(0.9))
+    weights: StaticWeights = field(default_factory=lambda: StaticWeights(0.9))
     rrf_k: float = 10.0
     depth: int = 100
     rerank_depth: int = 20
@@ -106,20 +57,9 @@ class GraspSettings:
 
     def save(self, path: str | Path) -> None:
         """Write the settings as JSON, which `load` reads and a person can."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: str | Path) -> GraspSettings:
-        """Read settings that `save` wrote; an `InvalidInput` says what is wrong with the file."""
-        return load_settings(path, cls.from_dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON values."""
-        kind = next(name for name, made in _KINDS.items() if isinstance(self.weights, made))
-        return asdict(self) | {"weights": {"kind": kind, **asdict(self.weights)}}
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> GraspSettings:
-        """The inverse of `to_dict`."""
-        weights = dict(values["weights"])
-        return cls(**{**values, "weights": _KINDS[weights.pop("kind")](**weights)})
+        """Read settings that `save` or ``graphret tune`` wrote; an `InvalidInput` says what is wrong with the file."""
+        return load_settings(path, lambda given: cls(**{**given, "weights": StaticWeights(**given["weights"])}))

@@ -45,7 +45,6 @@ def ask_json(
     schema: type[T] | TypeAdapter[T],
     *,
     repairs: int = 1,
-    native: bool = True,
     **options: Unpack[ChatOptions],
 ) -> Answer[T]:
     """Ask a model for a value of a given type.
@@ -60,8 +59,6 @@ def ask_json(
         What to return: whatever pydantic's ``TypeAdapter`` takes, such as a dataclass, or such an adapter.
     repairs
         How many further replies to ask for after one that cannot be used.
-    native
-        Hand over `json_schema`; if false, rely on the instruction alone.
     options
         For each request: temperature, max_tokens, timeout.
 
@@ -75,7 +72,7 @@ def ask_json(
         return model.chat(asked, **options)
 
     try:
-        _dialogue(chat, model.name, messages, schema, repairs, native, options).send(None)
+        _dialogue(chat, model.name, messages, schema, repairs, options).send(None)
     except StopIteration as done:
         return cast("Answer[T]", done.value)
     raise AssertionError("nothing in it waits")
@@ -87,11 +84,10 @@ async def aask_json(
     schema: type[T] | TypeAdapter[T],
     *,
     repairs: int = 1,
-    native: bool = True,
     **options: Unpack[ChatOptions],
 ) -> Answer[T]:
     """`ask_json` without blocking the event loop."""
-    return await _dialogue(model.achat, model.name, messages, schema, repairs, native, options)
+    return await _dialogue(model.achat, model.name, messages, schema, repairs, options)
 
 
 async def _dialogue(
@@ -100,7 +96,6 @@ async def _dialogue(
     messages: Sequence[Message],
     schema: type[T] | TypeAdapter[T],
     repairs: int,
-    native: bool,
     options: ChatOptions,
 ) -> Answer[T]:
     """Ask, and ask again where the reply cannot be used; it waits for `chat` alone."""
@@ -110,7 +105,7 @@ async def _dialogue(
         raise InvalidInput("ask_json: messages is empty")
     adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
     plain = plain_schema(adapter.json_schema())
-    if native and plain.get("type") == "object":  # what endpoints that enforce a schema want at its root
+    if plain.get("type") == "object":  # what endpoints that enforce a schema want at its root
         options["json_schema"] = plain
     instruction = _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False))
     system, rest = ([messages[0].content], messages[1:]) if messages[0].role == "system" else ([], messages)

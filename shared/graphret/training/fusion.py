@@ -1,18 +1,17 @@
-"""Choosing GRASP's fusion on labelled questions: the paper's grids, searched whole (section 3.2, appendix A)."""
+"""Choosing GRASP's fusion on labelled questions: the paper's grid, searched whole (section 3.2, appendix A)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.fusion import fills
 from graphret.grasp.retriever import Grasp
-from graphret.grasp.settings import BUCKETS, RISKS, DynamicWeights, GraspSettings, StaticWeights, bucket_of
+from graphret.grasp.settings import GraspSettings, StaticWeights
 from graphret.training.questions import Question
 from graphret.training.tuned import Progress, Tuned, cross_validated, middle
 from graphret.types import Signals
@@ -20,9 +19,6 @@ from graphret.types import Signals
 #: The weights and constants that are tried (appendix A).
 STATIC_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(21))
 STATIC_K = (1, 2, 5, 10, 20, 40, 60, 80, 100)
-DYNAMIC_K = (5, 10, 20, 40, 80, 150, 300)
-BUCKET_WEIGHTS = ((1.0, 1.2, 1.4, 1.6, 2.0), (0.8, 1.0, 1.2, 1.4), (0.2, 0.4, 0.6, 0.8), (0, 0.05, 0.1), (0, 0.05, 0.1))
-RISK_WEIGHTS = ((0, 0.25, 0.5, 0.75), (0.5, 0.75, 1.0, 1.25), (0.75, 1.0, 1.25, 1.5), (1.0, 1.25, 1.5, 2.0))
 _SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 
@@ -56,9 +52,9 @@ def cases_of(grasp: Grasp, questions: Sequence[Question], *, progress: Progress 
 
 
 def tune_fusion(cases: Sequence[Case], default: GraspSettings | None = None) -> Tuned:
-    """Choose static or dynamic weights and the constant of the fusion by Hit@1, then MRR, in cross-validation.
+    """Choose the weights and the constant of the fusion by Hit@1, then MRR, in cross-validation.
 
-    The heat map is of static weights. An `InvalidInput` says that there are fewer than ten questions.
+    An `InvalidInput` says that there are fewer than ten questions.
     """
     default = default or GraspSettings()
     grid = [(StaticWeights(w), k) for w, k in product(STATIC_WEIGHTS, STATIC_K)]
@@ -69,10 +65,10 @@ def tune_fusion(cases: Sequence[Case], default: GraspSettings | None = None) -> 
         w, k = middle(hits[rows].mean(axis=0))
         return replace(default, weights=StaticWeights(STATIC_WEIGHTS[w]), rrf_k=float(STATIC_K[k]))
 
-    searches = {"static": static, "dynamic": _Dynamic(cases, default).best}
-    settings, metrics = cross_validated(
-        len(cases), default, searches, lambda rows, chosen: _values([cases[row] for row in rows], chosen), _SHOWN
-    )
+    def values(rows: NDArray[np.intp], settings: GraspSettings) -> NDArray[np.float64]:
+        return _values([cases[row] for row in rows], settings)
+
+    settings, metrics = cross_validated(len(cases), default, {"static": static}, values, _SHOWN)
     axes = {"weight of the plan": STATIC_WEIGHTS, "k": STATIC_K}
     return Tuned(settings, metrics, 100 * hits.mean(axis=0), axes, len(cases))
 
@@ -87,52 +83,6 @@ def _values(cases: Sequence[Case], settings: GraspSettings) -> NDArray[np.float6
         return first == 1, first <= 5, found / len(case.gold), 1 / first
 
     return np.asarray([of(case) for case in cases])
-
-
-class _Dynamic:
-    """Hit@1 and reciprocal ranks, joined, of every question under dynamic weights.
-
-    A question falls into one bucket and one risk level, so that for given risks the buckets can be chosen one by one:
-    the whole grid of 1.3 million settings is searched by the few products that each cell can have.
-    """
-
-    def __init__(self, cases: Sequence[Case], default: GraspSettings) -> None:
-        self.default, self.cells = default, list[tuple[int, int] | None]()
-        most = max(map(len, BUCKET_WEIGHTS)), max(map(len, RISK_WEIGHTS))
-        self.value = np.zeros((len(cases), len(DYNAMIC_K), *most))
-        for row, case in enumerate(cases):
-            signals = case.signals
-            usable = signals.plan_valid and signals.candidates and signals.risk in RISKS
-            cell = (bucket_of(signals.candidates or 0), RISKS.index(signals.risk or "")) if usable else None
-            self.cells.append(cell)
-            weights = [[0.0]] if cell is None else np.outer(BUCKET_WEIGHTS[cell[0]], RISK_WEIGHTS[cell[1]]).tolist()
-            shape = len(weights), len(weights[0])
-            tried = [((weight, 1.0), k) for k in DYNAMIC_K for of_bucket in weights for weight in of_bucket]
-            ranks = _firsts(case, tried).reshape(len(DYNAMIC_K), *shape)
-            self.value[row, :, : shape[0], : shape[1]] = (ranks == 1) + 1e-3 / ranks
-
-    def best(self, rows: NDArray[np.intp]) -> GraspSettings:
-        """Return the best of the grid on some questions."""
-        sums = np.zeros((len(BUCKETS) + 1, len(RISKS), *self.value.shape[1:]))
-        free = np.zeros(len(DYNAMIC_K))
-        for row in rows.tolist():
-            if (cell := self.cells[row]) is None:
-                free += self.value[row, :, 0, 0]
-            else:
-                sums[cell] += self.value[row]
-        best: tuple[float, Any] = (-1.0, None)
-        for place, k in enumerate(DYNAMIC_K):
-            for risks in product(*(range(len(levels)) for levels in RISK_WEIGHTS)):
-                # of a bucket, by its weight, the sum over the risk levels
-                of_bucket = [sums[b, range(len(RISKS)), place, :, risks].sum(axis=0) for b in range(len(BUCKETS) + 1)]
-                chosen = [int(of[: len(w)].argmax()) for of, w in zip(of_bucket, BUCKET_WEIGHTS, strict=True)]
-                total = free[place] + sum(of[at] for of, at in zip(of_bucket, chosen, strict=True))
-                if total > best[0] + 1e-9:
-                    best = float(total), (k, chosen, risks)
-        k, chosen, risks = best[1]
-        buckets = tuple(levels[at] for levels, at in zip(BUCKET_WEIGHTS, chosen, strict=True))
-        weights = DynamicWeights(buckets, tuple(levels[at] for levels, at in zip(RISK_WEIGHTS, risks, strict=True)))
-        return replace(self.default, weights=weights, rrf_k=float(k))
 
 
 def _firsts(case: Case, tried: Sequence[tuple[Sequence[float], float]]) -> NDArray[np.float64]:

@@ -48,7 +48,7 @@ class Tuned:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as JSON values."""
-        return self.settings.to_dict() if hasattr(self.settings, "to_dict") else asdict(self.settings)
+        return asdict(self.settings)
 
     def save(self, path: str | Path) -> None:
         """Write the settings as JSON, which `GraspSettings.load` or `SageGraph.retriever` reads and a person can."""
