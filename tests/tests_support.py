@@ -26,7 +26,7 @@ class HashingEncoder:
     def encode_queries(self, texts: list[str]) -> NDArray[np.float32]:
         return np.stack([self._embed(text) for text in texts]) if texts else np.zeros((0, self.dimension), np.float32)
 
-    def encode_documents(self, texts: list[str], *, progress: object = None) -> NDArray[np.float32]:
+    def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
         self.encoded.extend(texts)
         return self.encode_queries(texts)
 

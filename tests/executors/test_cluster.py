@@ -45,7 +45,7 @@ class LoggingEncoder(HashingEncoder):
         super().__init__()
         self.log, self.broken = folder / "embedded", folder / "broken"
 
-    def encode_documents(self, texts: list[str], *, progress: object = None) -> NDArray[np.float32]:
+    def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
         if self.broken.exists() and any("game 20" in text for text in texts):
             raise InvalidInput("embedding: a text cannot be embedded")
         with self.log.open("a") as log:

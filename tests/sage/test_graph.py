@@ -131,7 +131,7 @@ def test_an_encoder_is_asked_for_and_without_it_a_graph_is_searched_by_words_and
 
 def test_what_no_graph_can_be_built_of_is_named(graph: SageGraph) -> None:
     class Broken(HashingEncoder):
-        def encode_documents(self, texts: list[str], *, progress: object = None) -> Any:
+        def encode_documents(self, texts: list[str]) -> Any:
             return np.full((len(texts), 4), np.nan, dtype=np.float32)
 
     for act, said in (

@@ -122,10 +122,10 @@ def test_documents_are_written_with_their_nodes_or_not_at_all(store: Neo4jStore)
     class Failing(HashingEncoder):
         broken = False
 
-        def encode_documents(self, texts: Sequence[str], *, progress: Any = None) -> Any:
+        def encode_documents(self, texts: Sequence[str]) -> Any:
             if self.broken:
                 raise RuntimeError("the encoder is down")
-            return super().encode_documents(texts, progress=progress)
+            return super().encode_documents(texts)
 
     encoder = Failing()
     store.upsert(MOVIES, DIRECTED)

@@ -235,7 +235,7 @@ class Breaking:
     def encode_queries(self, texts: list[str]) -> Any:
         return self.encoder.encode_queries(texts)
 
-    def encode_documents(self, texts: list[str], *, progress: Any = None) -> Any:
+    def encode_documents(self, texts: list[str]) -> Any:
         if self.down:
             raise ModelError("the encoder is down")
         return self.encoder.encode_documents(texts)

@@ -27,9 +27,6 @@ _NO_ENCODER = "encoder=None, on the command line --encoder none"
 _LOADING = threading.Lock()
 _BLOCK = 4096  # texts encoded between two commits to a cache: what an interrupted run may lose
 
-Progress = Callable[[int, int], None]
-"""Called with how many different texts are done and how many there are."""
-
 
 class Encoder(Protocol):
     """What graphret knows of an embedding model."""
@@ -45,7 +42,7 @@ class Encoder(Protocol):
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         """Unit vectors of questions, shape (n, dimension)."""
 
-    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
+    def encode_documents(self, texts: Sequence[str]) -> Floats:
         """Unit vectors of nodes' texts, shape (n, dimension)."""
 
 
@@ -91,23 +88,20 @@ class SentenceTransformerEncoder:
         return int(self._loaded().get_embedding_dimension())
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        return self._encode(texts, self._loaded().encode_query, None)
+        return self._encode(texts, self._loaded().encode_query)
 
-    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
-        return self._encode(texts, self._loaded().encode_document, progress)
+    def encode_documents(self, texts: Sequence[str]) -> Floats:
+        return self._encode(texts, self._loaded().encode_document)
 
-    def _encode(self, texts: Sequence[str], encode: Callable[..., Any], progress: Progress | None) -> Floats:
+    def _encode(self, texts: Sequence[str], encode: Callable[..., Any]) -> Floats:
         model = self._loaded()
         budget = 1024 if str(model.device) == "cpu" else 16384  # tokens in a batch: few, so that caches hold them
 
         def encoded(distinct: list[str]) -> Floats:
-            done, vectors = 0, np.zeros((len(distinct), self.dimension), np.float32)
+            vectors = np.zeros((len(distinct), self.dimension), np.float32)
             for batch in _batches(model, distinct, budget):
                 made = encode([distinct[row] for row in batch], batch_size=len(batch), show_progress_bar=False)
                 vectors[batch] = check_vectors(made, len(batch), what=f"vectors of {self.name}")
-                done += len(batch)
-                if progress is not None:
-                    progress(done, len(distinct))
             return normalize(vectors)
 
         return each_once([text.encode("utf-8", "replace").decode() for text in texts], encoded)
@@ -201,7 +195,7 @@ class CallableEncoder:
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         return self._run(self._query_fn, texts)
 
-    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
+    def encode_documents(self, texts: Sequence[str]) -> Floats:
         return self._run(self._fn, texts)
 
     def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]) -> Floats:
@@ -243,7 +237,7 @@ class CachedEncoder:
     def encode_queries(self, texts: Sequence[str]) -> Floats:
         return self.encoder.encode_queries(texts)
 
-    def encode_documents(self, texts: Sequence[str], *, progress: Progress | None = None) -> Floats:
+    def encode_documents(self, texts: Sequence[str]) -> Floats:
         def encoded(distinct: list[str]) -> Floats:
             keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
             known = self._read(keys)
@@ -252,8 +246,6 @@ class CachedEncoder:
                 made = check_vectors(self.encoder.encode_documents([distinct[row] for row in block]), len(block))
                 self._write(fresh := {keys[row]: vector for row, vector in zip(block, made, strict=True)})
                 known |= fresh
-                if progress is not None:
-                    progress(len(known), len(distinct))
             return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")
 
         return each_once(texts, encoded)
