@@ -166,15 +166,8 @@ class Clauses(Expressions, Patterns, Projections):
         head = clauses[0]
         if not isinstance(head, ast.With):
             return {}, clauses
-        message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
         if not all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions):
-            named = [n for item in head.expressions for n in walk(item) if isinstance(n, ast.Identifier)]
-            if not any(n.this in scope for n in named):
-                return {}, clauses
-            self.facts.error(kinds.INVALID_QUERY, message, head)
-            return scope, clauses
-        if head.where is not None or head.order or head.skip or head.limit or head.distinct:
-            self.facts.error(kinds.INVALID_QUERY, message, head)
+            return {}, clauses
         imported: Scope = {}
         for item in head.expressions:
             if isinstance(item, ast.Star):

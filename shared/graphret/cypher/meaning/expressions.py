@@ -23,7 +23,6 @@ from graphret.cypher.meaning.values import (
     PATH,
     PROPERTY_VALUE,
     STRING,
-    STRINGS,
     WITH_PROPERTIES,
     Kind,
     list_of,
@@ -134,25 +133,16 @@ class Expressions(Operators, Calls, Walk):
 
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
-        index = self.kind(node.index, scope)
-        keyed = _ENTITIES | {"MAP"}
-        self.expect(node.this, base, LISTS | keyed)
-        if base.names is None:
-            return ANYTHING
-        if base.names.isdisjoint(LISTS):
-            self.expect(node.index, index, STRINGS)
-            return ANYTHING
-        if base.names.isdisjoint(keyed):
-            self.expect(node.index, index, _INTEGERS)
-            return base.item()
-        return ANYTHING
+        self.kind(node.index, scope)
+        self.expect(node.this, base, LISTS | _ENTITIES | {"MAP"})
+        return base.item() if base.is_only("LIST") else ANYTHING
 
     def _slice(self, node: ast.ListSlice, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         self.expect(node.this, base, LISTS)
         for bound in (node.start, node.end):
             if bound is not None:
-                self.expect(bound, self.kind(bound, scope), _INTEGERS)
+                self.kind(bound, scope)
         return base if base.is_only("LIST") else list_of(base.item())
 
     # --- literals and projections -----------------------------------------
