@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import re
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
@@ -70,8 +69,6 @@ class Compute:
 
 #: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
 Steps: TypeAlias = Generator[Any, Any, Retrieval]
-#: No word of a text, which a model or a database may refuse or take minutes for.
-_LONG_WORD = re.compile(r"\S{10001,}")
 
 
 class Retriever:
@@ -90,13 +87,11 @@ class Retriever:
         InvalidInput
             When the query is not a string, `k` is below 1 or the filter is malformed.
         """
-        asked = _checked(query, k, where)
-        return _finished(drive(self._steps(*asked)), query, asked[0])
+        return _finished(drive(self._steps(*_checked(query, k, where))))
 
     async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
         """Do what `retrieve` does without blocking the event loop."""
-        asked = _checked(query, k, where)
-        return _finished(await adrive(self._steps(*asked)), query, asked[0])
+        return _finished(await adrive(self._steps(*_checked(query, k, where))))
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         result: Retrieval = yield Compute(lambda: self._retrieve(query, k, where))
@@ -112,13 +107,11 @@ class Retriever:
 def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
     if not isinstance(query, str):
         raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
-    return _LONG_WORD.sub("", query), require_k(k), Where.parse(where)
+    return query, require_k(k), Where.parse(where)
 
 
-def _finished(retrieval: Retrieval, given: str, query: str) -> Retrieval:
-    """Give all hits their relevance, which never rises; note how many words of the query `given` are too long."""
-    if given != query:
-        retrieval.trace.note("query", words_left_out=len(_LONG_WORD.findall(given)))
+def _finished(retrieval: Retrieval) -> Retrieval:
+    """Give all hits their relevance, which never rises."""
     scores = [hit.score for hit in retrieval.hits]
     low, confidence = min([0.0, *scores]), retrieval.signals.confidence
     span, last = max(scores, default=0.0) - low, 1.0

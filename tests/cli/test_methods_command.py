@@ -12,7 +12,7 @@ from ark_support import small
 from cli_helpers import built, graphret
 from spark_parts import EDGES, NODES, plan
 
-from graphret.ark.trajectory import Recorder, read_runs, recorded_runs
+from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import timeline_page
 from graphret.graphs import import_graph
 from graphret.graphs.example import KB
@@ -229,7 +229,7 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     runs = [small(f"question {n}") for n in range(3)]
     for run in runs:
         Recorder(path)(run)
-    ids = list(recorded_runs(path))
+    ids = [run.id for run in runs]
     last = graphret("replay", path)
     assert "question 2" in last.out
     assert f"the last of 3 runs; --run shows another: {ids[1]}, {ids[0]}" in " ".join(last.err.split())

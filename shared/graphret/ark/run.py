@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ class Run:
 
     The `sessions` are the agents, in order, of the same settings; `seconds` is how long the run took, once it has
     ended. It was `created` at a time (ISO 8601), and `began` on the clock of `time.perf_counter`. `failures` has what
-    went wrong for the agents so far.
+    went wrong for the agents so far, and `id` is its own in a file of runs.
     """
 
     question: str
@@ -32,6 +33,7 @@ class Run:
     created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     failures: list[GraphretError] = field(default_factory=list, compare=False)
     began: float = field(default_factory=time.perf_counter, compare=False)
+    id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
 
     @property
     def elapsed(self) -> float:

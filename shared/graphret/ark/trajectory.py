@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,7 @@ class Recorder:
 
     def __call__(self, run: Run) -> None:
         """Append a run, a line an agent; a `StorageError` says that the file cannot be written."""
-        id_ = uuid.uuid4().hex[:16]
-        lines = "".join(_text(_line(run, session, id_)) + "\n" for session in run.sessions)
+        lines = "".join(_text(_line(run, session)) + "\n" for session in run.sessions)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab", buffering=0) as file:
@@ -44,8 +42,8 @@ class Recorder:
             raise StorageError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
 
-def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
-    """Return the runs of a file by their ids, in the order in which they were recorded.
+def read_runs(path: str | os.PathLike[str]) -> list[Run]:
+    """Return the runs of a file, in the order in which they were recorded.
 
     Raises
     ------
@@ -65,30 +63,25 @@ def recorded_runs(path: str | os.PathLike[str]) -> dict[str, Run]:
         try:
             data = json.loads(line)
             if data["schema"] == _SCHEMA:
-                run = Run(data["question"], [], float(data["seconds"]), str(data["created"]))
+                run = Run(data["question"], [], float(data["seconds"]), str(data["created"]), id=str(data["run"]))
                 for call in (call for step in data["steps"] for call in step["calls"]):
                     call["arguments"] = json.loads(call["arguments"])
                 session = ArkSession.from_dict(data | {"agent": data["agent"] - 1})
-                runs.setdefault(str(data["run"]), run).sessions.append(session)
+                runs.setdefault(run.id, run).sessions.append(session)
                 continue
         except (GraphretError, LookupError, ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"{path}, line {number}: damaged, {type(error).__name__}: {error}") from error
         raise NewerVersion(f"{path}, line {number}: {data['schema']!r}, where this graphret reads {_SCHEMA!r}")
-    return runs
+    return list(runs.values())
 
 
-def read_runs(path: str | os.PathLike[str]) -> list[Run]:
-    """Return the runs of a file, in the order in which they were recorded; see `recorded_runs`."""
-    return list(recorded_runs(path).values())
-
-
-def _line(run: Run, session: ArkSession, id_: str) -> dict[str, Any]:
+def _line(run: Run, session: ArkSession) -> dict[str, Any]:
     known = session.to_dict()
     for step in known["steps"]:
         step["calls"] = [call | {"arguments": _text(call["arguments"])} for call in step["calls"]]
     return {
         "schema": _SCHEMA,
-        "run": id_,
+        "run": run.id,
         **known,
         "agent": session.agent + 1,
         "agents": len(run.sessions),

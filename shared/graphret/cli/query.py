@@ -147,23 +147,24 @@ def replay(
     """Show a recorded run: each agent's steps and calls, what came back, what was selected, and the vote."""
     from rich.text import Text
 
-    from graphret.ark.trajectory import recorded_runs
+    from graphret.ark.trajectory import read_runs
     from graphret.explain import render_timeline, write_timeline
 
-    runs = recorded_runs(file)
-    found = [id_ for id_ in runs if id_.startswith(run or "")]
+    runs = read_runs(file)
+    found = [one for one in runs if one.id.startswith(run or "")]
     if not found:
-        raise InvalidInput(f"{file}: it holds no run{f' {run!r}; there are {list(runs)[-10:]}' if run else ''}")
-    chosen = runs[found[-1]]
+        there = [one.id for one in runs[-10:]]
+        raise InvalidInput(f"{file}: it holds no run{f' {run!r}; there are {there}' if run else ''}")
+    chosen = found[-1]
     if html is not None:
         with writing_to(html):
             write_timeline(html, chosen)
     if run is None and len(runs) > 1:
-        remark(f"the last of {len(runs)} runs; --run shows another: {', '.join(list(runs)[-2:-12:-1])}")
+        remark(f"the last of {len(runs)} runs; --run shows another: {', '.join(one.id for one in runs[-2:-12:-1])}")
     if chosen.cut_short:
         remark("it was cut short: this is what was done until then")
     agents = [session.to_dict() | {"agent": session.agent + 1} for session in chosen.sessions]
     about = {name: getattr(chosen, name) for name in ("question", "created", "seconds", "how", "cut_short")}
-    value = {"run": found[-1], **about, "votes": [vote.to_dict() for vote in chosen.votes], "agents": agents}
-    header = Text(chosen.question, style="bold"), f"run {found[-1]}, {chosen.created}\n"
+    value = {"run": chosen.id, **about, "votes": [vote.to_dict() for vote in chosen.votes], "agents": agents}
+    header = Text(chosen.question, style="bold"), f"run {chosen.id}, {chosen.created}\n"
     show(json, value, *header, render_timeline(chosen), *([f"drawn in {html}"] if html else []))

@@ -47,11 +47,10 @@ _NUMBERED = frozenset(
 )
 # The end of a sentence only before a function word, which begins most sentences.
 _OPEN = frozenset("etc al inc jr sr ltd co corp bros esq dept ph.d".split())
-_TEXTS_PER_CALL = 1024  # so that the embeddings of their sentences fit in memory
 
 
 class Chunker(Protocol):
-    """Cuts texts into chunks; takes all of a corpus at once, so that a model is called few times."""
+    """Cuts texts into chunks; takes hundreds at once, so that a model is called few times."""
 
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the chunks of each text as ``(start, end)``, in order, losing nothing but whitespace."""
@@ -106,22 +105,20 @@ class SemanticChunker:
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
         """Return the chunks of each text."""
         chunks: list[list[Span]] = []
-        for first in range(0, len(texts), _TEXTS_PER_CALL):
-            part = texts[first : first + _TEXTS_PER_CALL]
-            cut = [_units(text, self.max_chars) for text in part]
-            counts = [len(units) if len(units) > 1 else 0 for units in cut]  # a single sentence is not embedded
-            windows = [
-                text[units[max(0, i - 1)][0] : units[min(n - 1, i + 1)][1]]
-                for text, units, n in zip(part, cut, counts, strict=True)
-                for i in range(n)
-            ]
-            embedded = self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
-            rows = normalize(check_vectors(embedded, len(windows), what="sentence embedding"))
-            for units, own in zip(cut, np.split(rows, np.cumsum(counts)[:-1]), strict=True):
-                similarities = np.einsum("ij,ij->i", own[:-1], own[1:])
-                threshold = np.percentile(similarities, self.percentile) if len(similarities) else 0
-                breakpoints = np.flatnonzero(similarities <= threshold).tolist()
-                chunks.append(_packed(units, set(breakpoints), self.min_chars, self.max_chars))
+        cut = [_units(text, self.max_chars) for text in texts]
+        counts = [len(units) if len(units) > 1 else 0 for units in cut]  # a single sentence is not embedded
+        windows = [
+            text[units[max(0, i - 1)][0] : units[min(n - 1, i + 1)][1]]
+            for text, units, n in zip(texts, cut, counts, strict=True)
+            for i in range(n)
+        ]
+        embedded = self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
+        rows = normalize(check_vectors(embedded, len(windows), what="sentence embedding"))
+        for units, own in zip(cut, np.split(rows, np.cumsum(counts)[:-1].astype(int)), strict=False):
+            similarities = np.einsum("ij,ij->i", own[:-1], own[1:])
+            threshold = np.percentile(similarities, self.percentile) if len(similarities) else 0
+            breakpoints = np.flatnonzero(similarities <= threshold).tolist()
+            chunks.append(_packed(units, set(breakpoints), self.min_chars, self.max_chars))
         return chunks
 
 
