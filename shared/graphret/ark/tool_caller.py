@@ -81,7 +81,7 @@ class ToolCaller:
                 if self._calls_tools or not reply.text.strip():
                     return reply
                 words = reply
-        asked = {"messages": _as_text(messages, tools), "schema": _Calls, "native": False, **options}
+        asked = {"messages": _as_text(messages, tools), "schema": _Calls, **options}
         try:
             answer: Answer[_Calls] = yield Call(
                 partial(ask_json, self.model, **asked), partial(aask_json, self.model, **asked)
