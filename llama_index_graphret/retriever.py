@@ -97,7 +97,7 @@ class SageRetriever(CoreRetriever):
             core = graph
         else:
             seeds = as_seeds(seeds)
-            core = require_graph(graph).retriever(ranking or "coverage", seeds=seeds, on_failure=on_failure)
+            core = require_graph(graph).retriever(ranking, seeds=seeds, on_failure=on_failure)
         super().__init__(core, top_k(k, similarity_top_k), filters, **options)
 
 

@@ -86,7 +86,8 @@ class Evidence:
     """Why a hit was returned.
 
     `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
-    ``rank`` (its place in a fused list), ``path`` (an edge on the path of a plan to the hit, from `source` to `target`,
+    ``rank`` (its place in a fused list, or before a model that has learned moved it, with what moved it most among the
+    properties), ``path`` (an edge on the path of a plan to the hit, from `source` to `target`,
     or the plan itself among the properties), ``votes``, ``query`` (row `rank` of the Cypher query among the
     properties) and ``fill`` (below what the method selected).
 
@@ -136,7 +137,8 @@ class Evidence:
         if self.kind in ("neighbor", "path") and self.relation:
             return self._edge()
         if self.kind == "rank":
-            return f"rank {self.rank} in {self.retriever}"
+            moved = ", ".join(f"{name} {value:+.2f}" for name, value in self.properties.items())
+            return f"rank {self.rank} in {self.retriever}{f'; moved by {moved}' if moved else ''}"
         if self.kind == "path":
             return f"plan {self.properties.get('plan')}"
         if self.kind == "query":

@@ -46,7 +46,7 @@ app.command(cls=documents.Build)(documents.build)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
 _TRAIN: dict[str, Callable[..., None]] = {"paths": train.paths, "queries": train.queries}
-_TRAIN |= {"writer": train.writer, "reasoner": train.writer}
+_TRAIN |= {"ranking": train.ranking, "writer": train.writer, "reasoner": train.writer}
 _GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Learn of labelled questions.", _TRAIN),

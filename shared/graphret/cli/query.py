@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 Expansion = Literal["no", "+edge", "-edge", "auto"]
 _ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
-RankingName = Annotated[Literal["coverage", "propagate", "paper"], option("How it ranks.", panel=SAGE)]
+RankingName = Annotated[
+    Literal["coverage", "propagate", "paper"], option("How it ranks; as trained, or by coverage.", panel=SAGE)
+]
 
 
 def query(
@@ -36,7 +38,7 @@ def query(
     graph: options.Graph,
     method: Annotated[Method | None, option("By default sage for documents, else ark.")] = None,
     k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
-    ranking: RankingName = "coverage",
+    ranking: RankingName | None = None,
     where: Annotated[
         Any, option('Only nodes like {"year": {"$gte": 1990}}.', metavar="JSON", parser=json_.loads)
     ] = None,

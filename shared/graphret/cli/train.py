@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,6 +43,28 @@ def paths(
     words, parts = scorer.weights.shape
     about = {"questions": len(questions), "words": words - 1, "parts": parts}
     show(json, about, f"what {len(questions):,} questions mean is in {out}")
+
+
+def ranking(
+    graph: options.Graph,
+    questions: Annotated[Path, option(_QA, metavar="FILE.jsonl")],
+    limit: Limit = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Train how a graph of documents ranks, and keep that with the graph where cross-validation says that it gains."""
+    from graphret.sage import SageGraph
+    from graphret.training import read_questions, train_ranking
+
+    asked = read_questions(questions, limit)
+    opened = SageGraph.load(graph)
+    with progress() as report:
+        trained, metrics = train_ranking(opened, asked, progress=partial(report, "ask"))
+    if trained is not None:
+        opened.ranking = trained
+        opened.save(graph)
+    kept = "the trained ranking is kept with it" if trained else "nothing beats its ranking, which stays"
+    table = _table(metrics, len(asked))
+    show(json, {"graph": graph, "trained": trained is not None, "metrics": metrics}, table, f"{graph}: {kept}")
 
 
 def writer(
@@ -119,8 +142,6 @@ def tune(
     json: options.JsonFlag = False,
 ) -> None:
     """Choose how GRASP fuses or SAGE ranks on labelled questions, by cross-validation, and write it to a file."""
-    from rich.table import Table
-
     from graphret.grasp import Grasp
     from graphret.sage import SageRetriever
     from graphret.training import cases_of, read_questions, tune_fusion, tune_ranking
@@ -137,9 +158,7 @@ def tune(
     with writing_to(out):
         tuned.save(out)
     metrics, heat, names = tuned.metrics, tuned.heat, [*tuned.metrics["tuned"]]
-    table = Table("", *names, title=f"{tuned.questions:,} questions, cross-validated, percent")
-    for name, values in metrics.items():
-        table.add_row(name, *(f"{value:.1f}" for value in values.values()))
+    table = _table(metrics, tuned.questions)
     low, high = float(heat.min()), float(heat.max())
     (across, along), (down, below) = tuned.axes.items()
     shown = [f"{names[0]}, {low:.1f} to {high:.1f}, by {across} (across, {along[0]} to {along[-1]}) and {down} (down):"]
@@ -150,3 +169,12 @@ def tune(
     axes = {name: [*values] for name, values in tuned.axes.items()}
     told = {"settings": tuned.to_dict(), "metrics": metrics, "heat": heat.tolist(), "axes": axes}
     show(json, told, table, *shown)
+
+
+def _table(metrics: Mapping[str, Mapping[str, float]], questions: int) -> Any:
+    from rich.table import Table
+
+    table = Table("", *metrics["tuned"], title=f"{questions:,} questions, cross-validated, percent")
+    for name, values in metrics.items():
+        table.add_row(name, *(f"{value:.1f}" for value in values.values()))
+    return table

@@ -9,6 +9,7 @@ from graphret.expansion.expand import Expand
 from graphret.expansion.frontier import Frontier, Ranked, Ranking
 from graphret.expansion.paper import Paper
 from graphret.expansion.propagate import Propagate
+from graphret.expansion.trained import Trained
 from graphret.retriever import load_settings
 
 RANKINGS: dict[Any, Any] = {"coverage": Coverage, "propagate": Propagate, "paper": Paper}
@@ -28,4 +29,5 @@ def ranking_of(ranking: Ranking | str | Path) -> Ranking:
     return made
 
 
-__all__ = ["RANKINGS", "Coverage", "Expand", "Frontier", "Paper", "Propagate", "Ranked", "Ranking", "ranking_of"]
+__all__ = ["RANKINGS", "Coverage", "Expand", "Frontier", "Paper", "Propagate", "Ranked", "Ranking"]
+__all__ += ["Trained", "ranking_of"]

@@ -24,6 +24,37 @@ _LONG_QUESTION = 16
 
 
 @dataclass(frozen=True)
+class Covered:
+    """What `Coverage` found out of a question.
+
+    Parameters
+    ----------
+    candidates, near, lexical
+        Seeds and the ends of pairs, ascending, their cosines scaled to 0 … 1, and their BM25F, ``(c,)``.
+    pairs, said, together
+        The pairs, the weight of the question's terms at their two ends, ``(m, t)`` each, and their scores, ``(m,)``.
+    third, pair, extended
+        Nodes that extend a pair, which pair that is, and the scores of these triples, ``(x,)``.
+    scale
+        The BM25F that counts 1.
+    ranked
+        The ranking.
+    """
+
+    candidates: NDArray[np.int64]
+    near: NDArray[np.float32]
+    lexical: NDArray[np.float32]
+    pairs: Links
+    said: tuple[NDArray[np.float32], NDArray[np.float32]]
+    together: NDArray[np.float32]
+    third: NDArray[np.int64]
+    pair: NDArray[np.int64]
+    extended: NDArray[np.float32]
+    scale: float
+    ranked: Ranked
+
+
+@dataclass(frozen=True)
 class Coverage:
     """Score linked pairs by how much of the question their two ends say together.
 
@@ -68,6 +99,10 @@ class Coverage:
 
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
+        return self.covered(frontier).ranked
+
+    def covered(self, frontier: Frontier) -> Covered:
+        """Return the ranking, and what it was made of."""
         seeds, index, query = frontier.seeds, frontier.index, frontier.query
         fade = min(1.0, _LONG_QUESTION / max(1, len(index.lexical.term_ids(query))))
         with_cosine = index.dense is not None
@@ -79,7 +114,8 @@ class Coverage:
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        covered = np.maximum(*pairs.said())
+        said = pairs.said()
+        covered = np.maximum(*said)
         total = covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
@@ -90,7 +126,7 @@ class Coverage:
         cosine = 0.5 * np.maximum(left, right) + 0.5 * (left + right) / 2  # the better counts more than the other
         together = (share * total / scale + (1 - share) * cosine) * pairs.strength
 
-        third, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
+        third, pair, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
         best = best_of(
             np.concatenate([candidates, pairs.source, pairs.target, third]),
             np.concatenate([alone, together, together, extended]).astype(np.float32),
@@ -107,7 +143,8 @@ class Coverage:
         )
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
         via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
-        return best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
+        ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
+        return Covered(candidates, near, lexical, pairs, said, together, third, pair, extended, scale, ranked)
 
     def _pairs(self, frontier: Frontier, links: Links) -> Links:
         """Return the links, and besides pairs of nodes that the question names; these have no edge but `NONE`."""
@@ -118,8 +155,8 @@ class Coverage:
 
     def _triples(
         self, frontier: Frontier, pairs: Links, covered: NDArray[Any], scores: NDArray[np.float32], per_term: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Return third nodes, their scores, and the edges by which they join a pair."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """Return third nodes, the pairs that they extend, their scores, and the edges by which they join these."""
         beam = np.lexsort((pairs.target, pairs.source, pairs.edges, -scores))[: self.beam]
         # Each pair is left by both ends: by a row's own links where it is about a row, by any where about the node.
         pair = np.concatenate([beam, beam])
@@ -145,7 +182,7 @@ class Coverage:
         values, place = terms_said(frontier, other, other_part)
         extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
-        return other, keep * scores[which] * strength + per_term * extra + near, found
+        return other, which, keep * scores[which] * strength + per_term * extra + near, found
 
 
 @lru_cache(maxsize=200_000)

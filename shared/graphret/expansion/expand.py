@@ -247,12 +247,15 @@ def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> tu
     scores = ranked.scores[chosen].tolist()
     together = np.concatenate([at[:1], others[walked == 0]])
     confidence = frontier.index.confidence(frontier.query, together)
+    told = ranked.told(at) if ranked.told and len(at) else [None] * len(at)
     hits = []
     for place, (score, position) in enumerate(zip(scores, at.tolist(), strict=True)):
         node = known[position]
         evidence = []
         if position in rank:
             evidence.append(Evidence("seed", rank=rank[position]))
+        if said := told[place]:
+            evidence.append(said)
         if place in links:
             edge, other = links[place]
             evidence.append(Evidence.of_edge(edge, node, known[other]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphret.edges import NO_PART
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
+from graphret.types import Evidence
 
 #: No edge.
 NONE = -1
@@ -203,12 +204,16 @@ def terms_said(
 
 @dataclass(frozen=True)
 class Ranked:
-    """Nodes, best first, with the edge that brought each, `NONE` for those that stand by themselves."""
+    """Nodes, best first, with the edge that brought each, `NONE` for those that stand by themselves.
+
+    `told` says of given nodes why they stand where they do, where a ranking has more to say than its edges.
+    """
 
     positions: NDArray[np.int64]
     scores: NDArray[np.float32]
     via: NDArray[np.int64]
     details: dict[str, int] = field(default_factory=dict)
+    told: Callable[[NDArray[np.int64]], Sequence[Evidence | None]] | None = None
 
 
 @runtime_checkable

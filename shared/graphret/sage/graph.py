@@ -26,7 +26,7 @@ from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.executors import LOCAL, Executor, embed
-from graphret.expansion import Ranking
+from graphret.expansion import Ranking, Trained
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
 from graphret.sage import persistence
@@ -69,6 +69,7 @@ class SageGraph:
         self.settings = settings
         self.chunker = chunker
         self.metadata = metadata
+        self.ranking: Trained | None = None  # what ``graphret train ranking`` made; saved, and what `retriever` uses
         self._writing = Lock()
         self._saved: tuple[Path, str] | None = None  # where the graph lies, and which generation there it is
 
@@ -224,7 +225,7 @@ class SageGraph:
 
     def retriever(
         self,
-        ranking: Ranking | str = "coverage",
+        ranking: Ranking | str | None = None,
         *,
         settings: str | Path | None = None,
         seeds: Retriever | None = None,
@@ -235,13 +236,16 @@ class SageGraph:
         Parameters
         ----------
         ranking
-            ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own.
+            ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own; by default the one that was
+            trained for this graph, ``"coverage"`` where none was.
         settings
             A file that ``graphret tune --method sage`` wrote, in place of `ranking`.
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
         """
-        return SageRetriever(self, settings or ranking, seeds=seeds, on_failure=on_failure)
+        return SageRetriever(
+            self, settings or ranking or self.ranking or "coverage", seeds=seeds, on_failure=on_failure
+        )
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
@@ -258,7 +262,9 @@ class SageGraph:
             table, positions = restricted
             graph, index = Graph(table, graph.edges.induced(positions)), index.induced(table, positions)
         cut = SageState(graph, index, None, EdgeTable.empty(len(graph.nodes)))
-        return type(self)(cut, self.settings, chunker=self.chunker, metadata=self.metadata)
+        view = type(self)(cut, self.settings, chunker=self.chunker, metadata=self.metadata)
+        view.ranking = self.ranking
+        return view
 
     # -- changing
 
@@ -340,7 +346,7 @@ class SageGraph:
         """
         place = Path(folder).resolve()
         known = self._saved[1] if self._saved is not None and self._saved[0] == place else None
-        self._saved = place, persistence.save(folder, self.state, self.settings, self.chunker, replaces=known)
+        self._saved = place, persistence.save(folder, self.state, self.settings, self.chunker, self.ranking, known)
 
     @classmethod
     def load(
@@ -371,7 +377,8 @@ class SageGraph:
         InvalidInput
             When the encoder is another one than the graph was built with.
         """
-        state, settings, cut, generation = persistence.load(folder, encoder, chunker, verify)
+        state, settings, cut, ranking, generation = persistence.load(folder, encoder, chunker, verify)
         graph = cls(state, settings, chunker=cut, metadata=metadata)
+        graph.ranking = ranking
         graph._saved = Path(folder).resolve(), generation
         return graph

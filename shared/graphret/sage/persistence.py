@@ -9,6 +9,7 @@ from typing import Any
 from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
+from graphret.expansion import Trained
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
 from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.state import SageState
@@ -22,7 +23,12 @@ KIND = "sage"
 
 
 def save(
-    folder: str | Path, state: SageState, settings: SageSettings, chunker: Chunker | None, replaces: str | None
+    folder: str | Path,
+    state: SageState,
+    settings: SageSettings,
+    chunker: Chunker | None,
+    ranking: Trained | None,
+    replaces: str | None,
 ) -> str:
     """Write a state of a graph, and what is needed to change it later; return its generation. See `SageGraph.save`."""
     parts = graph_parts(state.graph)
@@ -37,13 +43,15 @@ def save(
         "similarity": asdict(settings.similarity),
         "links": asdict(settings.links),
     }
+    if ranking is not None:
+        parts.add("ranking", ranking.parts())
     parts.meta["chunker"] = chunker_name(chunker)
     return storage.save(folder, parts, kind=KIND, replaces=replaces)
 
 
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
-) -> tuple[SageState, SageSettings, Chunker | None, str]:
+) -> tuple[SageState, SageSettings, Chunker | None, Trained | None, str]:
     """Open what `save` wrote, by memory map; see `SageGraph.load`."""
     bundle = storage.load(folder, kind=KIND, verify=verify)
     graph = graph_from_bundle(bundle)
@@ -70,4 +78,5 @@ def load(
         chunker = bundle.meta["chunker"] if similarity else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
     index = HybridIndex(lexical, dense, alpha=settings.alpha)
-    return SageState(graph, index, similarity, explicit), settings, cut, bundle.about["generation"]
+    ranking = Trained.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
+    return SageState(graph, index, similarity, explicit), settings, cut, ranking, bundle.about["generation"]

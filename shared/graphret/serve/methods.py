@@ -43,7 +43,7 @@ class MethodOptions:
         Files that ``graphret tune`` and ``train`` wrote.
     """
 
-    ranking: str = "coverage"
+    ranking: str | None = None
     model: str | None = None
     base_url: str | None = None
     agents: int = 3

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.expansion import Coverage, Frontier, Paper, Propagate
 from graphret.sage import SageRetriever
+from graphret.sage.state import SageState
 from graphret.search import HybridIndex
 from graphret.search.index import top_k
 from graphret.training.questions import Question
@@ -45,10 +46,7 @@ def tune_ranking(
     state, ranking = retriever.graph.state, retriever.ranking
     if not isinstance(ranking, Coverage | Propagate | Paper):
         raise InvalidInput(f"ranking: one of {', '.join(GRIDS)} is expected, not {ranking.name!r}")
-    index, nodes = state.index, state.nodes_of(set().union(*(question.gold for question in questions)))
-    if unknown := [answer for answer, own in nodes.items() if not own]:
-        raise InvalidInput(f"{unknown[0]!r}: the graph has no such document, table, record or node")
-    answers = {answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()}
+    index, answers = state.index, answers_of(state, questions)
     usual = vars(ranking) | ({"alpha": index.alpha} if ranking.alpha is None else {})
     tried = [one for one in GRIDS[ranking.name].items() if index.dense or one[0] not in ("alpha", "lexical_share")]
     axes = {name: sorted({*values, usual[name]}) for name, values in tried}
@@ -59,7 +57,7 @@ def tune_ranking(
         for at in np.ndindex(*found.shape[2:-1]):
             one = replace(ranking, **{name: axes[name][i] for name, i in zip([*axes][1:], at, strict=True)})
             frontier = Frontier(question.text, state.graph, mixed.get(one.alpha or 0.0, index), np.zeros(0, np.int64))
-            found[(row, slice(None), *at)] = _metrics(_answers(one, *next(iter(axes.items())), frontier, k), gold)
+            found[(row, slice(None), *at)] = metrics_of(_answers(one, *next(iter(axes.items())), frontier, k), gold)
         progress(row + 1, len(questions))
     default = tuple(values.index(usual[name]) for name, values in axes.items())
     best = {"grid": lambda rows: middle(found[rows, ..., 0].mean(axis=0))}
@@ -68,6 +66,14 @@ def tune_ranking(
     chosen = replace(ranking, **{name: axes[name][i] for name, i in zip(axes, place, strict=True)})
     heat = 100 * found[(..., *place[2:], 0)].mean(axis=0)
     return Tuned(chosen, metrics, heat, dict([*axes.items()][:2]), len(questions))
+
+
+def answers_of(state: SageState, questions: Sequence[Question]) -> dict[str, NDArray[np.int64]]:
+    """Return the nodes that are each answer; an `InvalidInput` names one that the graph does not have."""
+    nodes = state.nodes_of(set().union(*(question.gold for question in questions)))
+    if unknown := [answer for answer, own in nodes.items() if not own]:
+        raise InvalidInput(f"{unknown[0]!r}: the graph has no such document, table, record or node")
+    return {answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()}
 
 
 def _answers(ranking: Any, name: str, values: Sequence[Any], frontier: Frontier, k: int) -> NDArray[np.int64]:
@@ -86,7 +92,7 @@ def _answers(ranking: Any, name: str, values: Sequence[Any], frontier: Frontier,
     return np.asarray(rows)
 
 
-def _metrics(answers: NDArray[np.int64], gold: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+def metrics_of(answers: NDArray[np.int64], gold: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
     """Return recall, Hit@1 and reciprocal rank of several rankings, ``(v, 3)``."""
     found = np.stack([np.isin(answers, nodes) for nodes in gold])
     right = np.asarray(found.any(axis=0))
