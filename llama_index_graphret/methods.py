@@ -12,7 +12,7 @@ from llama_index.core.tools import FunctionTool
 from graphret.ark import Ark, ArkSettings, Toolbox
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
-from graphret.graphraft import GraphRAFT, QueryWriter
+from graphret.graphraft import GraphRAFT
 from graphret.grasp import Grasp
 from graphret.llm import ChatModel, Tool
 from graphret.planning import Planner
@@ -24,8 +24,7 @@ from graphret.stores.base import CypherStore, GraphStore
 from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
 from llama_index_graphret.chat import as_core_model, metadata_of
-from llama_index_graphret.filters import FiltersLike
-from llama_index_graphret.retriever import CoreRetriever, top_k
+from llama_index_graphret.retriever import CoreRetriever
 
 
 class ArkRetriever(CoreRetriever):
@@ -62,21 +61,14 @@ class ArkRetriever(CoreRetriever):
     """
 
     def __init__(
-        self,
-        llm: LLM | ChatModel | Sequence[LLM | ChatModel],
-        store: GraphStore,
-        index: TextIndex,
-        *,
-        similarity_top_k: int | None = None,
-        k: int | None = None,
-        filters: FiltersLike = None,
-        temperature: float | Sequence[float | None] | None = None,
-        fallback: BaseRetriever | Retriever | None = None,
-        **options: Any,
+        self, llm: LLM | ChatModel | Sequence[LLM | ChatModel], store: GraphStore, index: TextIndex, **options: Any
     ) -> None:
-        models = list(map(as_core_model, llm)) if isinstance(llm, (list, tuple)) else as_core_model(llm)
-        ark = Ark(models, store, index, temperature=temperature, fallback=as_seeds(fallback), **options)
-        super().__init__(ark, top_k(k, similarity_top_k), filters)
+        super().__init__(_ark, llm, store, index, **options)
+
+
+def _ark(llm: Any, store: GraphStore, index: TextIndex, *, fallback: Any = None, **options: Any) -> Retriever:
+    models = list(map(as_core_model, llm)) if isinstance(llm, (list, tuple)) else as_core_model(llm)
+    return Ark(models, store, index, fallback=as_seeds(fallback), **{"temperature": None, **options})
 
 
 class GraspRetriever(CoreRetriever):
@@ -106,15 +98,9 @@ class GraspRetriever(CoreRetriever):
         planner: LLM | ChatModel | Planner | None,
         store: GraphStore,
         index: TextIndex | BaseRetriever | Retriever,
-        *,
-        similarity_top_k: int | None = None,
-        k: int | None = None,
-        filters: FiltersLike = None,
         **options: Any,
     ) -> None:
-        second: Any = as_seeds(index) if isinstance(index, BaseRetriever) else index
-        core = Grasp(as_core_model(planner), store, second, **options)
-        super().__init__(core, top_k(k, similarity_top_k), filters)
+        super().__init__(Grasp, as_core_model(planner), store, _own(index), **options)
 
 
 class GraphRAFTRetriever(CoreRetriever):
@@ -138,20 +124,9 @@ class GraphRAFTRetriever(CoreRetriever):
         which may be LLMs of LlamaIndex.
     """
 
-    def __init__(
-        self,
-        store: GraphStore,
-        index: TextIndex | BaseRetriever | Retriever,
-        *,
-        writer: QueryWriter | None = None,
-        similarity_top_k: int | None = None,
-        k: int | None = None,
-        filters: FiltersLike = None,
-        **options: Any,
-    ) -> None:
-        fill: Any = as_seeds(index) if isinstance(index, BaseRetriever) else index
+    def __init__(self, store: GraphStore, index: TextIndex | BaseRetriever | Retriever, **options: Any) -> None:
         models = {name: as_core_model(one) for name, one in options.items() if isinstance(one, LLM)}
-        super().__init__(GraphRAFT(store, fill, writer=writer, **options | models), top_k(k, similarity_top_k), filters)
+        super().__init__(GraphRAFT, store, _own(index), **options | models)
 
 
 class SparkRetriever(CoreRetriever):
@@ -184,24 +159,27 @@ class SparkRetriever(CoreRetriever):
         When the store answers no Cypher or is a view.
     """
 
-    def __init__(
-        self,
-        llm: LLM | ChatModel,
-        store: CypherStore,
-        index: TextIndex,
-        *,
-        similarity_top_k: int | None = None,
-        k: int | None = None,
-        filters: FiltersLike = None,
-        expand: Policy | None = None,
-        ranking: Ranking | None = None,
-        fallback: BaseRetriever | Retriever | None = None,
-        **options: Any,
-    ) -> None:
-        core: Retriever = Spark(as_core_model(llm), store, index, fallback=as_seeds(fallback), **options)
-        if expand is not None:
-            core = Expand(core, store, index, policy=expand, ranking=ranking)
-        super().__init__(core, top_k(k, similarity_top_k), filters)
+    def __init__(self, llm: LLM | ChatModel, store: CypherStore, index: TextIndex, **options: Any) -> None:
+        super().__init__(_spark, llm, store, index, **options)
+
+
+def _spark(
+    llm: Any,
+    store: CypherStore,
+    index: TextIndex,
+    *,
+    expand: Policy | None = None,
+    ranking: Ranking | None = None,
+    fallback: Any = None,
+    **options: Any,
+) -> Retriever:
+    spark = Spark(as_core_model(llm), store, index, fallback=as_seeds(fallback), **options)
+    return spark if expand is None else Expand(spark, store, index, policy=expand, ranking=ranking)
+
+
+def _own(index: Any) -> Any:
+    """Return a retriever of LlamaIndex as one of graphret, and anything else as it is."""
+    return as_seeds(index) if isinstance(index, BaseRetriever) else index
 
 
 def ark_tools(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,20 +23,31 @@ from llama_index_graphret.nodes import to_llama_node
 
 dispatcher = get_dispatcher(__name__)
 
+_OPTIONS = {"callback_manager", "object_map", "objects", "verbose"}  # of any LlamaIndex retriever
+
 
 class CoreRetriever(BaseRetriever):
     """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence and events.
 
-    `options` are those of any LlamaIndex retriever: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
+    `core` is the graphret retriever that does the work. It is made of the parts, and of those options that are none of
+    any LlamaIndex retriever: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
     """
 
     _relevance = True  # whether the scores of nodes are their relevance, rather than what the method ranked by
 
-    def __init__(self, core: Retriever, similarity_top_k: int, filters: FiltersLike = None, **options: Any) -> None:
-        super().__init__(**options)
-        self.core = core
-        self.similarity_top_k = similarity_top_k
+    def __init__(
+        self,
+        make: Callable[..., Retriever],
+        *parts: Any,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**{name: options.pop(name) for name in _OPTIONS & options.keys()})
+        self.similarity_top_k = top_k(k, similarity_top_k)
         self.where = to_where(filters)
+        self.core = make(*parts, **options)
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -79,26 +90,22 @@ class SageRetriever(CoreRetriever):
         As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``, ``objects``, ``verbose``.
     """
 
-    def __init__(
-        self,
-        graph: SageGraph | Retriever,
-        *,
-        similarity_top_k: int | None = None,
-        k: int | None = None,
-        ranking: Ranking | str | None = None,
-        seeds: BaseRetriever | Retriever | None = None,
-        filters: FiltersLike = None,
-        on_failure: str = "fallback",
-        **options: Any,
-    ) -> None:
-        if isinstance(graph, Retriever):
-            if ranking is not None or seeds is not None:
-                raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
-            core = graph
-        else:
-            seeds = as_seeds(seeds)
-            core = require_graph(graph).retriever(ranking, seeds=seeds, on_failure=on_failure)
-        super().__init__(core, top_k(k, similarity_top_k), filters, **options)
+    def __init__(self, graph: SageGraph | Retriever, **options: Any) -> None:
+        super().__init__(_sage, graph, **options)
+
+
+def _sage(
+    graph: SageGraph | Retriever,
+    *,
+    ranking: Ranking | str | None = None,
+    seeds: BaseRetriever | Retriever | None = None,
+    on_failure: str = "fallback",
+) -> Retriever:
+    if not isinstance(graph, Retriever):
+        return require_graph(graph).retriever(ranking, seeds=as_seeds(seeds), on_failure=on_failure)
+    if ranking is not None or seeds is not None:
+        raise InvalidInput("ranking and seeds are for a SageGraph; a graphret Retriever has its own")
+    return graph
 
 
 def as_llama_index_retriever(retriever: SageGraph | Retriever, **options: Any) -> SageRetriever:
@@ -133,24 +140,18 @@ class RRFFusionRetriever(CoreRetriever):
 
     _relevance = False
 
-    def __init__(
-        self,
-        retrievers: Sequence[BaseRetriever | Retriever],
-        *,
-        weights: Sequence[float] | None = None,
-        similarity_top_k: int | None = None,
-        k: int | None = None,
-        rrf_k: float = 60.0,
-        names: Sequence[str] | None = None,
-        on_failure: str = "fallback",
-        **options: Any,
-    ) -> None:
-        n = top_k(k, similarity_top_k)
+    def __init__(self, retrievers: Sequence[BaseRetriever | Retriever], **options: Any) -> None:
+        n = top_k(options.get("k"), options.get("similarity_top_k"))
         asked = [SageRetriever(one, k=n) if isinstance(one, Retriever) else one for one in retrievers]
-        named = zip(asked, names or [""] * len(asked), strict=True)
-        listed = [LlamaIndexSeeds(one, name=name, deepen=False) for one, name in named]
-        fuse = Fuse(listed, weights=weights, rrf_k=rrf_k, depth=1000, on_failure=on_failure)  # all that each found
-        super().__init__(fuse, n, **options)
+        super().__init__(_fused, asked, **options)
+
+
+def _fused(
+    retrievers: Sequence[BaseRetriever], *, names: Sequence[str] | None = None, rrf_k: float = 60.0, **options: Any
+) -> Retriever:
+    named = zip(retrievers, names or [""] * len(retrievers), strict=True)
+    listed = [LlamaIndexSeeds(one, name=name, deepen=False) for one, name in named]
+    return Fuse(listed, rrf_k=rrf_k, depth=1000, **options)  # all that each found
 
 
 def top_k(k: int | None, other: int | None) -> int:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +18,7 @@ from graphret.executors.nearest import _saved_graph, _Search
 from graphret.sage import SageGraph
 from graphret.search.encoder import default_encoder
 
-N, LARGE, TEXTS, ROUNDS = 20_000, 100_000, 2_048, 2
+N, TEXTS, ROUNDS = 20_000, 2_048, 2
 DIMENSION = 384
 _STORE = 1 << 30
 
@@ -73,33 +70,6 @@ def embedding(report: Report) -> None:
     report.add("ray texts", "the same, texts of 70 words a second", cluster, unit="a second")
 
 
-def memory(report: Report) -> None:
-    """The peak memory of the driver, in processes of their own, which is not independent of the number of nodes."""
-    found = {}
-    for n in (N // 2, LARGE):
-        code = f"from benchmarks.bench_ray import peak; print(peak({n}))"
-        out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-        found[n] = json.loads(out.splitlines()[-1])
-    (small, few), (large, many) = ((n, one["bytes"]) for n, one in found.items())
-    what = f"peak memory of the driver, {large:,} nodes against {small:,}"
-    report.add("ray memory", what, many / few, target=1.1)
-    report.add("ray memory a node", "the same, a node more", (many - few) / (large - small) / 1000, unit="kB")
-    report.add("ray large", f"the build of {large:,} nodes, 2 workers", found[large]["seconds"], unit="s")
-    report.counts |= {f"ray/edges of {n:,}": one["edges"] for n, one in found.items()}
-
-
-def peak(n: int) -> str:
-    """Build on two workers, and return what it took."""
-    import resource
-
-    nodes, vectors = _given(n)
-    executor = RayExecutor(num_cpus=2, object_store_memory=_STORE)
-    start = time.perf_counter()
-    edges = _built(nodes, vectors, executor)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return json.dumps({"bytes": used, "edges": edges, "seconds": time.perf_counter() - start})
-
-
 def shard(report: Report, n: int = 100_000, asked: int = 4_096) -> None:
     """A shard of HNSW on one core: what a row costs when it is made, and when it is searched."""
     _, vectors = _given(n, texts=False)
@@ -115,7 +85,7 @@ def shard(report: Report, n: int = 100_000, asked: int = 4_096) -> None:
 
 def ray(report: Report) -> None:
     """All of it."""
-    for part in (build, embedding, shard, memory):
+    for part in (build, embedding, shard):
         part(report)
 
 

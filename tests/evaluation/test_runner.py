@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-import make_corpus
 import numpy as np
 import pytest
 from bench_loaders import bench_loaders
-from benchmarks import bench_ark_hub, bench_search, bench_stores, speed_parts
-from benchmarks.figures import Report
 from rich.console import Console
 from tests_support import VENUE_QUESTION, HashingEncoder, write_venues
 
@@ -319,35 +315,3 @@ def test_five_ways_find_the_same_files(tmp_path: Path) -> None:
     assert list(result["rows"]) == ["native", "llama_index", "langchain", "from_index", "chroma"]
     assert {row["recall@2"] for row in result["rows"].values()} == {100.0}
     assert {row["MENTIONS"] for row in result["rows"].values()} == {4}
-
-
-def test_the_corpus_of_the_demo_has_the_tables_that_are_asked_about(ottqa: Path, tmp_path: Path) -> None:
-    (ottqa / "LICENSE").write_text("MIT")
-    counts = make_corpus.make(ottqa, tmp_path / "demo")
-    assert counts == {"tables": 4, "passages": 6, "questions": 24}
-    assert {path.name for path in (tmp_path / "demo").iterdir()} == {
-        *("corpus.jsonl.gz", "questions.jsonl.gz", "ATTRIBUTION.md"),
-    }
-
-
-@pytest.mark.parametrize(
-    ("part", "figures", "counts"),
-    [
-        (partial(speed_parts.edges, n=300), {"edges"}, {"edges/nodes": 300}),
-        (partial(speed_parts.scale, small=100, large=1000, degree=3), {"scale paper"}, {"scale/nodes, 1,000": 1000}),
-        (partial(bench_search.lexical, n=1200), {"search rank_bm25", "search bm25s"}, {"search/nodes": 1200}),
-        (partial(bench_search.hnsw, n=500), {"hnsw recall", "hnsw exact"}, {"hnsw/nodes": 500}),
-        (partial(bench_search.spotting, n=1500), {"spot", "spot built"}, {}),
-        (partial(bench_stores.stores, n_nodes=2000, degree=5), {"store build", "store open"}, {"stores/nodes": 2000}),
-        (partial(bench_ark_hub.whole, n=500), {"ark hub"}, {"ark hub/neighbours": 500}),
-    ],
-)
-def test_a_part_adds_its_figures_and_counts(
-    part: Callable[[Report], None], figures: set[str], counts: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bench_ark_hub, "ROUNDS", 2)
-    report = Report()
-    part(report)
-    assert figures <= set(report.figures)
-    assert counts.items() <= report.counts.items()
-    assert all(figure.value > 0 for figure in report.figures.values())

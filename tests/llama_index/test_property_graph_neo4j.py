@@ -106,19 +106,6 @@ def test_their_index_is_pointed_at_in_three_lines(bare: Neo4jPropertyGraphStore)
 # -- the other way round
 
 
-def test_a_neo4j_store_under_llama_index(neo4j_empty: neo4j.Driver) -> None:
-    ours = GraphretPropertyGraphStore(Neo4jStore.from_driver(neo4j_empty))
-    ours.store.upsert(NODES, EDGES)
-    assert [node.id for node in ours.get(properties={"born": 1815})] == ["ada"]
-    assert len(ours.get_rel_map(ours.get(ids=["engine"]), depth=2)) == len(EDGES)
-    ours.upsert_nodes([EntityNode(name="Beagle", label="Ship", embedding=[0.1, 0.2])])
-    assert [node.embedding for node in ours.get(ids=["Beagle"])] == [[0.1, 0.2]]
-    ours.delete(relation_names=["WROTE"], ids=["Beagle"])
-    assert ours.store.count() == (len(NODES), len(EDGES) - 1)
-    _, hashes = index_over(ours, "one", "two")
-    assert {node.node_id: node.hash for node in ours.get_llama_nodes(["n0", "n1"])} == hashes
-
-
 async def test_structured_queries_read_and_nothing_else(
     neo4j_empty: neo4j.Driver, caplog: pytest.LogCaptureFixture
 ) -> None:
