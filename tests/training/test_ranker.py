@@ -13,6 +13,8 @@ from tests_support import HashingEncoder
 
 from graphret.corpus import Document, Table
 from graphret.errors import InvalidInput
+from graphret.evaluation.dataset import Dataset
+from graphret.evaluation.runner import compare
 from graphret.sage import SageGraph
 from graphret.training import Question, train_ranking
 
@@ -69,6 +71,16 @@ def test_what_is_learned_holds_for_other_questions_and_is_kept_with_the_graph(gr
         assert [hit.score for hit in one] == sorted((hit.score for hit in one), reverse=True)
     finally:
         graph.ranking = None
+
+
+def test_a_benchmark_measures_it_on_the_half_that_it_did_not_see(graph: SageGraph) -> None:
+    asked = [
+        Question(one.text, frozenset().union(*graph.state.nodes_of(one.gold).values()), ("tuned", "held")[i % 2])
+        for i, one in enumerate(_questions("m"))
+    ]
+    run = compare(Dataset("towns", list(graph.nodes), asked), (1,), encoder=None, rows=("default",), train="tuned")
+    held = run.rows("held")
+    assert held["trained"]["hit@1"] > held["default"]["hit@1"] + 40
 
 
 def test_nothing_is_kept_that_does_not_gain(graph: SageGraph) -> None:

@@ -43,7 +43,9 @@ def bench(
     method: Annotated[str | None, option("metaqa: ark, grasp or graphraft.")] = None,
     planner: Annotated[str | None, option("metaqa with grasp, graphraft: paths, which needs no model.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
-    train: Annotated[Any, option("metaqa: a share of the questions; else a file.", parser=_share_or_file)] = None,
+    train: Annotated[
+        Any, option("metaqa: a share of the questions; else a file, of ottqa's own: tuned.", parser=_share_or_file)
+    ] = None,
     writer: Annotated[Path | None, option("graphraft: what train writer wrote.", metavar="DIR")] = None,
     hops: Annotated[Any, option("metaqa, spark: questions of so many.", metavar="1,2,3", parser=_numbers)] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,

@@ -27,6 +27,7 @@ from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import require_k
+from graphret.training import read_questions, train_ranking
 from graphret.types import Hit, Node
 
 #: Called with the name of a stage, how much of it is done, and how much there is.
@@ -113,6 +114,7 @@ def bench_ottqa(
     limit: int | None = None,
     encoder: Any = "default",
     reranker: Any = None,
+    train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Compare retrievers on OTT-QA: recall over answer passages and answer segments, mean over questions.
@@ -130,6 +132,9 @@ def bench_ottqa(
     reranker
         A cross-encoder, as `CrossEncoderReranker` takes it; there is a row ``reranked`` then, and gains are over
         ``default``.
+    train
+        Questions that a ranking is trained on, a file, or ``"tuned"`` for those of the tuned half, so that the other
+        half is what it did not see; there is a row ``trained`` then, and gains are over ``default``.
     progress
         Called as the work goes on.
 
@@ -144,7 +149,7 @@ def bench_ottqa(
     start = time.perf_counter()
     dataset = load_ottqa(data, split).limited(limit)
     loaded = time.perf_counter() - start
-    run = compare(dataset, k or OTTQA_K, encoder=encoder, reranker=reranker, progress=progress)
+    run = compare(dataset, k or OTTQA_K, encoder=encoder, reranker=reranker, train=train, progress=progress)
     run.seconds = {"load": loaded, **run.seconds}
     halves = {
         half: {"questions": len(run.chosen(half)), "rows": run.rows(half), "intervals": run.intervals(half)}
@@ -160,6 +165,7 @@ def bench_multihop(
     limit: int | None = None,
     encoder: Any = "default",
     reranker: Any = None,
+    train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Compare retrievers on questions over several passages; rows are ``<name>/bm25`` and so on.
@@ -169,8 +175,8 @@ def bench_multihop(
     data
         See `load_multihop`; every data set of the folder is run.
     split
-        Only the data sets whose name ends in it, such as ``"train"``; all by default.
-    k, limit, encoder, reranker, progress
+        Only the data sets whose name ends in it, such as ``"train"``; all by default. One alone where `train` is given.
+    k, limit, encoder, reranker, train, progress
         As for `bench_ottqa`; ``all@8`` is always among the metrics.
     """
     datasets = [d for d in load_multihop(data) if split is None or d.name.endswith(split)]
@@ -178,7 +184,7 @@ def bench_multihop(
         raise InvalidInput(f"{data}: no data set there has a name that ends in {split!r}")
     merged: dict[str, Any] = {"name": "multihop", "rows": {}, "counts": {}, "seconds": {}, "intervals": {}, "notes": []}
     for dataset in datasets:
-        options = {"encoder": encoder, "reranker": reranker, "progress": progress}
+        options = {"encoder": encoder, "reranker": reranker, "train": train, "progress": progress}
         run = compare(dataset.limited(limit), k or MULTIHOP_K, all_at=ALL_AT, **options)
         one = run.to_dict(dataset.name)
         for part in ("rows", "counts", "seconds", "intervals"):
@@ -198,6 +204,7 @@ def compare(
     rows: Sequence[str] | None = None,
     all_at: int | None = None,
     reranker: Any = None,
+    train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Run retrievers over a data set.
@@ -216,7 +223,7 @@ def compare(
     report = progress or (lambda stage, done, total: None)
     run = Run(dataset, "flat")
     model = _cached(encoder, run)
-    run.baseline = "default" if reranker is not None else "bm25" if model is None else "flat"
+    run.baseline = "default" if reranker is not None or train is not None else "bm25" if model is None else "flat"
     with run.timed("build"):
         bare = graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
     if graph.index.dense is not None:
@@ -238,6 +245,12 @@ def compare(
     made = _retrievers(graph, bare, rows)
     if reranker is not None:
         made["reranked"] = Rerank(graph.retriever(), _EachOnce(reranker), on_failure="raise")
+    if train is not None:
+        tuned = [question for question in dataset.questions if question.half == TUNED]
+        with run.timed("train"):
+            trained, metrics = train_ranking(graph, tuned if train == TUNED else read_questions(train))
+        made["trained"] = graph.retriever(trained)
+        run.notes.append(f"trained, on questions that it was not trained on: {metrics['tuned']}")
     for row, retriever in made.items():
         same = row
         if isinstance(retriever, SageRetriever):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -11,9 +10,10 @@ from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
 from graphret.expansion.coverage import Covered
-from graphret.expansion.frontier import NONE, Frontier, best_of, spread
+from graphret.expansion.frontier import NONE, Frontier
 from graphret.search.analysis import Analyzer
 
+#: Features by name, ``(n,)`` each; NaN where one does not apply.
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 _LEAST = 1e-9
@@ -22,122 +22,99 @@ _KINDS = ("exact", "alias", "inside", "inside_alias", "completed", "text", "text
 
 
 def features_of(frontier: Frontier, covered: Covered, depth: int) -> Columns:
-    """Return the features of the first `depth` nodes of a ranking by name, ``(n,)`` each; NaN where one does not apply.
+    """Return the features of the first `depth` nodes of a ranking.
 
     None of them says which node it is: what is learned of them holds for nodes that are added later, too.
     """
-    at = covered.ranked.positions[:depth]
-    found = _alone(frontier, covered, at) | _pairs(frontier, covered, at) | _best_pair(frontier, covered, at)
-    third = best_of(covered.third, covered.extended.astype(np.float32), covered.pair)
-    found["triple"] = np.where(np.isin(at, third.positions), spread(at, third.positions, third.scores), np.nan)
-    top = max(float(covered.together.max(initial=0)), _LEAST)
-    found["pair, to the best"] = found["pair"] / top
-    return found
+    n, at = len(frontier.graph.nodes), covered.ranked.positions[:depth]
+    places = {"place": _places(n, covered.ranked.positions), "place as a seed": _places(n, frontier.seeds)}
+    found = _alone(frontier, covered, at) | {name: np.log1p(place[at]) for name, place in places.items()}
+    found["triple"] = np.zeros(n, dtype=np.float32)
+    np.maximum.at(found["triple"], covered.third, covered.extended)
+    found["triple"] = found["triple"][at]
+
+    pairs, row = covered.pairs, _places(n, at) - 1
+    ends, others = np.concatenate([pairs.source, pairs.target]), np.concatenate([pairs.target, pairs.source])
+    near = np.flatnonzero(row[ends] >= 0)  # ends of pairs among the candidates, each a row
+    row, other, score = row[ends[near]], others[near], np.concatenate([covered.together] * 2)[near]
+    best, nearest, first = np.zeros(len(at)), np.full(len(at), np.nan), np.full(len(at), len(ends))
+    np.maximum.at(best, row, score)
+    np.fmin.at(nearest, row, places["place"][other])
+    is_best = score >= best[row]
+    np.minimum.at(first, row[is_best], near[is_best])
+    found["pairs"] = np.log1p(np.bincount(row, minlength=len(at)))
+    found["good pairs"] = np.log1p(np.bincount(row[score >= 0.9 * best[row]], minlength=len(at)))
+    found["best place of a neighbour"] = np.log1p(nearest)
+
+    has = first < len(ends)
+    other = others[first[has]]
+    meaning = np.split(frontier.index.near_at(frontier.query, np.concatenate([at, other])), [len(at)])
+    found["meaning"] = meaning[0]
+    of_pair = {"other's meaning": meaning[1]} | _best_pair(
+        frontier, covered, first[has] % max(1, len(pairs)), first[has] >= len(pairs)
+    )
+    of_pair |= {f"other's {name}": np.log1p(place[other]) for name, place in places.items()}
+    of_pair |= {f"other's {name}": values for name, values in _size(frontier, other).items()}
+    table = np.full((len(of_pair), len(at)), np.nan)
+    table[:, has] = list(of_pair.values())
+    return found | dict(zip(of_pair, table, strict=True))
 
 
 def _alone(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Columns:
     """What a node is, and says by itself."""
-    lexical, seeds = frontier.index.lexical, frontier.seeds
-    said = lexical.term_weights(frontier.query, at)
-    words, near, score = said.sum(axis=1), frontier.index.near_at(frontier.query, at), covered.ranked.scores[: len(at)]
-    names = frontier.graph.nodes.names.take(at)
+    lexical, score = frontier.index.lexical, covered.ranked.scores[: len(at)]
+    said, names = lexical.term_weights(frontier.query, at), frontier.graph.nodes.names.take(at)
     codes: dict[str, int] = {}
-    bearers = np.asarray([codes.setdefault(name, len(codes)) for name in names])
-    seed = spread(at, seeds, np.arange(1, len(seeds) + 1))
-    asked = frozenset(lexical.analyzer(frontier.query))
+    bearers = np.asarray([codes.setdefault(name, len(codes)) for name in names], dtype=np.int64)
+    best = np.zeros(len(codes))
+    np.maximum.at(best, bearers, score)
     return {
         "score": score / max(float(score.max(initial=0)), _LEAST),
-        "place": np.log1p(np.arange(len(at))),
         "score by itself": frontier.own(at),
-        "place as a seed": np.where(seed, np.log1p(seed), np.nan),
-        "words": words / covered.scale,
-        "words, standardised": _standardised(words),
-        "meaning": near,
-        "meaning, standardised": _standardised(near),
-        "score, standardised": _standardised(score),
+        "score behind a namesake": best[bearers] - score,
+        "namesakes": np.bincount(bearers)[bearers],
+        "words": said.sum(axis=1) / covered.scale,
         "terms said": _share(said),
-        "name said by the question": np.asarray([_said(lexical.analyzer, name, asked) for name in names]),
-        "bearers of the name": np.bincount(bearers)[bearers],
-        "score behind a namesake": _behind(bearers, score),
-        "words behind a namesake": _behind(bearers, words) / covered.scale,
+        "name said": _said(lexical.analyzer, names, frontier.query),
         **_size(frontier, at),
     }
 
 
-def _pairs(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Columns:
-    """What all pairs of a node say."""
-    pairs, ranked = covered.pairs, covered.ranked.positions
-    ends, others = np.concatenate([pairs.source, pairs.target]), np.concatenate([pairs.target, pairs.source])
-    scores = np.concatenate([covered.together] * 2)
-    nodes, of, many = np.unique(ends, return_inverse=True, return_counts=True)
-    places = spread(others, ranked, np.arange(1, len(ranked) + 1))
-    nearest, best = np.full(len(nodes), len(ranked)), np.zeros(len(nodes))
-    np.minimum.at(nearest, of, places)
-    np.maximum.at(best, of, scores)
-    good = scores >= 0.9 * best[of]
-    return {
-        "pairs": np.log1p(spread(at, nodes, many)),
-        "good pairs": np.log1p(spread(at, nodes, np.bincount(of[good], minlength=len(nodes)))),
-        "best place of a neighbour": np.log1p(spread(at, nodes, nearest)),
-    }
+def _best_pair(frontier: Frontier, covered: Covered, which: NDArray[Any], second: NDArray[Any]) -> Columns:
+    """What pairs say, which half says what, and by which link; a node is the `second` of its pair or the first."""
+    pairs, edges, analyzer = covered.pairs, frontier.graph.edges, frontier.index.lexical.analyzer
 
+    def half(source: NDArray[Any], target: NDArray[Any], other: bool = False) -> NDArray[Any]:
+        turned = second != other
+        sides: NDArray[Any] = np.where(turned if source.ndim == 1 else turned[:, None], target[which], source[which])
+        return sides
 
-def _best_pair(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Columns:
-    """What the best pair of a node says, which half of it says what, and by which link."""
-    pairs, lexical, edges = covered.pairs, frontier.index.lexical, frontier.graph.edges
-    m = len(pairs)
-    ends = np.concatenate([pairs.source, pairs.target])
-    best = best_of(ends, np.concatenate([covered.together] * 2), np.arange(2 * m))
-    found = spread(at, best.positions, best.via + 1) - 1
-    has = found >= 0
-    which, second = found[has] % max(m, 1), found[has] >= m
-
-    def sides(source: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The node's own side of each pair, and the other."""
-        turned = second if source.ndim == 1 else second[:, None]
-        return np.where(turned, target[which], source[which]), np.where(turned, source[which], target[which])
-
-    mine, theirs = sides(*covered.said)
-    _, other = sides(pairs.source, pairs.target)
-    part, other_part = sides(pairs.source_part, pairs.target_part)
-    total = np.maximum(np.maximum(mine, theirs).sum(axis=1), _LEAST)
-    ranked, seeds = covered.ranked.positions, frontier.seeds
-    seed = spread(other, seeds, np.arange(1, len(seeds) + 1))
-    edge = pairs.edges[which]
+    mine, theirs = half(*covered.said), half(*covered.said, other=True)
+    together = np.maximum(mine, theirs)
+    total, edge = together.sum(axis=1), pairs.edges[which]
     linked, place = np.unique(edge[edge != NONE], return_inverse=True)
-    asked = frozenset(lexical.analyzer(frontier.query))
-    said = np.full((len(edge), 3), np.nan)
-    about = [
-        (*(_said(lexical.analyzer, str(one.get(key) or ""), asked) for key in ("column", "name")), one.get("kind"))
-        for one in edges.properties.take(linked)
-    ]
-    if about:
-        said[edge != NONE] = np.asarray(
-            [(*one[:2], _KINDS.index(one[2]) if one[2] in _KINDS else -1) for one in about]
-        )[place]
-    columns: Columns = {
+    about = edges.properties.take(linked)
+    link = np.full((3, len(edge)), np.nan)
+    link[:, edge != NONE] = np.asarray(
+        [
+            *(
+                _said(analyzer, [str(one.get(key) or "") for one in about], frontier.query)
+                for key in ("column", "name")
+            ),
+            [_KINDS.index(one["kind"]) if one.get("kind") in _KINDS else -1 for one in about],
+        ]
+    )[:, place]
+    return {
         "pair": covered.together[which],
+        "pair, to the best": covered.together[which] / max(float(covered.together.max(initial=0)), _LEAST),
         "pair's words": total / covered.scale,
-        "pair's terms said": _share(np.maximum(mine, theirs)),
-        "own share of the pair": mine.sum(axis=1) / total,
+        "pair's terms said": _share(together),
+        "own share of the pair": mine.sum(axis=1) / np.maximum(total, _LEAST),
         "what it adds to the pair": (total - theirs.sum(axis=1)) / covered.scale,
         "what the pair adds to it": (total - mine.sum(axis=1)) / covered.scale,
-        "row of it linked": part != NO_PART,
-        "row of the other linked": other_part != NO_PART,
-        "link's strength": pairs.strength[which],
-        "link's source": ~second,
-        "link's column said": said[:, 0],
-        "link's name said": said[:, 1],
-        "link's kind": said[:, 2],
-        "other's words": theirs.sum(axis=1) / covered.scale,
-        "other's meaning": frontier.index.near_at(frontier.query, other),
-        "other's place": np.log1p(spread(other, ranked, np.arange(1, len(ranked) + 1))),
-        "other's place as a seed": np.where(seed, np.log1p(seed), np.nan),
-        **{f"other's {name}": values for name, values in _size(frontier, other).items()},
+        "row of it linked": half(pairs.source_part, pairs.target_part) != NO_PART,
+        **dict(zip(("link's column said", "link's name said", "link's kind"), link, strict=True)),
     }
-    out = np.full((len(columns), len(at)), np.nan)
-    out[:, has] = list(columns.values())
-    return dict(zip(columns, out, strict=True))
 
 
 def _size(frontier: Frontier, at: NDArray[np.int64]) -> Columns:
@@ -149,26 +126,24 @@ def _size(frontier: Frontier, at: NDArray[np.int64]) -> Columns:
     return {name: np.log1p(start[at + 1] - start[at]) for name, start in starts.items()}
 
 
+def _places(n: int, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each of `n` nodes stands among some, from 1; 0 where it does not."""
+    places = np.zeros(n, dtype=np.int64)
+    places[positions] = np.arange(1, len(positions) + 1)
+    return places
+
+
 def _share(said: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(np.count_nonzero(said, axis=1) / max(1, said.shape[1]))
 
 
-@lru_cache(maxsize=100_000)
-def _terms(analyzer: Analyzer, text: str) -> tuple[str, ...]:
-    return tuple(analyzer(text))
+def _said(analyzer: Analyzer, texts: list[str], query: str) -> NDArray[np.float64]:
+    """Return the share of the terms of each text that the question says."""
+    asked, terms_of = set(analyzer(query)), _analyzed(analyzer)
+    terms = [terms_of(text) for text in texts]
+    return np.asarray([len(asked & one) / len(one) if one else np.nan for one in terms], dtype=np.float64)
 
 
-def _said(analyzer: Analyzer, text: str, asked: Collection[str]) -> float:
-    """Return the share of a name's terms that the question says."""
-    terms = _terms(analyzer, text)
-    return sum(term in asked for term in terms) / len(terms) if terms else np.nan
-
-
-def _behind(group: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    best = np.full(group.max(initial=0) + 1, -np.inf)
-    np.maximum.at(best, group, values)
-    return np.asarray(best[group] - values)
-
-
-def _standardised(values: NDArray[Any]) -> NDArray[Any]:
-    return np.asarray((values - values.mean()) / max(float(values.std()), _LEAST))
+@lru_cache(maxsize=8)
+def _analyzed(analyzer: Analyzer) -> Any:
+    return lru_cache(maxsize=100_000)(lambda text: frozenset(analyzer(text)))

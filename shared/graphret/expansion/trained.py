@@ -46,7 +46,7 @@ class Trained:
     model: str = field(repr=False)
     features: tuple[str, ...] = field(repr=False)
     weight: float = 0.0
-    depth: int = 100
+    depth: int = 150
     inner: Coverage = field(default_factory=Coverage)
     metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False, compare=False)
     name: str = "trained"
