@@ -9,8 +9,9 @@ import pytest
 
 from graphret import Document, SageGraph, SageSettings, Table
 from graphret.nodes import NodeTable
+from graphret.sage.entities import Bearers
 from graphret.sage.joins import JOINS, MAX_JOINS, join_links
-from graphret.sage.links import LinkSettings, name_links
+from graphret.sage.links import LinkSettings, name_links, shared_name_links
 from graphret.types import Edge, Hit, Node
 
 
@@ -55,6 +56,23 @@ def test_running_text_names_the_longest_name() -> None:
     assert [(e.source, e.target, e.properties["kind"]) for e in found] == [("a", "c", "text")]
     found = links(passage("a", "東京都"), passage("b", "隅田川", "隅田川は東京都を流れる川です。"), passage("c", "川"))
     assert [(e.source, e.target) for e in found] == [("b", "a")]
+
+
+def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
+    def edges(*nodes: Node, **settings: Any) -> list[Any]:
+        named = NodeTable.of(nodes)
+        said = Bearers.of([given.get("entities", ()) for given in named.properties], 50)
+        found = shared_name_links(named, said, LinkSettings(**settings)).edges(named.ids)
+        return [(e.source, e.target, e.properties["name"], round(e.weight, 2)) for e in found]
+
+    director, city = {"entities": ["Tim Burton"]}, {"entities": ["Tim Burton", "Oslo", "1990"]}
+    films = [passage("a", "Big Eyes", **city), passage("b", "Apes", **director), passage("c", "Oslo", **city)]
+    assert edges(*films) == [(*pair, "Tim Burton", 0.85) for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
+    assert edges(*films, table("Ed"))[0][3] == 0.68  # as a text that says a name counts less beside tables
+    assert not edges(*films, max_sharers=2)
+    assert not edges(*films, shared_weight=0)
+    chunks = [passage(f"a{i}", "Big Eyes", source_id="a", chunk_index=i, **director) for i in (1, 0)]
+    assert edges(*chunks, films[1]) == [("a0", "b", "Tim Burton", 0.85)]
 
 
 def test_aliases_and_the_ids_of_records_are_names() -> None:

@@ -30,6 +30,7 @@ from graphret.expansion import Ranking, Trained
 from graphret.nodes import NodeTable
 from graphret.retriever import Retriever
 from graphret.sage import persistence
+from graphret.sage.mix import fitted_alpha
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
@@ -176,11 +177,15 @@ class SageGraph:
                 vectors = embed(encoder, texts, executor, partial(report, "embed"))
             dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
             report("embed", len(table), len(table))
-        index = HybridIndex(lexical, dense, alpha=settings.alpha)
+        index = HybridIndex(lexical, dense, **({} if settings.alpha is None else {"alpha": settings.alpha}))
         report("connect", 0, len(table))
         similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
         state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
         report("connect", len(table), len(table))
+        if settings.alpha is None:
+            fitted = fitted_alpha(index, state.graph.edges)
+            settings = replace(settings, alpha=fitted)
+            state = replace(state, index=HybridIndex(lexical, dense, alpha=fitted))
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
@@ -249,7 +254,8 @@ class SageGraph:
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
-        return GraphReport.of(self.nodes, self.edges, self.thresholds)
+        alpha = self.index.alpha if self.index.dense else None
+        return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha)
 
     def view(self, where: WhereLike) -> Self:
         """Return the graph of the nodes that satisfy `where` alone: a copy that cannot be changed.

@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,16 @@ from graphret.edges import NO_PART, EdgeTable
 from graphret.executors import LOCAL, Executor, cut
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
+from graphret.sage.entities import Bearers
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
-from graphret.text import short_names
+from graphret.sage.structure import sources_of
+from graphret.text import normalize_name, short_names
 from graphret.text import words as words_of
 from graphret.types import Node
 
 MENTIONS = "MENTIONS"
+#: The relation of texts that say the same name, which no node bears.
+SHARES_NAME = "SHARES_NAME"
 #: Longer names are not looked for.
 MAX_NAME_WORDS = 12
 
@@ -112,6 +116,37 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
             for unit, _, mention in found
         ],
     )
+
+
+def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSettings | None = None) -> EdgeTable:
+    """Return a ``SHARES_NAME`` edge for every two sources whose texts say a name that few say and no node bears.
+
+    Such a name joins what a chain of facts needs: a film and another one of its director, who has no page. The edge
+    joins the first chunks that say it; its property is the rarest such name. Names are the entities that metadata
+    found.
+    """
+    settings = settings or LinkSettings()
+    of_node, place = sources_of(nodes)
+    source = np.where(of_node < 0, len(nodes) + np.arange(len(nodes)), of_node).tolist()
+    tables = np.asarray(["table_rows" in given for given in nodes.properties], dtype=bool)
+    borne = {normalize_name(form) for name in set(nodes.names) for form in (name, *short_names(name))}
+    found: dict[tuple[int, int], str] = {}
+    incidence = entities.incidence.tocsc()
+    ends = pairwise(incidence.indptr.tolist()) if settings.shared_weight else ()
+    for name, (start, stop) in zip(entities.names, ends, strict=False):  # the rarest names first
+        sayers = [node for node in incidence.indices[start:stop].tolist() if not tables[node]]
+        first: dict[int, int] = {}
+        for node in sorted(sayers, key=lambda node: (place[node], node)):
+            first.setdefault(source[node], node)
+        if 2 <= len(first) <= settings.max_sharers and normalize_name(name) not in borne and speaks(words_of(name)):
+            for pair in combinations(sorted(first.values()), 2):
+                found.setdefault(pair, name)
+    low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
+    text = settings.kind_weights.get("text", 1.0)
+    weight = settings.shared_weight * (text / max(settings.kind_weights.values()) if tables.any() else 1.0)
+    about = [{"name": name} for name in found.values()]
+    codes = np.zeros(len(low), dtype=np.int16)
+    return EdgeTable.build(len(nodes), low, high, codes, [SHARES_NAME], np.full(len(low), weight), properties=about)
 
 
 def _names_of(node: Node) -> list[str]:

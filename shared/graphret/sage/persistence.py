@@ -77,6 +77,6 @@ def load(
     if chunker == "saved":
         chunker = bundle.meta["chunker"] if similarity else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
-    index = HybridIndex(lexical, dense, alpha=settings.alpha)
+    index = HybridIndex(lexical, dense, alpha=meta["alpha"])
     ranking = Trained.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
     return SageState(graph, index, similarity, explicit), settings, cut, ranking, bundle.about["generation"]

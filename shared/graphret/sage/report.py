@@ -51,6 +51,8 @@ class GraphReport:
         Connected components, nodes of the largest, and nodes with no edge.
     thresholds
         The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
+    alpha
+        Share of BM25 in the hybrid score, given or fitted; `None` where there are no embeddings.
     named, names
         Share of the nodes that have a name; the ten commonest names, with how many nodes bear each.
     """
@@ -67,11 +69,18 @@ class GraphReport:
     largest_component: int
     isolated: int
     thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
+    alpha: float | None = None
     named: float = 0.0
     names: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, nodes: NodeTable, edges: EdgeTable, thresholds: Thresholds | None = None) -> GraphReport:
+    def of(
+        cls,
+        nodes: NodeTable,
+        edges: EdgeTable,
+        thresholds: Thresholds | None = None,
+        alpha: float | None = None,
+    ) -> GraphReport:
         """Count a graph."""
         n = len(nodes)
         apart = edges.source != edges.target
@@ -99,6 +108,7 @@ class GraphReport:
             largest_component=int(np.bincount(of_node).max()) if n else 0,
             isolated=int((degree == 0).sum()),
             thresholds={kind: {name: round(v, 6) for name, v in of.items()} for kind, of in (thresholds or {}).items()},
+            alpha=alpha,
             named=names.total() / n if n else 0.0,
             names=dict(names.most_common(_NAMES)),
         )
@@ -125,6 +135,7 @@ class GraphReport:
             ("isolated nodes", f"{self.isolated:,}"),
             *((f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()),
             *((f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number),
+            *([] if self.alpha is None else [("share of words in the score", f"{self.alpha:g}")]),
             *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
         ]
         table = Table(title="Graph", title_justify="left", show_header=False)

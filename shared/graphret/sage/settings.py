@@ -39,11 +39,16 @@ class LinkSettings:
         A name that more nodes bear says nothing.
     join_weight
         Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
+    shared_weight, max_sharers
+        Weight of a link between texts that say the same name which no node bears, as a share of that of a text that
+        says a node's name; 0 for none. A name that more sources say makes no link.
     """
 
     kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
     max_bearers: int = 50
     join_weight: float = 0.8
+    shared_weight: float = 0.85
+    max_sharers: int = 5
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,8 @@ class SageSettings:
     rows_per_segment
         Rows of a table segment, 5 to 10 (SAGE, section 2.1 A); a short last one is evened out with the one before it.
     alpha
-        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6).
+        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6); `None` to fit it to the corpus where there is an
+        encoder (`graphret.sage.mix`), 0.6 where that cannot be.
     text, analyzer, bm25
         How nodes are indexed.
     similarity
@@ -104,7 +110,7 @@ class SageSettings:
     """
 
     rows_per_segment: int = 10
-    alpha: float = 0.6
+    alpha: float | None = None
     text: NodeText = field(default_factory=NodeText)
     analyzer: Analyzer = field(default_factory=Analyzer)
     bm25: BM25Settings = field(default_factory=BM25Settings)

@@ -14,7 +14,7 @@ from graphret.errors import InvalidInput
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.joins import join_links
-from graphret.sage.links import name_links
+from graphret.sage.links import name_links, shared_name_links
 from graphret.sage.settings import LinkSettings
 from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.structure import structure_edges
@@ -53,8 +53,8 @@ class SageState:
     ) -> SageState:
         """Return the state with every edge: similarity, structure, names, keys, and those that were given."""
         table = index.table
-        by_name = name_links(table, links, executor)
-        found = [similarity.edges(), structure_edges(table), by_name, join_links(table, links)]
+        by_name = [name_links(table, links, executor), shared_name_links(table, similarity.sets["entities"], links)]
+        found = [similarity.edges(), structure_edges(table), *by_name, join_links(table, links)]
         return cls(Graph(table, joined(len(table), [*found, explicit])), index, similarity, explicit)
 
     @property
