@@ -39,6 +39,8 @@ _MAX_CELL_WORDS, _MAX_POSTINGS, _MIN_COMPLETED, _MAX_COMPLETED = 6, 3000, 0.6, 3
 # An alias by which more than this share of all sources say a node, and more than this many, is an everyday word
 # ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
 _COMMON_SHARE, _COMMON_LEAST = 0.01, 20
+# A name that texts share is said by this share of the sources at most, in any corpus by two.
+_SHARED_BY = 0.05
 _ALIASES = ("text_alias", "inside_alias")
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
@@ -123,24 +125,30 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
 
     Such a name joins what a chain of facts needs: a film and another one of its director, who has no page. The edge
     joins the first chunks that say it; its property is the rarest such name. Names are the entities that metadata
-    found.
+    found, without those that are part of the names of both: a series has its name in all its titles.
     """
     settings = settings or LinkSettings()
     of_node, place = sources_of(nodes)
     source = np.where(of_node < 0, len(nodes) + np.arange(len(nodes)), of_node).tolist()
     tables = np.asarray(["table_rows" in given for given in nodes.properties], dtype=bool)
+    titles = [f" {normalize_name(name)} " for name in nodes.names]
     borne = {normalize_name(form) for name in set(nodes.names) for form in (name, *short_names(name))}
+    most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
     found: dict[tuple[int, int], str] = {}
     incidence = entities.incidence.tocsc()
     ends = pairwise(incidence.indptr.tolist()) if settings.shared_weight else ()
     for name, (start, stop) in zip(entities.names, ends, strict=False):  # the rarest names first
+        key = normalize_name(name)
+        if key in borne or not speaks(words_of(name)):
+            continue
         sayers = [node for node in incidence.indices[start:stop].tolist() if not tables[node]]
         first: dict[int, int] = {}
         for node in sorted(sayers, key=lambda node: (place[node], node)):
             first.setdefault(source[node], node)
-        if 2 <= len(first) <= settings.max_sharers and normalize_name(name) not in borne and speaks(words_of(name)):
+        if 2 <= len(first) <= most:
             for pair in combinations(sorted(first.values()), 2):
-                found.setdefault(pair, name)
+                if not all(f" {key} " in titles[node] for node in pair):
+                    found.setdefault(pair, name)
     low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
     text = settings.kind_weights.get("text", 1.0)
     weight = settings.shared_weight * (text / max(settings.kind_weights.values()) if tables.any() else 1.0)
