@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cypherast import ast
 from cypherast.ast import AstNode
 
@@ -19,6 +21,9 @@ from graphret.cypher.meaning.walk import Scope, Walk, bare_pattern
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import without_parens
 
+#: Each set describes a point by itself; other keys may stand beside it.
+_POINTS = (frozenset(("x", "y")), frozenset(("latitude", "longitude")))
+_SHARES = ("percentileCont", "percentileDisc")
 _WHY_NOT = {
     "inside": "may not stand within another aggregation",
     "forbidden": "may only stand in RETURN, WITH or their ORDER BY",
@@ -44,6 +49,11 @@ class Calls(Walk):
             return ANYTHING
         if function.aggregates:
             return self._aggregate(node, function, scope)
+        if node.distinct:
+            self.facts.error(kinds.WRONG_ARGUMENTS, f"DISTINCT means nothing within {node.name.this}(…)", node)
+        if name == "rand" and self.aggregation == "inside":
+            message = "a random function may not stand within an aggregation"
+            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
         return self._arguments(node, function, scope)
 
     def _arguments(self, node: ast.FunctionCall, function: Function, scope: Scope) -> Kind:
@@ -60,6 +70,8 @@ class Calls(Walk):
                 # An integer will do where a float is asked for.
                 self.expect(argument, found[i], allowed)
         self._count_arguments(node, function)
+        if function.name == "point":
+            self._point(arguments)
         if function.name == "coalesce":
             return union(found)
         if function.name == "split" and len(found) == 2 and found[1].is_only("LIST"):
@@ -97,6 +109,15 @@ class Calls(Walk):
             self.facts.error(kinds.WRONG_ARGUMENTS, message, node, (f"{text} IS NOT NULL",))
         return BOOLEAN
 
+    def _point(self, arguments: list[AstNode]) -> None:
+        literal = without_parens(arguments[0]) if arguments else None
+        if not isinstance(literal, ast.Map):
+            return
+        keys = {key.this for key, _ in literal.entries}
+        if not any(needed <= keys for needed in _POINTS):
+            message = "a point is given by {x: …, y: …} or by {latitude: …, longitude: …}"
+            self.facts.error(kinds.INVALID_VALUE, message, literal)
+
     # --- aggregation ------------------------------------------------------
 
     def _aggregate(self, node: ast.FunctionCall, function: Function, scope: Scope) -> Kind:
@@ -106,12 +127,19 @@ class Calls(Walk):
         starred = bool(arguments) and isinstance(arguments[0], ast.Star)
         kind = INTEGER if starred else self._arguments(node, function, scope)
         self.aggregation = before
+        if function.name in _SHARES and len(arguments) == 2:
+            self._share(arguments[1])
         return kind
 
     def _place_of_aggregate(self, node: ast.FunctionCall) -> None:
         if self.aggregation in _WHY_NOT:
             message = f"{node.name.this}(…) aggregates and {_WHY_NOT[self.aggregation]}"
             self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+
+    def _share(self, argument: Any) -> None:
+        literal = without_parens(argument)
+        if isinstance(literal, ast.Float | ast.Integer) and not 0 <= float(literal.this) <= 1:
+            self.facts.error(kinds.INVALID_VALUE, "a percentile lies between 0.0 and 1.0", literal)
 
     # --- the other dialect ------------------------------------------------
 

@@ -15,7 +15,7 @@ from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
 from graphret.cypher.meaning.walk import Facts, Scope
-from graphret.cypher.tree import Chain, Finish, Page, Subquery, parts_of_union, walk, without_parens
+from graphret.cypher.tree import Chain, Finish, Page, Subquery, parts_of_union, variable_name, walk, without_parens
 
 #: What Ladybug's searches of an index return without being asked by YIELD.
 _LADYBUG_YIELDS = ("node", "score", "distance")
@@ -35,6 +35,10 @@ class Clauses(Expressions, Patterns, Projections):
                 missing = ", ".join(sorted(set(columns) ^ set(others)))
                 message = f"the parts of a UNION return different columns: {missing}"
                 self.facts.error(kinds.INVALID_QUERY, message, part.clauses[-1])
+        while isinstance(node, ast.Union) and isinstance(node.this, ast.Union):
+            if node.this.distinct != node.distinct and self.strict:
+                self.facts.error(kinds.INVALID_QUERY, "UNION and UNION ALL may not be mixed", node.expression)
+            node = node.this
         return columns
 
     def query(self, query: Any, scope: Scope, outer: Scope, mode: str) -> Scope:
@@ -51,9 +55,12 @@ class Clauses(Expressions, Patterns, Projections):
                     self.facts.error(kinds.INVALID_QUERY, "RETURN may only end a query", clause)
             elif isinstance(clause, ast.With):
                 passed = self.project(clause, scope, outer, must_alias=True)
+                self._shadowing(clause, passed, outer)
                 scope = {**outer, **passed}
             else:
-                scope = self._clause(clause, scope)
+                if isinstance(clause, Finish) and not last:
+                    self.facts.error(kinds.INVALID_QUERY, "FINISH may only end a query", clause)
+                scope = self._clause(clause, scope, alone=len(clauses) == 1)
         self._check_end(query, clauses, mode)
         return columns
 
@@ -61,7 +68,17 @@ class Clauses(Expressions, Patterns, Projections):
         starred = any(isinstance(item, ast.Star) for item in clause.expressions)
         if starred and not scope:
             self.facts.error(kinds.INVALID_PROJECTION, "RETURN * has no variables to return", clause)
-        return self.project(clause, scope, outer, must_alias=mode in ("call", "scoped"))
+        columns = self.project(clause, scope, outer, must_alias=mode in ("call", "scoped"))
+        if mode in ("EXISTS", "COUNT", "COLLECT") and self.strict:
+            self._shadowing(clause, columns, outer)
+            if starred and mode == "COLLECT":
+                self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column, by its name", clause)
+        return columns
+
+    def _shadowing(self, clause: Any, passed: Scope, outer: Scope) -> None:
+        for item in clause.expressions:
+            if isinstance(item, ast.Alias) and variable_name(item.this) != item.alias.this:
+                self.refuse_hiding(item.alias, outer)
 
     def _check_end(self, query: Any, clauses: list[AstNode], mode: str) -> None:
         end = clauses[-1] if clauses else None
@@ -70,13 +87,15 @@ class Clauses(Expressions, Patterns, Projections):
             ended = mode == "top" and (end.yield_ is None or len(clauses) == 1)
         elif isinstance(end, ast.CallSubquery):
             ended = not any(isinstance(n, ast.Return) for n in _own_clauses(end.query))
+        if isinstance(end, Finish) and mode in ("EXISTS", "COUNT", "COLLECT"):
+            self.facts.error(kinds.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end)
         if mode not in ("EXISTS", "COUNT") and not ended:
             message = f"a query ends with {_ENDS if self.strict else 'RETURN'}"
             self.facts.error(kinds.INVALID_QUERY, message, end if end is not None else query)
 
-    def _clause(self, clause: AstNode, scope: Scope) -> Scope:
+    def _clause(self, clause: AstNode, scope: Scope, alone: bool) -> Scope:
         if isinstance(clause, ast.CallProcedure):
-            return self._call_procedure(clause, scope)
+            return self._call_procedure(clause, scope, alone)
         handler = _HANDLERS.get(type(clause))
         return handler(self, clause, scope) if handler is not None else scope
 
@@ -90,6 +109,9 @@ class Clauses(Expressions, Patterns, Projections):
         self.inspect_paths(paths, scope)
         named = {node.this for node in walk(clause.pattern) if isinstance(node, ast.Identifier)}
         self.facts.matches.append((clause, frozenset(named & before.keys())))
+        if len(paths) > 1 and any(path.args.get("selector") for path in paths) and self.strict:
+            message = "a path with a selector such as SHORTEST 1 must be the only one of its MATCH"
+            self.facts.error(kinds.INVALID_PATTERN, message, clause.pattern)
         if clause.where is not None:
             self.predicate(clause.where, scope)
             self._labels_of_condition(clause.where, scope)
@@ -118,9 +140,17 @@ class Clauses(Expressions, Patterns, Projections):
 
     # --- calls ------------------------------------------------------------
 
-    def _call_procedure(self, clause: ast.CallProcedure, scope: Scope) -> Scope:
+    def _call_procedure(self, clause: ast.CallProcedure, scope: Scope, alone: bool) -> Scope:
         for argument in clause.expressions or []:
             self.kind(argument, scope)
+        known = PROCEDURES.get(clause.name.lower()) if self.strict else None
+        if known is not None and clause.expressions is not None:
+            (least, most), given = known.arguments, len(clause.expressions)
+            if not least <= given <= most:
+                message = f"{clause.name} takes {least} to {most} arguments, not {given}"
+                self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
+        if not alone and self.strict:
+            self._check_inner_call(clause, known is None)
         scope = dict(scope)
         for item in clause.yield_.expressions if clause.yield_ is not None else []:
             self._yielded(item, clause, scope)
@@ -130,6 +160,16 @@ class Clauses(Expressions, Patterns, Projections):
             self.predicate(clause.where, scope)
         return scope
 
+    def _check_inner_call(self, clause: ast.CallProcedure, unknown: bool) -> None:
+        if clause.expressions is None:
+            message = f"within a query the arguments of {clause.name} stand in parentheses: {clause.name}()"
+            self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
+        if clause.yield_ is None and not unknown:
+            message = f"within a query what {clause.name} returns is named with YIELD"
+            self.facts.error(kinds.INVALID_QUERY, message, clause)
+        elif clause.yield_ is not None and isinstance(clause.yield_.expressions[0], ast.Star):
+            self.facts.error(kinds.INVALID_QUERY, "YIELD * may only stand in a call by itself", clause.yield_)
+
     def _yielded(self, item: AstNode, clause: ast.CallProcedure, scope: Scope) -> None:
         if isinstance(item, ast.Star):
             return
@@ -138,9 +178,9 @@ class Clauses(Expressions, Patterns, Projections):
         known = PROCEDURES.get(clause.name.lower())
         kind = ANYTHING
         if known is not None and self.strict:
-            kind = known.get(field.this, ANYTHING)
-            if field.this not in known:
-                suggestions = self.facts.nearest(field.this, known)
+            kind = known.fields.get(field.this, ANYTHING)
+            if field.this not in known.fields:
+                suggestions = self.facts.nearest(field.this, known.fields)
                 message = f"{clause.name} yields no {field.this!r}"
                 self.facts.error(kinds.UNDEFINED_VARIABLE, message, field, suggestions)
             elif kind in (NODE, RELATIONSHIP):
@@ -149,12 +189,14 @@ class Clauses(Expressions, Patterns, Projections):
         scope[variable.this] = kind
 
     def _call_subquery(self, clause: ast.CallSubquery, scope: Scope) -> Scope:
+        around, self.outer = self.outer, frozenset()
         if clause.variables is None:
             columns = self.statement(clause.query, dict(scope), {}, "call")
         else:
             every = isinstance(clause.variables, ast.Star)
             imported = dict(scope) if every else {one.this: self.kind(one, scope) for one in clause.variables}
             columns = self.statement(clause.query, dict(imported), imported, "scoped")
+        self.outer = around
         for name in columns:
             if name in scope:
                 message = f"the subquery returns {name!r}, which is already a variable outside it"
@@ -166,8 +208,15 @@ class Clauses(Expressions, Patterns, Projections):
         head = clauses[0]
         if not isinstance(head, ast.With):
             return {}, clauses
+        message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
         if not all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions):
-            return {}, clauses
+            named = [n for item in head.expressions for n in walk(item) if isinstance(n, ast.Identifier)]
+            if not any(n.this in scope for n in named):
+                return {}, clauses
+            self.facts.error(kinds.INVALID_QUERY, message, head)
+            return scope, clauses
+        if head.where is not None or head.order or head.skip or head.limit or head.distinct:
+            self.facts.error(kinds.INVALID_QUERY, message, head)
         imported: Scope = {}
         for item in head.expressions:
             if isinstance(item, ast.Star):
@@ -179,6 +228,8 @@ class Clauses(Expressions, Patterns, Projections):
     def subquery(self, node: Subquery, scope: Scope) -> Kind:
         """Walk ``EXISTS``, ``COUNT`` or ``COLLECT``; return the kind of its column."""
         columns = self.statement(node.query, dict(scope), scope, node.kind)
+        if node.kind == "COLLECT" and len(columns) > 1:
+            self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column", node)
         return next(iter(columns.values()), ANYTHING)
 
 

@@ -23,10 +23,12 @@ from graphret.cypher.meaning.values import (
     PATH,
     PROPERTY_VALUE,
     STRING,
+    STRINGS,
     WITH_PROPERTIES,
     Kind,
     list_of,
     union,
+    words,
 )
 from graphret.cypher.meaning.walk import PropertyUse, Scope, Walk, shape
 from graphret.cypher.tree import (
@@ -88,7 +90,10 @@ class Expressions(Operators, Calls, Walk):
     @contextmanager
     def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]]) -> Any:
         """A scope with variables of its own; where they hide a projected expression, that is no longer it."""
-        inner = {**scope, **{variable.this: kind for variable, kind in names}}
+        inner = dict(scope)
+        for variable, kind in names:
+            self.refuse_hiding(variable, self.outer)
+            inner[variable.this] = kind
         before, projected = self.aggregation, self.projected
         if before != "inside":
             self.aggregation = "forbidden"
@@ -129,20 +134,32 @@ class Expressions(Operators, Calls, Walk):
         self.expect(node.this, base, _ENTITIES)
         if base.entity is not None:
             self.facts.add_labels(node.labels, base.entity)
+        self.check_label_expression(node.labels, relationship=base.is_only("RELATIONSHIP"))
         return BOOLEAN
 
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
-        self.kind(node.index, scope)
-        self.expect(node.this, base, LISTS | _ENTITIES | {"MAP"})
-        return base.item() if base.is_only("LIST") else ANYTHING
+        index = self.kind(node.index, scope)
+        keyed = _ENTITIES | {"MAP"}
+        self.expect(node.this, base, LISTS | keyed)
+        if base.names is None:
+            return ANYTHING
+        if base.names.isdisjoint(LISTS):
+            self.expect(node.index, index, STRINGS)
+            return ANYTHING
+        if base.names.isdisjoint(keyed):
+            self.expect(node.index, index, _INTEGERS)
+            return base.item()
+        return ANYTHING
 
     def _slice(self, node: ast.ListSlice, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
         self.expect(node.this, base, LISTS)
+        if node.start is None and node.end is None:
+            self.facts.error(kinds.INVALID_VALUE, "a slice needs a start, an end or both", node)
         for bound in (node.start, node.end):
             if bound is not None:
-                self.kind(bound, scope)
+                self.expect(bound, self.kind(bound, scope), _INTEGERS)
         return base if base.is_only("LIST") else list_of(base.item())
 
     # --- literals and projections -----------------------------------------
@@ -198,9 +215,11 @@ class Expressions(Operators, Calls, Walk):
 
     def _quantifier(self, node: ast.Quantifier, scope: Scope) -> Kind:
         item = self._source(node.source, scope)
+        if node.where is None:
+            self.facts.error(kinds.INVALID_VALUE, f"{node.name}(…) needs a WHERE with a condition", node)
+            return BOOLEAN
         with self.local(scope, [(node.variable, item)]) as inner:
-            if node.where is not None:
-                self.predicate(node.where, inner)
+            self.predicate(node.where, inner)
         return BOOLEAN
 
     def _reduce(self, node: ast.ListLambda, scope: Scope) -> Kind:
@@ -208,6 +227,9 @@ class Expressions(Operators, Calls, Walk):
         item = self._source(node.source, scope)
         with self.local(scope, [(node.accumulator, first), (node.variable, item)]) as inner:
             result = self.kind(node.expression, inner)
+        if not _may_accumulate(first, result) and self.strict:
+            message = f"what is gathered begins as {words(first.names)} and becomes {words(result.names)}"
+            self.facts.error(kinds.TYPE_MISMATCH, message, node.expression)
         return union([first, result])
 
     # --- patterns and subqueries ------------------------------------------
@@ -229,6 +251,7 @@ class Expressions(Operators, Calls, Walk):
             hidden, self.hidden = self.hidden, frozenset()
             self.declare_paths([node.pattern], inner)
             if node.variable is not None:
+                self.refuse_hiding(node.variable, self.outer)
                 inner[node.variable.this] = PATH
             self.inspect_paths([node.pattern], inner)
             self.hidden = hidden
@@ -238,13 +261,14 @@ class Expressions(Operators, Calls, Walk):
 
     def _shortest(self, node: Shortest, scope: Scope) -> Kind:
         self.path_without_new_variables(node.this, scope, "shortestPath(…) outside MATCH", undefined=True)
+        self.check_shortest(node)
         return list_of(PATH) if node.name.lower() == "allshortestpaths" else PATH
 
     def _subquery(self, node: Subquery, scope: Scope) -> Kind:
-        before = self.aggregation, self.projected, self.hidden
-        self.aggregation, self.projected = "forbidden", {}
+        before = self.aggregation, self.projected, self.hidden, self.outer
+        self.aggregation, self.projected, self.outer = "forbidden", {}, frozenset(scope if self.strict else ())
         column = self.subquery(node, scope)
-        self.aggregation, self.projected, self.hidden = before
+        self.aggregation, self.projected, self.hidden, self.outer = before
         if node.kind == "COUNT":
             return INTEGER
         return BOOLEAN if node.kind == "EXISTS" else list_of(column)
@@ -252,6 +276,13 @@ class Expressions(Operators, Calls, Walk):
     def _lambda(self, node: Lambda, scope: Scope) -> Kind:
         with self.local(scope, [(variable, ANYTHING) for variable in node.variables]) as inner:
             return self.kind(node.expression, inner)
+
+
+def _may_accumulate(first: Kind, result: Kind) -> bool:
+    if first.names is None or result.names is None or not first.names.isdisjoint(result.names):
+        return True
+    # A list will do for a boolean, and one number for another.
+    return (first.may_be(NUMBERS) and result.may_be(NUMBERS)) or (first.is_only("LIST") and result.is_only("BOOLEAN"))
 
 
 _Handler = Callable[[Any, Any, Scope], Kind]

@@ -186,17 +186,24 @@ LADYBUG_LACKS = _pairs(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """A procedure that reads a graph's data or its names: how many arguments it takes, from and to, and its fields."""
+
+    arguments: tuple[int, int]
+    fields: dict[str, Kind]
+
+
 _PROPERTY = {"propertyName": STRING, "propertyTypes": list_of(STRING), "mandatory": BOOLEAN}
-#: What procedures that read a graph's data or its names return.
-PROCEDURES: dict[str, dict[str, Kind]] = {
-    "db.labels": {"label": STRING},
-    "db.relationshiptypes": {"relationshipType": STRING},
-    "db.propertykeys": {"propertyKey": STRING},
-    "db.schema.nodetypeproperties": {"nodeType": STRING, "nodeLabels": list_of(STRING), **_PROPERTY},
-    "db.schema.reltypeproperties": {"relType": STRING, **_PROPERTY},
-    "db.schema.visualization": {"nodes": ANYTHING, "relationships": ANYTHING},
-    "db.index.fulltext.querynodes": {"node": NODE, "score": FLOAT},
-    "db.index.fulltext.queryrelationships": {"relationship": RELATIONSHIP, "score": FLOAT},
-    "db.index.vector.querynodes": {"node": NODE, "score": FLOAT},
-    "db.index.vector.queryrelationships": {"relationship": RELATIONSHIP, "score": FLOAT},
+PROCEDURES: dict[str, Procedure] = {
+    "db.labels": Procedure((0, 0), {"label": STRING}),
+    "db.relationshiptypes": Procedure((0, 0), {"relationshipType": STRING}),
+    "db.propertykeys": Procedure((0, 0), {"propertyKey": STRING}),
+    "db.schema.nodetypeproperties": Procedure((0, 0), {"nodeType": STRING, "nodeLabels": list_of(STRING), **_PROPERTY}),
+    "db.schema.reltypeproperties": Procedure((0, 0), {"relType": STRING, **_PROPERTY}),
+    "db.schema.visualization": Procedure((0, 0), {"nodes": ANYTHING, "relationships": ANYTHING}),
+    "db.index.fulltext.querynodes": Procedure((2, 3), {"node": NODE, "score": FLOAT}),
+    "db.index.fulltext.queryrelationships": Procedure((2, 3), {"relationship": RELATIONSHIP, "score": FLOAT}),
+    "db.index.vector.querynodes": Procedure((3, 3), {"node": NODE, "score": FLOAT}),
+    "db.index.vector.queryrelationships": Procedure((3, 3), {"relationship": RELATIONSHIP, "score": FLOAT}),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from cypherast import ast
@@ -11,7 +12,7 @@ from cypherast.ast import AstNode
 from graphret.cypher import kinds
 from graphret.cypher.meaning.values import ANYTHING, LISTS, PATH, Entity, Kind, list_of, words
 from graphret.cypher.meaning.walk import PropertyUse, Scope, Step, Walk
-from graphret.cypher.tree import Group, LabelOne, Shortest, walk
+from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
 _RELATIONSHIPS = frozenset(("RELATIONSHIP",))
@@ -79,6 +80,7 @@ class Patterns(Walk):
         if not group.quantified:
             self._declare_path(path, scope)
             return
+        self._check_quantified(group)
         inner: Scope = {}
         self._declare_path(path, inner)
         group.__dict__["_inner"] = inner
@@ -99,6 +101,10 @@ class Patterns(Walk):
                 kind = kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
                 message = f"the variable {variable.this!r} is not defined, and {what} may not bring in new ones"
                 self.facts.error(kind, message, variable, self.facts.nearest(variable.this, scope))
+            if getattr(element, "where", None) is not None and self.strict:
+                self._invalid(
+                    "a WHERE within the brackets may only stand in MATCH or in a comprehension", element.where
+                )
         inner = dict(scope)
         self.declare_paths([path], inner)
         self.inspect_paths([path], inner)
@@ -111,6 +117,7 @@ class Patterns(Walk):
             self._inspect_path(path, scope)
 
     def _inspect_path(self, path: Any, scope: Scope) -> None:
+        self._check_neighbours(path)
         elements = path.elements
         entities = [self._inspect_element(element, scope) for element in elements]
         for i, element in enumerate(elements):
@@ -124,6 +131,7 @@ class Patterns(Walk):
         if isinstance(element, ast.RelationshipPattern):
             return self._inspect_relationship(element, scope)
         if isinstance(element, Shortest):
+            self.check_shortest(element)
             self._inspect_path(element.this, scope)
         elif isinstance(element, Group):
             inner = {**scope, **element.__dict__.get("_inner", {})}
@@ -141,29 +149,114 @@ class Patterns(Walk):
     def _inspect_relationship(self, node: ast.RelationshipPattern, scope: Scope) -> Entity:
         kind = scope.get(node.variable.this, ANYTHING) if node.variable is not None else ANYTHING
         entity = kind.entity or kind.item().entity or Entity(relationship=True)
+        long = bool(node.variable_length)
+        if long and node.where is not None and self.strict:
+            self._invalid("a relationship of variable length may have no WHERE of its own", node.where)
+        if long and node.args.get("quantifier") is not None:
+            self._invalid("a relationship of variable length may have no quantifier besides", node)
+        elif node.args.get("quantifier") is not None:
+            self._check_bounds(node, *node.args["quantifier"])
         inner = scope
         if node.args.get("quantifier") is not None and node.variable is not None:
             inner = {**scope, node.variable.this: kind.item()}
-        self._inspect_filling(node, node.types, entity, inner)
+        self._inspect_filling(node, node.types, entity, inner, long)
         return entity
 
-    def _inspect_filling(self, node: Any, labels: AstNode | None, entity: Entity, scope: Scope) -> None:
+    def _inspect_filling(
+        self, node: Any, labels: AstNode | None, entity: Entity, scope: Scope, long: bool = False
+    ) -> None:
+        relationship = isinstance(node, ast.RelationshipPattern)
         if labels is not None:
             entity.labels.append(labels)
             self.facts.add_labels(labels, entity)
-            if node.variable is not None and self.strict and isinstance(labels, LabelOne) and labels.colons:
-                message = "labels and relations are joined by '|' without a ':'"
-                self.facts.error(kinds.INVALID_PATTERN, message, labels)
+            self.check_label_expression(labels, relationship, long)
+            filled = node.variable is not None or node.properties is not None or long or node.where
+            if relationship and filled and self.strict and isinstance(labels, LabelOne) and labels.colons:
+                self._invalid("relations are joined by '|' without a ':'", labels)
         properties = node.properties
         if isinstance(properties, ast.Map):
             for key, value in properties.entries:
                 self.facts.properties.append(PropertyUse(entity, key))
                 self.kind(value, scope)
         elif properties is not None and self.strict:
-            message = "a parameter may not stand for all properties of a pattern; write {name: $parameter.name}"
-            self.facts.error(kinds.INVALID_PATTERN, message, properties)
+            self._invalid(
+                "a parameter may not stand for all properties of a pattern; write {name: $parameter.name}", properties
+            )
         if node.where is not None:
             self.predicate(node.where, scope)
+
+    # --- rules ------------------------------------------------------------
+
+    def _invalid(self, message: str, node: AstNode) -> None:
+        self.facts.error(kinds.INVALID_PATTERN, message, node)
+
+    def check_label_expression(self, labels: AstNode, relationship: bool, long: bool = False) -> None:
+        """The rules of ``:``, ``&``, ``|`` and ``!`` between labels or relations."""
+        if not self.strict:
+            return
+        conjunctions = [n for n in walk(labels) if isinstance(n, LabelAll)]
+        colons = any(":" in n.signs for n in conjunctions)
+        if relationship:
+            if colons or (isinstance(labels, LabelOne) and labels.colons and not _all_names(labels.parts)):
+                self._invalid("relations are not joined by ':'; use '|' for one of them", labels)
+            elif long and (isinstance(labels, LabelAll) or not _all_names(getattr(labels, "parts", [labels]))):
+                self._invalid("a relationship of variable length takes relations joined by '|' only", labels)
+            return
+        if any(isinstance(n, LabelOne) and n.colons for n in walk(labels)):
+            self._invalid("labels are joined by '|' without a ':'", labels)
+        elif colons and not (isinstance(labels, LabelAll) and labels.signs == {":"} and _all_names(labels.parts)):
+            self._invalid("':' between labels does not go with '|', '&', '!' or '%'; use '&'", labels)
+
+    def check_shortest(self, node: Shortest) -> None:
+        """``shortestPath`` takes one relationship, of at least none or one hop."""
+        if not self.strict:
+            return
+        elements = node.this.elements
+        middle = elements[1] if len(elements) == 3 else None
+        if not isinstance(middle, ast.RelationshipPattern):
+            self._invalid(f"{node.name}(…) takes a pattern of a single relationship", node)
+        elif middle.args.get("quantifier") is not None:
+            self._invalid(
+                f"{node.name}(…) takes no quantifier; write -[:R*1..5]-, or SHORTEST 1 before the path", middle
+            )
+        elif middle.variable_length and middle.min_hops not in (0, 1):
+            self._invalid(f"{node.name}(…) begins with 0 or 1 hops, not {middle.min_hops}", middle)
+
+    def _check_quantified(self, group: Group) -> None:
+        inner = [n for n in walk(group.this) if n is not group]
+        self._check_bounds(group, group.min_hops, group.max_hops)
+        relationships = [n for n in inner if isinstance(n, ast.RelationshipPattern)]
+        if any(isinstance(n, Group) and n.quantified for n in inner) or any(
+            n.args.get("quantifier") is not None for n in relationships
+        ):
+            self._invalid("quantified paths may not stand within one another", group)
+        if not relationships:
+            self._invalid("a quantified path needs a relationship", group)
+        for relationship in relationships:
+            if relationship.variable_length:
+                self._invalid("a relationship of variable length may not stand within a quantified path", relationship)
+        if any(isinstance(n, Shortest) for n in inner):
+            self._invalid("shortestPath(…) may not stand within a quantified path", group)
+        if group.this.variable is not None:
+            self._invalid("a path within a quantified path may have no name", group.this.variable)
+
+    def _check_bounds(self, node: AstNode, least: int, most: int | None) -> None:
+        if most == 0:
+            self._invalid("a quantifier must allow more than 0", node)
+        elif most is not None and least > most:
+            self._invalid(f"a quantifier from {least} to {most} holds nothing", node)
+
+    def _check_neighbours(self, path: Any) -> None:
+        """Nodes and parenthesised paths may only stand side by side where one is quantified."""
+        for left, right in pairwise(path.elements):
+            if isinstance(left, ast.RelationshipPattern) or isinstance(right, ast.RelationshipPattern):
+                continue
+            if not any(isinstance(e, Group) and e.quantified for e in (left, right)):
+                self._invalid("a relationship is needed between nodes that stand side by side", right)
+
+
+def _all_names(parts: list[AstNode]) -> bool:
+    return all(isinstance(p, LabelName) for p in parts)
 
 
 def _parts(path: AstNode) -> Iterator[Any]:

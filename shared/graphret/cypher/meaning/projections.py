@@ -8,9 +8,9 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.values import ANYTHING, Kind
+from graphret.cypher.meaning.values import ANYTHING, NUMBERS, Kind
 from graphret.cypher.meaning.walk import Scope, Shape, Walk, aggregates, is_aggregate, shape
-from graphret.cypher.tree import Subquery, children, walk, without_parens
+from graphret.cypher.tree import Sign, Subquery, children, walk, without_parens
 
 _LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension)
 
@@ -96,10 +96,25 @@ class Projections(Walk):
             self.kind(ordered.this, scope)
 
     def bounds(self, clause: Any) -> None:
-        """``SKIP`` and ``LIMIT``, which know no variables."""
-        for part in (clause.skip, clause.limit):
+        """``SKIP`` and ``LIMIT``: whole numbers that no row decides."""
+        for part, word in ((clause.skip, "SKIP"), (clause.limit, "LIMIT")):
             if part is not None:
-                self.kind(part.this, {})
+                self._bound(part.this, word)
+
+    def _bound(self, node: AstNode, word: str) -> None:
+        literal = without_parens(node)
+        negative = isinstance(literal, Sign) and literal.operator == "-"
+        if any(isinstance(n, ast.Identifier | Subquery | ast.PatternPredicate) for n in walk(node)) or any(
+            True for _ in aggregates(node)
+        ):
+            message = f"{word} may not depend on variables: write a number or a parameter"
+            self.facts.error(kinds.INVALID_VALUE, message, node)
+        elif negative or isinstance(literal, ast.Float | ast.String | ast.Boolean | ast.Null | ast.List | ast.Map):
+            self.facts.error(kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node)
+        else:
+            kind = self.kind(node, {})
+            if not kind.may_be(NUMBERS - {"FLOAT"}) and self.strict:
+                self.facts.error(kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node)
 
     # --- grouping ---------------------------------------------------------
 

@@ -14,7 +14,7 @@ from graphret.cypher.meaning.functions import FUNCTIONS
 from graphret.cypher.meaning.values import Entity, Kind, words
 from graphret.cypher.report import ERROR, WARNING, Finding, place_of
 from graphret.cypher.suggestions import nearest
-from graphret.cypher.tree import LabelName, Name, Subquery, children, span, walk, without_parens
+from graphret.cypher.tree import LabelName, Name, Shortest, Subquery, children, span, walk, without_parens
 
 #: With how many valid names those of one query that are not are compared, before the rest get no suggestions.
 COMPARED = 30_000
@@ -102,6 +102,8 @@ class Walk:
         self.projected: dict[Shape, Kind] = {}
         #: Variables that were known before a projection with DISTINCT or an aggregation, and no longer are.
         self.hidden: frozenset[str] = frozenset()
+        #: Variables around an EXISTS, COUNT or COLLECT, which nothing in it may hide on Neo4j.
+        self.outer: frozenset[str] = frozenset()
 
     @property
     def strict(self) -> bool:
@@ -123,6 +125,12 @@ class Walk:
         if variable.this in scope:
             self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
 
+    def refuse_hiding(self, variable: Any, outer: Collection[str]) -> None:
+        """Complain of a variable that hides one from around the subquery."""
+        if variable.this in outer:
+            message = f"{variable.this!r} is already a variable outside the subquery; give it another name"
+            self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
+
     if TYPE_CHECKING:
 
         def kind(self, node: AstNode, scope: Scope) -> Kind: ...
@@ -130,6 +138,8 @@ class Walk:
         def pattern_predicate(self, node: ast.PatternPredicate, scope: Scope) -> None: ...
         def declare_paths(self, paths: list[AstNode], scope: Scope) -> None: ...
         def inspect_paths(self, paths: list[AstNode], scope: Scope) -> None: ...
+        def check_shortest(self, node: Shortest) -> None: ...
+        def check_label_expression(self, labels: AstNode, relationship: bool, long: bool = False) -> None: ...
         def path_without_new_variables(
             self, path: AstNode, scope: Scope, what: str, undefined: bool = False
         ) -> None: ...
