@@ -19,13 +19,16 @@ from graphret.evaluation.dataset import HELD, TUNED, Dataset
 from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
+from graphret.expansion import Coverage
+from graphret.expansion.frontier import STRENGTH
 from graphret.rerank import CrossEncoderReranker, Rerank
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
+from graphret.sage.links import SHARES_NAME
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText
-from graphret.search.hybrid import HybridIndex
+from graphret.search.hybrid import SHARE_OF_WORDS, HybridIndex
 from graphret.search.index import require_k
 from graphret.training import read_questions, train_ranking
 from graphret.types import Hit, Node
@@ -37,7 +40,7 @@ OTTQA_K = (5, 10, 20, 50, 100)
 MULTIHOP_K = (2, 5, 8, 20)
 ALL_AT = 8
 RANKINGS = ("paper", "propagate", "coverage")
-ROWS = ("bm25", "bm25f", "dense", "flat", "hybrid", *RANKINGS, "lexical", "default")
+ROWS = ("bm25", "bm25f", "dense", "flat", "hybrid", *RANKINGS, "lexical", "fixed", "default")
 
 
 class OneText(NodeText):
@@ -215,7 +218,7 @@ def compare(
         Which of `ROWS` to run; all by default. ``bm25`` and ``flat`` are plain BM25 over one text a node and its hybrid
         with cosine, as the paper has them; ``bm25f`` and ``hybrid`` are the same over weighted fields, the seeds of
         every row below them. ``default`` is what ``SageGraph.retriever()`` gives, ``lexical`` the same without an
-        encoder.
+        encoder, ``fixed`` the same with the paper's share of words and no links by shared names.
     all_at
         Where the share of questions is taken all of whose right answers are found.
     """
@@ -298,7 +301,8 @@ def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -
         flat = HybridIndex(plain, index.dense)
         made |= {"dense": IndexRetriever(index.dense), "flat": IndexRetriever(flat), "hybrid": IndexRetriever(index)}
     made |= {name: graph.retriever(name) for name in RANKINGS}
-    made |= {"lexical": bare.retriever(), "default": graph.retriever()}
+    fixed = Coverage(alpha=SHARE_OF_WORDS, strength={**STRENGTH, SHARES_NAME: 0.0})
+    made |= {"lexical": bare.retriever(), "fixed": graph.retriever(fixed), "default": graph.retriever()}
     return {row: made[row] for row in ROWS if row in made and (rows is None or row in rows)}
 
 

@@ -23,6 +23,9 @@ from graphret.types import Node
 #: query.
 Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
 
+#: The share of BM25 beside cosines (SAGE, appendix E).
+SHARE_OF_WORDS = 0.6
+
 
 class CombinedIndex(CombinedTable, ArrayIndex):
     """A weighted sum of the scores of its members, each scaled to 0 … 1 over the index; a subclass gives `shares`."""
@@ -60,7 +63,7 @@ class HybridIndex(CombinedIndex):
         Share of BM25.
     """
 
-    def __init__(self, lexical: BM25Index, dense: DenseIndex | None = None, *, alpha: float = 0.6) -> None:
+    def __init__(self, lexical: BM25Index, dense: DenseIndex | None = None, *, alpha: float = SHARE_OF_WORDS) -> None:
         super().__init__({"lexical": lexical} if dense is None else {"lexical": lexical, "dense": dense})
         if not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
@@ -73,7 +76,7 @@ class HybridIndex(CombinedIndex):
         encoder: Any = None,
         *,
         text: NodeText | None = None,
-        alpha: float = 0.6,
+        alpha: float = SHARE_OF_WORDS,
         source: GraphStore | None = None,
     ) -> Self:
         """Index nodes by their words, and by their embeddings where there is an encoder; see `BM25Index.build`."""
