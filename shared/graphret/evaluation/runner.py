@@ -20,11 +20,10 @@ from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstra
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.expansion import Coverage
-from graphret.expansion.frontier import STRENGTH
+from graphret.expansion.frontier import SHARES_NAME, STRENGTH
 from graphret.rerank import CrossEncoderReranker, Rerank
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph, SageRetriever
-from graphret.sage.links import SHARES_NAME
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText

@@ -18,6 +18,8 @@ from graphret.types import Evidence
 NONE = -1
 #: The relation of chunks or segments made from one item; stored once, from the lower position to the higher.
 SAME_SOURCE = "SAME_SOURCE"
+#: The relation of texts that say the same name, which no node bears.
+SHARES_NAME = "SHARES_NAME"
 
 #: Factors on relations that join nodes which say the same, or which merely stand in one source: such a pair answers no
 #: more of a question than its better half, so little or nothing is passed along these by default.

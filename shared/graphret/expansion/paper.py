@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
-from graphret.expansion.frontier import NONE, Frontier, Links, Ranked, spread
+from graphret.expansion.frontier import NONE, SHARES_NAME, Frontier, Links, Ranked, spread
 from graphret.search.index import min_max
 
 # What edges say of themselves: phrases, and lists of phrases.
@@ -37,14 +37,15 @@ class Paper:
     use_metadata
         Whether edges that agree with the question come first, among the best 50 neighbours or 5 k′ if that is more.
     strength
-        Factor on the weight of edges by relation; 0 leaves a relation out.
+        Factor on the weight of edges by relation; 0 leaves a relation out. Shared names, which the paper does not
+        link by, count where they are given a factor.
     alpha
         Share of BM25 in a node's own score, seeds' too, where the graph is in this process; the index's by default.
     """
 
     seed_share: float = 0.7
     use_metadata: bool = True
-    strength: Mapping[str, float] = field(default_factory=dict)
+    strength: Mapping[str, float] = field(default_factory=lambda: {SHARES_NAME: 0.0})
     alpha: float | None = None
     name: str = "paper"
 
