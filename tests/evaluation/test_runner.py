@@ -242,7 +242,7 @@ def test_the_plain_row_knows_no_fields() -> None:
     assert "annie" not in plain.counts.positions
 
 
-ALL = {"bm25", "bm25f", "dense", "flat", "hybrid", "paper", "propagate", "coverage", "lexical", "default"}
+ALL = {"bm25", "bm25f", "dense", "flat", "hybrid", "paper", "propagate", "coverage", "lexical", "fixed", "default"}
 
 
 def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> None:

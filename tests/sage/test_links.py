@@ -60,7 +60,7 @@ def test_running_text_names_the_longest_name() -> None:
 
 def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     def edges(*nodes: Node, **settings: Any) -> list[Any]:
-        named = NodeTable.of(nodes)
+        named = NodeTable.of([*nodes, *(passage(f"other {i}", f"Other {i}") for i in range(60))])
         said = Bearers.of([given.get("entities", ()) for given in named.properties], 50)
         found = shared_name_links(named, said, LinkSettings(**settings)).edges(named.ids)
         return [(e.source, e.target, e.properties["name"], round(e.weight, 2)) for e in found]
@@ -73,6 +73,8 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     assert not edges(*films, shared_weight=0)
     chunks = [passage(f"a{i}", "Big Eyes", source_id="a", chunk_index=i, **director) for i in (1, 0)]
     assert edges(*chunks, films[1]) == [("a0", "b", "Tim Burton", 0.85)]
+    series = [passage(f"s{i}", f"Tim Burton {i}", **director) for i in range(2)]
+    assert [one[:2] for one in edges(*series, films[1])] == [("b", "s0"), ("b", "s1")]
 
 
 def test_aliases_and_the_ids_of_records_are_names() -> None:
