@@ -243,6 +243,9 @@ def test_the_same_vectors_as_sentence_transformers(mini: SentenceTransformerEnco
     assert np.isfinite(mini.encode_documents(["half a surrogate \ud83d pair"])).all()
     assert pickle.loads(pickle.dumps(mini)).encode_queries(["b"]).shape == (1, 384)
     assert SentenceTransformerEncoder(plain).name == SentenceTransformerEncoder(plain).name != mini.name
+    asks = SentenceTransformerEncoder(mini.source, name=None, prompts={"query": "Find: "})
+    assert asks.name != SentenceTransformerEncoder(mini.source).name
+    assert asks.encode_queries(["a cat"]) @ mini.encode_queries(["Find: a cat"]).T == pytest.approx(1, abs=1e-5)
 
 
 def test_a_missing_library_and_a_missing_model_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,8 @@ class SentenceTransformerEncoder:
 
     @cached_property
     def name(self) -> str:
-        return self._name or _identity(self.source)
+        prompts = self._options.get("prompts")
+        return self._name or _identity(self.source) + (f" {prompts}" if prompts else "")
 
     @property
     def dimension(self) -> int:
