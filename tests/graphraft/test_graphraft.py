@@ -52,7 +52,7 @@ class Prefers:
         self.word = word
 
     def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: object = None
     ) -> list[tuple[int, float]]:
         order = sorted(range(len(candidates)), key=lambda i: self.word not in candidates[i].text)
         return [(place, 1 / (rank + 2)) for rank, place in enumerate(order[:most])]
@@ -60,7 +60,7 @@ class Prefers:
 
 class Broken(Prefers):
     def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
+        self, question: str, candidates: Sequence[Candidate], most: int, prior: object = None
     ) -> list[tuple[int, float]]:
         raise ConnectionError("the writer is away")
 

@@ -19,6 +19,10 @@ from graphret.stores.memory import MemoryStore
 from graphret.types import Trace
 
 Path: TypeAlias = "tuple[Hop, ...]"
+#: Places of candidates with the probability of each, the best first.
+Written: TypeAlias = "list[tuple[int, float]]"
+#: The logarithms of the probabilities that another ranking gives candidates.
+Prior: TypeAlias = "Sequence[float] | None"
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,10 @@ class QueryWriter(Protocol):
 
     name: str
 
-    def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
-    ) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
         """Return the places of the best candidates, at most so many, with the probability of each, the best first.
 
-        `prior` has the logarithm of the probability that another ranking gives each: `GraphRAFT` tells that of words.
+        `prior` is how `GraphRAFT` ranks them by words.
         """
         ...
 

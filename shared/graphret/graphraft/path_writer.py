@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.graphraft.candidates import Candidate
+from graphret.graphraft.candidates import Candidate, Prior, Written
 from graphret.planning import Hop, PathScorer, PathSpace
 from graphret.planning.question import place_of, readings
 from graphret.planning.scorer import masked
@@ -38,9 +38,7 @@ class PathWriter:
         self.space = space
         self.scorer = scorer or PathScorer()
 
-    def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
-    ) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
         """Return the places of the best candidates with the probability of each, the best first."""
         if not candidates:
             return []

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from graphret.contracts import require_same_view, restriction_of
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter
+from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter, Written
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer, spotted
 from graphret.graphraft.path_writer import PathWriter
@@ -35,8 +35,6 @@ from graphret.stores.memory import MemoryStore
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
 
-#: The places of the candidates that a writer chose, and the probability of each.
-Written: TypeAlias = Sequence[tuple[int, float]]
 #: A part of a retrieval: it yields steps, and returns what it made.
 _Part: TypeAlias = Generator[Any, Any, Any]
 

@@ -12,7 +12,7 @@ from pydantic import Field, create_model
 
 from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, ModelError, StorageError
-from graphret.graphraft.candidates import Candidate
+from graphret.graphraft.candidates import Candidate, Prior, Written
 from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, best_first
 from graphret.llm import ChatModel, Message, ask_json
 from graphret.llm.causal import SETTINGS, answer_tokens, chat_tokens, end_of, load_model
@@ -79,9 +79,7 @@ class Writer:
         model, tokenizer = load_model(folder, device)
         return cls(model, tokenizer, name=path.name, **options)
 
-    def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
-    ) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
         """Return the places of the best candidates, with the share of each in their probability.
 
         They are exactly those that scoring each alone would give.
@@ -196,9 +194,7 @@ class ChatWriter:
             raise InvalidInput(f"model: a ChatModel is expected, not {type(model).__name__}")
         self.model, self.name = model, model.name
 
-    def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: Sequence[float] | None = None
-    ) -> list[tuple[int, float]]:
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
         """Return the places of the candidates that are chosen, the best first.
 
         They are shown in the order of the other ranking, at most 200.
