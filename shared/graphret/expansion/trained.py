@@ -63,12 +63,14 @@ class Trained:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         covered = self.inner.covered(frontier)
+        if not len(covered.ranked.positions):
+            return covered.ranked
         ranked, columns = covered.ranked, features_of(frontier, covered, self.depth)
         rows = self.rows(columns)
         scores = self.scores(rows, columns["score"])
         order, n = np.argsort(-scores, kind="stable"), len(rows)
         rest = ranked.scores[n:]
-        lifted = scores[order] - scores.min(initial=0) + rest.max(initial=0)
+        lifted = scores[order] - scores.min() + rest.max(initial=0)
 
         def told(positions: NDArray[np.int64]) -> list[Evidence | None]:
             """Say which features moved each node, and its place before that."""
