@@ -28,7 +28,7 @@ Expansion = Literal["no", "+edge", "-edge", "auto"]
 _ENCODER = "'saved' (sage's default) for that of the graph, 'none' to search by words alone; for the others any other."
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
 RankingName = Annotated[
-    Literal["coverage", "propagate", "paper"], option("How it ranks; as trained, or by coverage.", panel=SAGE)
+    Literal["coverage", "propagate", "paper"] | None, option("How it ranks; as trained, or by coverage.", panel=SAGE)
 ]
 
 
@@ -38,7 +38,7 @@ def query(
     graph: options.Graph,
     method: Annotated[Method | None, option("By default sage for documents, else ark.")] = None,
     k: Annotated[int, option("How many hits, in all.", "-k", "--k")] = 10,
-    ranking: RankingName | None = None,
+    ranking: RankingName = None,
     where: Annotated[
         Any, option('Only nodes like {"year": {"$gte": 1990}}.', metavar="JSON", parser=json_.loads)
     ] = None,

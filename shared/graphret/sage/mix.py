@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 import numpy as np
 
@@ -43,12 +44,13 @@ def fitted_alpha(index: HybridIndex, links: EdgeTable) -> float:
     most = min(_MOST, len(index.table) // _ONE_IN)
     if dense is None or dense.encoder is None or most < _LEAST:
         return index.alpha
-    asked = [one for _, one in zip(range(most), _questions(index, links), strict=False)]
+    known, _ = sources_of(index.table)
+    source = np.where(known < 0, len(known) + np.arange(len(known)), known)
+    questions = (one for one in _questions(index, links) if source[one[1]] != source[one[2]])
+    asked = list(islice(questions, most))
     if len(asked) < _LEAST:
         return index.alpha
     vectors = dense.encoder.encode_queries([text for text, _, _ in asked])
-    known, _ = sources_of(index.table)
-    source = np.where(known < 0, len(known) + np.arange(len(known)), known)
     ranks = np.zeros((len(asked), len(_SHARES)))
     for row, ((text, asker, target), vector) in enumerate(zip(asked, vectors, strict=True)):
         others, right = source != source[asker], source == source[target]
