@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterator
 from itertools import islice
+from zlib import crc32
 
 import numpy as np
 
@@ -70,10 +70,11 @@ def _questions(index: HybridIndex, links: EdgeTable) -> Iterator[tuple[str, int,
     """Yield what a text says around a name, who says it and who is named, each named node once."""
     if MENTIONS not in links.relations:
         return
-    drawn = np.flatnonzero(links.relation == links.relations.index(MENTIONS)).tolist()
-    random.Random(0).shuffle(drawn)
+    edges = np.flatnonzero(links.relation == links.relations.index(MENTIONS))
+    ends = (index.table.names.take(column[edges]) for column in (links.source, links.target))
+    keys = [crc32(f"{asker} {named}".encode("utf-8", "replace")) for asker, named in zip(*ends, strict=True)]
     seen = set[int]()
-    for edge in drawn:
+    for edge in edges[np.argsort(keys, kind="stable")].tolist():  # by names, as ids may be drawn anew each time
         asker, target, part = int(links.source[edge]), int(links.target[edge]), int(links.source_part[edge])
         if target in seen:
             continue
