@@ -29,26 +29,20 @@ class Covered:
 
     Parameters
     ----------
-    candidates, near, lexical
-        Seeds and the ends of pairs, ascending, their cosines scaled to 0 … 1, and their BM25F, ``(c,)``.
     pairs, said, together
         The pairs, the weight of the question's terms at their two ends, ``(m, t)`` each, and their scores, ``(m,)``.
-    third, pair, extended
-        Nodes that extend a pair, which pair that is, and the scores of these triples, ``(x,)``.
+    third, extended
+        Nodes that extend a pair, and the scores of these triples, ``(x,)``.
     scale
         The BM25F that counts 1.
     ranked
         The ranking.
     """
 
-    candidates: NDArray[np.int64]
-    near: NDArray[np.float32]
-    lexical: NDArray[np.float32]
     pairs: Links
     said: tuple[NDArray[np.float32], NDArray[np.float32]]
     together: NDArray[np.float32]
     third: NDArray[np.int64]
-    pair: NDArray[np.int64]
     extended: NDArray[np.float32]
     scale: float
     ranked: Ranked
@@ -126,7 +120,7 @@ class Coverage:
         cosine = 0.5 * np.maximum(left, right) + 0.5 * (left + right) / 2  # the better counts more than the other
         together = (share * total / scale + (1 - share) * cosine) * pairs.strength
 
-        third, pair, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
+        third, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
         best = best_of(
             np.concatenate([candidates, pairs.source, pairs.target, third]),
             np.concatenate([alone, together, together, extended]).astype(np.float32),
@@ -144,7 +138,7 @@ class Coverage:
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
         via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
         ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
-        return Covered(candidates, near, lexical, pairs, said, together, third, pair, extended, scale, ranked)
+        return Covered(pairs, said, together, third, extended, scale, ranked)
 
     def _pairs(self, frontier: Frontier, links: Links) -> Links:
         """Return the links, and besides pairs of nodes that the question names; these have no edge but `NONE`."""
@@ -155,8 +149,8 @@ class Coverage:
 
     def _triples(
         self, frontier: Frontier, pairs: Links, covered: NDArray[Any], scores: NDArray[np.float32], per_term: float
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Return third nodes, the pairs that they extend, their scores, and the edges by which they join these."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
+        """Return third nodes, their scores, and the edges by which they join a pair."""
         beam = np.lexsort((pairs.target, pairs.source, pairs.edges, -scores))[: self.beam]
         # Each pair is left by both ends: by a row's own links where it is about a row, by any where about the node.
         pair = np.concatenate([beam, beam])
@@ -182,7 +176,7 @@ class Coverage:
         values, place = terms_said(frontier, other, other_part)
         extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
-        return other, which, keep * scores[which] * strength + per_term * extra + near, found
+        return other, keep * scores[which] * strength + per_term * extra + near, found
 
 
 @lru_cache(maxsize=200_000)

@@ -92,7 +92,7 @@ def overlapping_pairs(
     Parameters
     ----------
     role, source
-        The role of each node, and a number for its source, -1 where that is not known, ``(n,)``.
+        The role of each node, and the number of its source, ``(n,)``.
     """
     n, roles = len(role), int(role.max(initial=0)) + 1
     rarity = np.log1p(n / entities.counts) / np.log1p(n / 2)
@@ -105,7 +105,7 @@ def overlapping_pairs(
         stop = max(start + 1, int(np.searchsorted(cost, cost[start] + _PRODUCTS, side="right")) - 1)
         product = sp.coo_array(weighted[start:stop] @ transposed)
         own, other = product.row + np.int64(start), product.col.astype(np.int64)
-        kept = (own != other) & ((source[own] < 0) | (source[own] != source[other]))
+        kept = source[own] != source[other]
         own, other, value = own[kept], other[kept], np.round(product.data[kept], _DECIMALS)
         group = own * roles + role[other]
         order = np.lexsort((other, -value, group))

@@ -39,7 +39,7 @@ from graphret.sage.state import Changes, SageState, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import Encoder, as_encoder
-from graphret.search.hybrid import HybridIndex
+from graphret.search.hybrid import SHARE_OF_WORDS, HybridIndex
 from graphret.search.vectors import check_vectors
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
@@ -177,15 +177,16 @@ class SageGraph:
                 vectors = embed(encoder, texts, executor, partial(report, "embed"))
             dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
             report("embed", len(table), len(table))
-        index = HybridIndex(lexical, dense, **({} if settings.alpha is None else {"alpha": settings.alpha}))
+        alpha = SHARE_OF_WORDS if settings.alpha is None else settings.alpha
+        index = HybridIndex(lexical, dense, alpha=alpha)
         report("connect", 0, len(table))
         similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
         state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
         report("connect", len(table), len(table))
         if settings.alpha is None:
-            fitted = fitted_alpha(index, state.graph.edges)
-            settings = replace(settings, alpha=fitted)
-            state = replace(state, index=HybridIndex(lexical, dense, alpha=fitted))
+            alpha = fitted_alpha(index, state.graph.edges)
+            settings = replace(settings, alpha=alpha)
+            state = replace(state, index=HybridIndex(lexical, dense, alpha=alpha))
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 

@@ -127,8 +127,7 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     found, without those that are part of the names of both: a series has its name in all its titles.
     """
     settings = settings or LinkSettings()
-    of_node, place = sources_of(nodes)
-    source = np.where(of_node < 0, len(nodes) + np.arange(len(nodes)), of_node).tolist()
+    source, place = (column.tolist() for column in sources_of(nodes))
     tables = np.asarray(["table_rows" in given for given in nodes.properties], dtype=bool)
     titles = [f" {normalize_name(name)} " for name in nodes.names]
     borne = {normalize_name(form) for name in set(nodes.names) for form in (name, *short_names(name))}

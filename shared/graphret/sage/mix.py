@@ -44,8 +44,7 @@ def fitted_alpha(index: HybridIndex, links: EdgeTable) -> float:
     most = min(_MOST, len(index.table) // _ONE_IN)
     if dense is None or dense.encoder is None or most < _LEAST:
         return index.alpha
-    known, _ = sources_of(index.table)
-    source = np.where(known < 0, len(known) + np.arange(len(known)), known)
+    source, _ = sources_of(index.table)
     questions = (one for one in _questions(index, links) if source[one[1]] != source[one[2]])
     asked = list(islice(questions, most))
     if len(asked) < _LEAST:
@@ -53,13 +52,13 @@ def fitted_alpha(index: HybridIndex, links: EdgeTable) -> float:
     vectors = dense.encoder.encode_queries([text for text, _, _ in asked])
     ranks = np.zeros((len(asked), len(_SHARES)))
     for row, ((text, asker, target), vector) in enumerate(zip(asked, vectors, strict=True)):
-        others, right = source != source[asker], source == source[target]
-        words = min_max(np.where(others, index.lexical.scores(text), 0.0), index.lexical.least)
+        others = source != source[asker]
+        right = source[others] == source[target]
+        words = min_max(index.lexical.scores(text)[others], index.lexical.least)
         meaning = min_max((dense.vectors @ vector)[others])
         for i, share in enumerate(_SHARES):
-            scores = share * words[others] + (1 - share) * meaning
-            best = scores[right[others]].max()
-            ranks[row, i] = 1 + np.count_nonzero(scores[~right[others]] > best)
+            scores = share * words + (1 - share) * meaning
+            ranks[row, i] = 1 + np.count_nonzero(scores[~right] > scores[right].max())
     found = 1 / ranks
     worse = found[:, [found.mean(axis=0).argmax()]] - found
     good = _SHARES[worse.mean(axis=0) <= worse.std(axis=0) / len(asked) ** 0.5]

@@ -19,14 +19,14 @@ WINDOW = 8
 
 
 def sources_of(nodes: NodeTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return a number for the item that each node was made from, -1 where none is known, and its place in it."""
-    source, place = np.full(len(nodes), -1, np.int32), np.arange(len(nodes))
-    known: dict[str, int] = {}
+    """Return a number for the item that each node was made from, its own where none is known, and its place in it."""
+    source, place = np.zeros(len(nodes), np.int32), np.arange(len(nodes))
+    known: dict[str | int, int] = {}
     for position, given in enumerate(nodes.properties):
-        if given.get("source_id") is not None:
-            source[position] = known.setdefault(str(given["source_id"]), len(known))
-            if isinstance(given.get("chunk_index"), int):
-                place[position] = given["chunk_index"]
+        item = given.get("source_id")
+        source[position] = known.setdefault(position if item is None else str(item), len(known))
+        if item is not None and isinstance(given.get("chunk_index"), int):
+            place[position] = given["chunk_index"]
     return source, place
 
 
@@ -39,8 +39,7 @@ def structure_edges(nodes: NodeTable) -> EdgeTable:
     number of nodes.
     """
     of_node, place = sources_of(nodes)
-    known = np.flatnonzero(of_node >= 0)
-    ordered = known[np.lexsort((known, place[known], of_node[known]))]
+    ordered = np.lexsort((np.arange(len(nodes)), place, of_node))
     source = of_node[ordered]
     small = np.bincount(source)[source] <= ALL_PAIRS_UP_TO if len(source) else np.zeros(0, bool)
     near = [np.zeros((2, 0), np.int64)]
