@@ -73,6 +73,8 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     assert not edges(*films, shared_weight=0)
     chunks = [passage(f"a{i}", "Big Eyes", source_id="a", chunk_index=i, **director) for i in (1, 0)]
     assert edges(*chunks, films[1]) == [("a0", "b", "Tim Burton", 0.85)]
+    bearer = passage("t", "T. Burton", aliases=["Tim Burton"])
+    assert not edges(*films, bearer)  # who bears it is linked by it
     series = [passage(f"s{i}", f"Tim Burton {i}", **director) for i in range(2)]
     assert [one[:2] for one in edges(*series, films[1])] == [("b", "s0"), ("b", "s1")]
 

@@ -130,7 +130,7 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     source, place = (column.tolist() for column in sources_of(nodes))
     tables = np.asarray(["table_rows" in given for given in nodes.properties], dtype=bool)
     titles = [f" {normalize_name(name)} " for name in nodes.names]
-    borne = {normalize_name(form) for name in set(nodes.names) for form in (name, *short_names(name))}
+    borne = {normalize_name(name) for node in nodes for name in _names_of(node)}
     most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
     found: dict[tuple[int, int], str] = {}
     incidence = entities.incidence.tocsc()
