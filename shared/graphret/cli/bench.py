@@ -49,7 +49,7 @@ def bench(
     writer: Annotated[Path | None, option("graphraft: what train writer wrote.", metavar="DIR")] = None,
     hops: Annotated[Any, option("metaqa, spark: questions of so many.", metavar="1,2,3", parser=_numbers)] = None,
     seed: Annotated[int | None, option("metaqa, guard, spark: of what is drawn.")] = None,
-    graph: Annotated[str | None, option("spark, stark-plans: an empty Neo4j, to run there.", metavar="WHERE")] = None,
+    graph: Annotated[str | None, option("spark: an empty Neo4j, to run there.", metavar="WHERE")] = None,
     model: Annotated[str | None, option("spark: a chat model that plans.", metavar="NAME")] = None,
     base_url: Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")] = None,
     json: Annotated[Path | None, option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE")] = None,
@@ -59,7 +59,7 @@ def bench(
         raise InvalidInput(f"there is no benchmark {name!r}; known are {', '.join(NAMES)}")
     from graphret import evaluation
 
-    measure = getattr(evaluation, f"bench_{name.replace('-', '_')}")
+    measure = getattr(evaluation, f"bench_{name}")
     known = inspect.signature(measure).parameters
     given = {key: value for key, value in context.params.items() if value is not None and key not in _OWN}
     if unknown := given.keys() - known.keys():

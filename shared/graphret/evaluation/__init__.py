@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from graphret.evaluation.paths import bench_graphraft, bench_paths
     from graphret.evaluation.runner import bench_multihop, bench_ottqa
     from graphret.evaluation.spark import bench_spark
-    from graphret.evaluation.stark_plans import bench_stark_plans
     from graphret.evaluation.table import render
 
-#: The benchmarks, each ``bench_<name>`` here, with underscores.
-NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "stark-plans", "paths", "graphraft")
+#: The benchmarks, each ``bench_<name>`` here.
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "paths", "graphraft")
 
 __all__ = [
     "NAMES",
@@ -33,7 +32,6 @@ __all__ = [
     "bench_ottqa",
     "bench_paths",
     "bench_spark",
-    "bench_stark_plans",
     "hit_at_k",
     "load_multihop",
     "load_ottqa",
@@ -48,7 +46,6 @@ _MODULES = {
     **{f"load_{name}": name for name in ("multihop", "ottqa")},
     **{f"bench_{name}": name for name in ("guard", "metaqa", "paths", "spark")},
     "bench_graphraft": "paths",
-    "bench_stark_plans": "stark_plans",
     "render": "table",
 }
 
