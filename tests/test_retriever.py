@@ -16,7 +16,7 @@ from tests_support import HashingEncoder
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Expand
-from graphret.fusion import VOTES, settled, vote
+from graphret.fusion import settled, vote
 from graphret.rerank import Rerank
 from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Retriever, Steps
 from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
@@ -295,12 +295,11 @@ def test_a_key_that_no_node_has_is_warned_of() -> None:
         Expand(None, store, BM25Index.of_store(store)).retrieve("alpha", 2, {"yaer": 1})
 
 
-HOW = st.sampled_from(sorted(VOTES))
 LISTS = st.lists(st.lists(st.sampled_from("abcd"), unique=True, max_size=3), min_size=1, max_size=3)
 
 
-def ids(lists: list[list[str]], how: str = "votes") -> list[str]:
-    return [one.id for one in vote(lists, how)]
+def ids(lists: list[list[str]]) -> list[str]:
+    return [one.id for one in vote(lists)]
 
 
 def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_voters() -> None:
@@ -309,19 +308,9 @@ def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_
     assert (first.id, first.votes, first.voters, first.position) == ("x", 2, (0, 1), 1)
 
 
-def test_the_named_alternatives() -> None:
-    lists = [["a", "b"], ["b", "c"], ["c"]]
-    assert ids(lists, "ordered") == ["a", "b", "c"]
-    assert ids(lists, "reciprocal") == ["b", "c", "a"]  # 1/61 + 1/62 twice, b seen first in an earlier list
-    with pytest.raises(InvalidInput, match="random"):
-        vote(lists, "random")
-
-
 @settings(max_examples=25)
-@given(LISTS, st.sets(st.integers(0, 2)), HOW)
-def test_settled_is_exactly_that_no_continuation_changes_the_first(
-    lists: list[list[str]], growing: set[int], how: str
-) -> None:
+@given(LISTS, st.sets(st.integers(0, 2)))
+def test_settled_is_exactly_that_no_continuation_changes_the_first(lists: list[list[str]], growing: set[int]) -> None:
     running = growing & set(range(len(lists)))
     alphabet = "abcdef"  # two nodes more than anyone has selected
 
@@ -332,9 +321,8 @@ def test_settled_is_exactly_that_no_continuation_changes_the_first(
         rest = [node for node in alphabet if node not in own]
         return [[*own, *more] for size in range(3) for more in itertools.permutations(rest, size)]
 
-    expected = not running or bool(ids(lists, how))
+    expected = not running or bool(ids(lists))
     expected = expected and all(
-        ids(list(after), how)[:1] == ids(lists, how)[:1]
-        for after in itertools.product(*map(continuations, range(len(lists))))
+        ids(list(after))[:1] == ids(lists)[:1] for after in itertools.product(*map(continuations, range(len(lists))))
     )
-    assert settled(lists, running, how) == expected
+    assert settled(lists, running) == expected

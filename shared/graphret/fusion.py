@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
 
 
@@ -67,12 +65,6 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = T
 
 #: Where one list has a node: the position in it, from 1, and the number of the list.
 _Place: TypeAlias = tuple[int, int]
-#: The ways of voting, by the key that they sort nodes by: adding a place to a node never makes its key greater.
-VOTES: Mapping[str, Callable[[Sequence[_Place]], tuple[Any, ...]]] = {
-    "votes": lambda places: (-len(places), *min(places)),
-    "ordered": lambda places: min((number, position) for position, number in places),
-    "reciprocal": lambda places: (-math.fsum(1.0 / (60 + position) for position, _ in places), *min(places)),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,55 +85,43 @@ class Vote:
         return {"id": self.id, "votes": self.votes, "position": self.position, "voters": list(self.voters)}
 
 
-def vote(lists: Sequence[Iterable[str]], how: str = "votes") -> list[Vote]:
-    """Merge ordered lists of node ids into one ranking; an `InvalidInput` says that there is no such way of voting.
+def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
+    """Merge ordered lists of node ids, what each voter selected, into one ranking (ARK, section 3.2).
 
-    Parameters
-    ----------
-    lists
-        What each voter selected, best first; a node that a list repeats counts at its first place.
-    how
-        ``votes``: by the number of lists that have the node, then by its earliest position in any of them, then by the
-        order of the lists (ARK, section 3.2). ``ordered``: the lists one after the other, first places kept (ARK, table
-        3). ``reciprocal``: by Σ 1 / (60 + position), ties as in ``votes`` (Cormack et al. 2009).
+    It is by the number of lists that have the node, then by its earliest position in any of them, then by the order of
+    the lists. A node that a list repeats counts at its first place.
 
     Examples
     --------
     >>> [v.id for v in vote([["a", "b"], ["b"], ["c", "b"]])]
     ['b', 'a', 'c']
     """
-    key = _key_of(how)
-    places = _places(lists)
-    return [
-        Vote(node, tuple(number for _, number in at), min(at)[0])
-        for node, at in sorted(places.items(), key=lambda item: key(item[1]))
-    ]
+    places = sorted(_places(lists).items(), key=lambda item: _rank(item[1]))
+    return [Vote(node, tuple(number for _, number in at), min(at)[0]) for node, at in places]
 
 
-def settled(lists: Sequence[Sequence[str]], running: Iterable[int], how: str = "votes") -> bool:
+def settled(lists: Sequence[Sequence[str]], running: Iterable[int]) -> bool:
     """Whether the first place of a vote is certain, whatever is still appended to the lists that are `running`.
 
     `lists` are what each voter has selected so far, `running` the numbers of those that may still grow, at their ends.
     It is exact: where it is false, the running lists can go on so that another comes first.
     """
-    key = _key_of(how)
     growing = set(running)
     if not growing:
         return True
     places = _places(lists)
     following = [(len(lists[number]) + 1, number) for number in sorted(growing)]
-    first, *others = sorted(places.values(), key=key) or [[]]
-    best = [key(following)]  # of a node that nobody has selected yet
+    first, *others = sorted(places.values(), key=_rank) or [[]]
+    best = [_rank(following)]  # of a node that nobody has selected yet
     for other in others:
         has = {number for _, number in other}
-        best.append(key([*other, *(place for place in following if place[1] not in has)]))
-    return bool(first) and key(first) <= min(best)
+        best.append(_rank([*other, *(place for place in following if place[1] not in has)]))
+    return bool(first) and _rank(first) <= min(best)
 
 
-def _key_of(how: str) -> Callable[[Sequence[_Place]], tuple[Any, ...]]:
-    if how not in VOTES:
-        raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {how!r}")
-    return VOTES[how]
+def _rank(places: Sequence[_Place]) -> tuple[int, ...]:
+    """What a vote sorts nodes by: adding a place to a node never makes it greater."""
+    return (-len(places), *min(places))
 
 
 def _places(lists: Sequence[Iterable[str]]) -> dict[str, list[_Place]]:

@@ -148,7 +148,7 @@ def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]]) ->
 
 
 def test_malformed_settings_are_refused_by_name() -> None:
-    for name, wrong in (("max_seconds", "1"), ("max_seconds", float("nan")), ("max_calls", True), ("vote", "random")):
+    for name, wrong in (("max_seconds", "1"), ("max_seconds", float("nan")), ("max_calls", True)):
         with pytest.raises(InvalidInput, match=f"{name}: .* is expected"):
             ArkSettings(**{name: wrong})  # type: ignore[arg-type]
 
@@ -169,7 +169,7 @@ def odd() -> Run:
         )
     )
     store, runs = films(), list[Run]()
-    given = {"settings": ArkSettings(n_agents=2, max_steps=3, max_seconds=99.5, vote="ordered"), "on_run": runs.append}
+    given = {"settings": ArkSettings(n_agents=2, max_steps=3, max_seconds=99.5), "on_run": runs.append}
     Ark([model, Follows(turns(Reply("")))], store, index_of(store), **given).retrieve("who \ud83d?", 2)  # type: ignore[arg-type]
     return runs[0]
 
@@ -179,7 +179,7 @@ def test_what_is_recorded_is_read_back(path: Path) -> None:
     for run in recorded:
         Recorder(path)(run)
     for run, again in zip(recorded, read_runs(path), strict=True):
-        for name in ("id", "question", "seconds", "how", "created"):
+        for name in ("id", "question", "seconds", "created"):
             assert getattr(again, name) == getattr(run, name)
         assert [one.to_dict() for one in again.sessions] == [one.to_dict() for one in run.sessions]
         assert again.votes == run.votes

@@ -201,11 +201,7 @@ def test_a_run_is_shown(recorded: Path) -> None:
     ):
         assert said in ran.out
     found = graphret("replay", recorded, "--json").json
-    assert (found["question"], found["how"], [agent["agent"] for agent in found["agents"]]) == (
-        RECORDED,
-        "votes",
-        [1, 2, 3],
-    )
+    assert (found["question"], [agent["agent"] for agent in found["agents"]]) == (RECORDED, [1, 2, 3])
     assert found["votes"][0]["id"] == found["agents"][0]["selection"][0]
     assert found["agents"][0]["messages"][1] == {"role": "user", "content": RECORDED}
     assert found["agents"][0]["stop"] == "finished"

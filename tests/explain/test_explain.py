@@ -133,7 +133,7 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
     lines = [timeline(one) for one in (retrieval, run, read, retrieval.trace, Trace.from_dict(written))]
     assert [line.question for line in lines] == [WHO, WHO, WHO, "", ""]
     for other in lines[1:]:
-        assert (other.lanes, other.ranking, other.how) == (lines[0].lanes, lines[0].ranking, lines[0].how)
+        assert (other.lanes, other.ranking) == (lines[0].lanes, lines[0].ranking)
     assert lines[0].ranking == [Vote("ann", (0, 1), 1), Vote(EVIL, (0,), 2)]
     assert [lane.stop for lane in lines[0].lanes] == ["finished", "finished", "failed"]
     assert [note for note in lines[0].notes if note.startswith("agent 3")]

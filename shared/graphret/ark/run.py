@@ -60,17 +60,12 @@ class Run:
         if not settings.early_stop or not running or all(one.stop != "finished" for one in self.sessions):
             return None
         selections = [list(one.selection) for one in self.sessions]
-        return "settled" if settled(selections, running, self.how) else None
-
-    @property
-    def how(self) -> str:
-        """The way of voting; see `graphret.fusion.vote`."""
-        return self.sessions[0].settings.vote
+        return "settled" if settled(selections, running) else None
 
     @property
     def votes(self) -> list[Vote]:
         """The nodes that agents selected, in the order of the vote."""
-        return vote([session.selection for session in self.sessions], self.how)
+        return vote([session.selection for session in self.sessions])
 
     @property
     def cut_short(self) -> bool:
@@ -93,7 +88,7 @@ class Run:
         trace = Trace([Stage("explore", self.seconds, summary)])
         for session in self.sessions:
             trace.stages.extend(_stages(session))
-        trace.note("vote", how=self.how, ranking=[vote.to_dict() for vote in self.votes])
+        trace.note("vote", ranking=[vote.to_dict() for vote in self.votes])
         return trace
 
     def evidence(self) -> dict[str, tuple[Evidence, ...]]:

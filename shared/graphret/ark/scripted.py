@@ -135,7 +135,7 @@ def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
     paths = sum((Counter(walk.ends) for walk in walks), Counter[str]())
     if names:
         return sorted(names, key=lambda end: (-names[end], -paths[end]))[:SELECTED]
-    found = vote([[node.id for node in search] for search in seen.searches], "reciprocal")
+    found = vote([[node.id for node in search] for search in seen.searches])
     return [one.id for one in found[:QUESTION_K]]
 
 

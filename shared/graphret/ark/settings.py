@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass, fields
 
 from graphret.errors import InvalidInput
-from graphret.fusion import VOTES
 
 MAX_K = 100  # nodes that one call of a tool may ask for
 MAX_FAILURES = 3  # replies in a row without a usable call after which an agent is given up
@@ -27,8 +26,6 @@ class ArkSettings:
     observation_tokens, snippet_chars
         Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them, and the
         longest excerpt of a node's text in it.
-    vote
-        How the agents' selections become one ranking; see `graphret.fusion.vote`.
     early_stop
         Stop the agents that still run once they cannot change the first place of the vote. What ranks below can then
         depend on which agent was quicker.
@@ -39,7 +36,7 @@ class ArkSettings:
     Raises
     ------
     InvalidInput
-        When a number is out of range or `vote` names no way of voting.
+        When a number is out of range.
     """
 
     n_agents: int = 3
@@ -49,7 +46,6 @@ class ArkSettings:
     max_calls: int = 32
     observation_tokens: int = 2000
     snippet_chars: int = 200
-    vote: str = "votes"
     early_stop: bool = True
     max_tokens: int | None = None
     max_seconds: float | None = None
@@ -64,5 +60,3 @@ class ArkSettings:
         seconds = self.max_seconds
         if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
             raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
-        if self.vote not in VOTES:
-            raise InvalidInput(f"vote: one of {', '.join(VOTES)} is expected, not {self.vote!r}")

@@ -90,7 +90,7 @@ def _line(run: Run, session: ArkSession) -> dict[str, Any]:
         "stop": session.stop or "",
         "error": session.error or "",
         "usage": {name: sum(step[name] for step in known["steps"]) for name in ("input_tokens", "output_tokens")},
-        **{name: getattr(run, name) for name in ("how", "created", "seconds")},
+        **{name: getattr(run, name) for name in ("created", "seconds")},
     }
 
 

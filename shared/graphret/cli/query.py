@@ -166,7 +166,7 @@ def replay(
     if chosen.cut_short:
         remark("it was cut short: this is what was done until then")
     agents = [session.to_dict() | {"agent": session.agent + 1} for session in chosen.sessions]
-    about = {name: getattr(chosen, name) for name in ("question", "created", "seconds", "how", "cut_short")}
+    about = {name: getattr(chosen, name) for name in ("question", "created", "seconds", "cut_short")}
     value = {"run": chosen.id, **about, "votes": [vote.to_dict() for vote in chosen.votes], "agents": agents}
     header = Text(chosen.question, style="bold"), f"run {chosen.id}, {chosen.created}\n"
     show(json, value, *header, render_timeline(chosen), *([f"drawn in {html}"] if html else []))

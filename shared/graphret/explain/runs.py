@@ -106,7 +106,6 @@ class Timeline:
     question: str = ""
     lanes: Sequence[Lane] = ()
     ranking: Sequence[Vote] = ()
-    how: str = ""
     seconds: float = 0.0
     notes: Sequence[str] = ()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -179,7 +178,6 @@ def timeline(source: Source) -> Timeline:
         question,
         [lane for _, lane in sorted(lanes.items())],
         [Vote(one["id"], tuple(one["voters"]), one["position"]) for one in vote.get("ranking", ())],
-        str(vote.get("how", "")),
         named.get("explore", Stage("explore")).seconds,
         [fallback_text(stage) for stage in trace.fallbacks],
         nodes,
