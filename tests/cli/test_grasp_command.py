@@ -63,7 +63,6 @@ def test_weights_are_tuned_on_questions_and_read_by_query(movies: Path, tmp_path
     qa.write_text("\n".join(lines))
     tuned = graphret("tune", "--graph", movies, "--qa", qa, "--out", out, "--json").json
     assert tuned["metrics"]["tuned"]["hit@1"] >= max(90, tuned["metrics"]["default"]["hit@1"])
-    assert len(tuned["heat"]) == 21
     shown = graphret("tune", "--graph", movies, "--qa", qa, "--out", out, "--limit", 10).out
     assert "10 questions" in shown
     assert "chosen: " in shown

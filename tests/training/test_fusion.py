@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,14 +17,10 @@ def case(plan: str, text: str, gold: str) -> Case:
 
 
 def test_where_the_text_is_right_its_weight_is_high_and_the_other_way_round() -> None:
-    of_text = tune_fusion([case("x y g", "g y z", "g")] * 20, GraspSettings(weights=StaticWeights(0.9)))
-    assert of_text.metrics["tuned"]["hit@1"] == 100
-    assert of_text.metrics["default"]["hit@1"] == 0
-    of_plan = tune_fusion([case("g y x", "x y g", "g")] * 20, GraspSettings(weights=StaticWeights(0.1)))
-    assert of_plan.metrics["tuned"]["hit@1"] == 100
-    assert of_plan.heat.shape == (21, 9)
-    assert of_plan.heat[0].max() == 0
-    assert of_plan.heat[-1].min() == 100
+    _, of_text = tune_fusion([case("x y g", "g y z", "g")] * 20, GraspSettings(weights=StaticWeights(0.9)))
+    assert (of_text["default"]["hit@1"], of_text["tuned"]["hit@1"]) == (0, 100)
+    settings, of_plan = tune_fusion([case("g y x", "x y g", "g")] * 20, GraspSettings(weights=StaticWeights(0.1)))
+    assert (settings.weights.graph > 0.5, of_plan["tuned"]["hit@1"]) == (True, 100)
 
 
 cases = st.builds(
@@ -38,13 +33,9 @@ cases = st.builds(
 
 
 @given(st.lists(cases, min_size=10, max_size=30))
-def test_it_never_ends_below_the_default_and_the_heat_map_is_what_fusion_does(asked: list[Case]) -> None:
-    default = GraspSettings()
-    tuned = tune_fusion(asked, default)
-    assert tuned.metrics["tuned"]["hit@1"] >= tuned.metrics["default"]["hit@1"]
-    weights = StaticWeights(0.35)
-    firsts = [(one.ranked(weights([one.signals]), 20) or [""])[0] in one.gold for one in asked]
-    assert tuned.heat[7, 4] == pytest.approx(100 * np.mean(firsts))
+def test_it_never_ends_below_the_default(asked: list[Case]) -> None:
+    _, metrics = tune_fusion(asked)
+    assert metrics["tuned"]["hit@1"] >= metrics["default"]["hit@1"]
 
 
 @given(cases, st.floats(0, 1), st.sampled_from([1, 10, 60]))

@@ -26,7 +26,6 @@ def option(help: str, *names: str, metavar: str | None = None, panel: str | None
 
 #: Groups of options in the help of ``query``: the methods that one names are those that have its options.
 SAGE, ARK, SPARK, GRASP, RAFT = (f"With --method {name}" for name in ("sage", "ark", "spark", "grasp", "graphraft"))
-TUNED = f"{SAGE} or grasp"
 PLANNERS, PATHS, HINTED = f"{SPARK} or grasp", f"{GRASP} or graphraft", f"{ARK}, spark or grasp"
 WALKERS, MODELS = f"{ARK}, grasp or graphraft", f"{ARK}, spark, grasp or graphraft"
 TABLES, LLM = "Tables", "With --metadata llm"

@@ -15,7 +15,7 @@ import typer
 from graphret.cli import options
 from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
-from graphret.cli.options import ARK, HINTED, MODELS, PLANNERS, RAFT, SAGE, SPARK, TUNED, OnFailure, option
+from graphret.cli.options import ARK, GRASP, HINTED, MODELS, PLANNERS, RAFT, SAGE, SPARK, OnFailure, option
 from graphret.errors import InvalidInput
 from graphret.serve.methods import Method, MethodOptions, OpenGraph, holds_documents, opened_graph
 
@@ -55,7 +55,7 @@ def query(
     expand: Annotated[Expansion, option("When the graph around the answer is added.", panel=SPARK)] = "auto",
     show_values: Annotated[bool, option("Let the model see values of the graph, as examples.", panel=PLANNERS)] = False,
     repair_calls: Annotated[int, option("How often the model is asked again, with the error.", panel=SPARK, min=0)] = 0,
-    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=TUNED)] = None,
+    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: Annotated[Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)] = None,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.options import HINTED, RAFT, TUNED, option
+from graphret.cli.options import GRASP, HINTED, RAFT, option
 from graphret.cli.query import EncoderName, method_options
 from graphret.errors import InvalidInput, MissingDependency
 
@@ -25,7 +25,7 @@ def serve(
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
     hints: Annotated[str, option("What else the model should know of the domain.", metavar="TEXT", panel=HINTED)] = "",
-    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=TUNED)] = None,
+    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: Annotated[Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)] = None,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -14,7 +14,7 @@ from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
-from graphret.cli.query import EncoderName, RankingName, opened_for
+from graphret.cli.query import EncoderName, opened_for
 
 _QA = 'Labelled questions, JSON Lines: {"question": "…", "answers": ["id", …]}.'
 Questions = Annotated[Path, option(_QA, metavar="FILE.jsonl")]
@@ -130,9 +130,6 @@ def tune(
     graph: options.Graph,
     qa: Questions,
     out: Annotated[Path, option("Where the settings go, for query --settings.", metavar="FILE.json")],
-    method: Annotated[Literal["grasp", "sage"], option("Its fusion, or how it ranks.")] = "grasp",
-    k: Annotated[int, option("Recall among so many hits counts.", "-k", "--k", min=1, panel=options.SAGE)] = 10,
-    ranking: RankingName = "coverage",
     limit: Limit = None,
     encoder: EncoderName = None,
     aliases: options.Aliases = None,
@@ -141,34 +138,18 @@ def tune(
     base_url: options.PlanningUrl = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Choose how GRASP fuses or SAGE ranks on labelled questions, by cross-validation, and write it to a file."""
+    """Choose how GRASP fuses on labelled questions, by cross-validation, and write it to a file."""
     from graphret.grasp import Grasp
-    from graphret.sage import SageRetriever
-    from graphret.training import cases_of, read_questions, tune_fusion, tune_ranking
+    from graphret.training import cases_of, read_questions, tune_fusion
 
-    options.refuse_others(context, method)
     questions = read_questions(qa, limit)
-    with opened_for(context, method) as (retriever, _), progress() as report:
-        ask = partial(report, "ask")
-        if isinstance(retriever, Grasp):
-            tuned = tune_fusion(cases_of(retriever, questions, progress=ask), retriever.settings)
-        else:
-            assert isinstance(retriever, SageRetriever)
-            tuned = tune_ranking(retriever, questions, k, progress=ask)
+    with opened_for(context, "grasp") as (grasp, _), progress() as report:
+        assert isinstance(grasp, Grasp)
+        settings, metrics = tune_fusion(cases_of(grasp, questions, progress=partial(report, "ask")), grasp.settings)
     with writing_to(out):
-        tuned.save(out)
-    metrics, heat, names = tuned.metrics, tuned.heat, [*tuned.metrics["tuned"]]
-    table = _table(metrics, tuned.questions)
-    low, high = float(heat.min()), float(heat.max())
-    (across, along), (down, below) = tuned.axes.items()
-    shown = [f"{names[0]}, {low:.1f} to {high:.1f}, by {across} (across, {along[0]} to {along[-1]}) and {down} (down):"]
-    for value, row in zip(below, heat.T, strict=True):
-        shades = (" ░▒▓█"[min(4, int(5 * (hits - low) / max(high - low, 1e-9)))] * 2 for hits in row.tolist())
-        shown.append(f"{value!s:>5} {''.join(shades)}")
-    shown.append(f"chosen: {tuned.settings}; settings in {out}")
-    axes = {name: [*values] for name, values in tuned.axes.items()}
-    told = {"settings": tuned.to_dict(), "metrics": metrics, "heat": heat.tolist(), "axes": axes}
-    show(json, told, table, *shown)
+        settings.save(out)
+    chosen = f"chosen: {settings}; settings in {out}"
+    show(json, {"settings": asdict(settings), "metrics": metrics}, _table(metrics, len(questions)), chosen)
 
 
 def _table(metrics: Mapping[str, Mapping[str, float]], questions: int) -> Any:

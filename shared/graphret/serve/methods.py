@@ -100,7 +100,7 @@ class OpenGraph:
         if method == "sage":
             if self.documents is None:
                 raise InvalidInput("method: sage needs a graph of documents, which `graphret build` makes")
-            return self.documents.retriever(options.ranking, settings=options.settings)
+            return self.documents.retriever(options.ranking)
         return _MAKE[method](self.store, self.index, options)
 
 

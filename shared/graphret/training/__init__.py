@@ -6,11 +6,9 @@ from graphret.training.paths import Choice, fit_scorer, train_paths
 from graphret.training.queries import Report, synthesize
 from graphret.training.questions import Question, read_questions
 from graphret.training.ranker import train_ranking
-from graphret.training.ranking import tune_ranking
-from graphret.training.tuned import Tuned
 from graphret.training.writer import train_reasoner, train_writer
 
-__all__ = ["Case", "Choice", "Example", "Question", "Report", "Tuned", "Tuning", "cases_of", "fine_tune"]
+__all__ = ["Case", "Choice", "Example", "Question", "Report", "Tuning", "cases_of", "fine_tune"]
 __all__ += [
     "fit_scorer",
     "read_questions",
@@ -20,4 +18,4 @@ __all__ += [
     "train_reasoner",
     "train_writer",
 ]
-__all__ += ["tune_fusion", "tune_ranking"]
+__all__ += ["tune_fusion"]

@@ -1,11 +1,8 @@
-"""What tuning chose, and what that is worth on questions that it was not chosen on."""
+"""Choosing settings on labelled questions, and what they are worth on questions that they were not chosen on."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -19,40 +16,6 @@ Progress: TypeAlias = Callable[[int, int], object]
 #: What chooses the best settings on some questions, and what gives the metrics of questions under settings, ``(n, m)``.
 Search: TypeAlias = Callable[[NDArray[Any]], Any]
 Values: TypeAlias = Callable[[NDArray[Any], Any], NDArray[np.float64]]
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """What was chosen, and what it is worth.
-
-    Attributes
-    ----------
-    settings
-        The best by validation, `GraspSettings` or a ranking: the default where nothing is better.
-    metrics
-        Of ``default``, of what was searched and of ``tuned``, in percent on folds that they were not chosen on.
-    heat
-        The first metric of all questions by two of the settings, the others as chosen, in percent: a broad flat region
-        is a safe one.
-    axes
-        The names of the two, and the values that were tried, along the rows and the columns of `heat`.
-    questions
-        How many there were.
-    """
-
-    settings: Any
-    metrics: Mapping[str, Mapping[str, float]]
-    heat: NDArray[np.float64]
-    axes: Mapping[str, Sequence[Any]]
-    questions: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as JSON values."""
-        return asdict(self.settings)
-
-    def save(self, path: str | Path) -> None:
-        """Write the settings as JSON, which `GraspSettings.load` or `SageGraph.retriever` reads and a person can."""
-        Path(path).write_text(json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8")
 
 
 def cross_validated(
