@@ -11,7 +11,6 @@ except ImportError as error:
 
 from llama_index_graphret.adapters import EncoderEmbedding, LlamaIndexSeeds
 from llama_index_graphret.chat import LlamaIndexChat
-from llama_index_graphret.core_llm import CoreLLM, ScriptedExplorer
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent, evidence_of, retrieval_of
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.graph import SageGraph
@@ -29,7 +28,6 @@ from llama_index_graphret.retriever import RRFFusionRetriever, SageRetriever, as
 
 __all__ = [
     "ArkRetriever",
-    "CoreLLM",
     "EncoderEmbedding",
     "GraphNode",
     "GraphRAFTRetriever",
@@ -46,7 +44,6 @@ __all__ = [
     "SageNodeWithScore",
     "SageRetrievalEvent",
     "SageRetriever",
-    "ScriptedExplorer",
     "SparkRetriever",
     "ark_tools",
     "as_llama_index_retriever",

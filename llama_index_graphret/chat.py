@@ -13,7 +13,6 @@ from llama_index.core.base.llms.types import (
     ContentBlock,
     MessageRole,
     TextBlock,
-    ThinkingBlock,
     ToolCallBlock,
 )
 from llama_index.core.bridge.pydantic import BaseModel
@@ -28,7 +27,6 @@ from graphret.llm.errors import as_chat_error
 _USAGE = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
 # Additional arguments that repeat text, calls and usage.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_USAGE))
-_NATIVE = "graphret_native"
 
 
 class LlamaIndexChat:
@@ -111,8 +109,6 @@ def as_core_model(llm: Any) -> Any:
 def to_message(message: Message) -> ChatMessage:
     """Return a graphret message as LlamaIndex's."""
     blocks: list[ContentBlock] = []
-    if message.native:
-        blocks.append(ThinkingBlock(additional_information={_NATIVE: dict(message.native)}))
     if message.content or not message.tool_calls:
         blocks.append(TextBlock(text=message.content))
     for call in message.tool_calls:
@@ -122,12 +118,6 @@ def to_message(message: Message) -> ChatMessage:
     extra = {"tool_call_id": message.tool_call_id, "name": message.name}
     given = {key: value for key, value in extra.items() if value is not None}
     return ChatMessage(role=MessageRole(message.role), blocks=blocks, additional_kwargs=given)
-
-
-def native_of(message: ChatMessage) -> Mapping[str, Any] | None:
-    """Return `Message.native`, as `to_message` has put it."""
-    found = (block.additional_information.get(_NATIVE) for block in message.blocks if isinstance(block, ThinkingBlock))
-    return next((native for native in found if isinstance(native, Mapping)), None)
 
 
 def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:

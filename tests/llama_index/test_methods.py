@@ -1,10 +1,9 @@
-"""LlamaIndex's models as graphret's and the reverse; ARK, GRASP and SPARK as its retrievers and tools."""
+"""LlamaIndex's models as graphret's; ARK, GRASP and SPARK as its retrievers and tools."""
 
 from __future__ import annotations
 
 import asyncio
 import doctest
-import inspect
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,6 @@ from llama_index.core.agent.workflow import AgentStream, FunctionAgent, ToolCall
 from llama_index.core.base.llms.types import (
     ChatMessage,
     ChatResponse,
-    ImageBlock,
     MessageRole,
     TextBlock,
     ThinkingBlock,
@@ -31,8 +29,7 @@ from llama_index.core.tools.calling import acall_tool, call_tool
 from llama_support import INDEX, QUESTION, STORE, ids
 
 from graphret.ark import Ark, ArkSettings, Toolbox
-from graphret.ark.scripted import ScriptedExplorer as Policy
-from graphret.errors import InvalidInput
+from graphret.ark.scripted import ScriptedExplorer
 from graphret.grasp import PlanRetriever
 from graphret.llm import ChatError, Message, Reply, Tool, ToolCall, Usage
 from graphret.planning import PathPlanner
@@ -41,15 +38,12 @@ from graphret.stores import LadybugStore, MemoryStore
 from graphret.testing.openai_server import OpenAIServer, text, tool_calls
 from llama_index_graphret import (
     ArkRetriever,
-    CoreLLM,
     GraspRetriever,
     LlamaIndexChat,
-    ScriptedExplorer,
     SparkRetriever,
     ark_tools,
     as_llama_index_retriever,
     chat,
-    core_llm,
     evidence_of,
     retrieval_of,
 )
@@ -62,7 +56,7 @@ def test_what_agents_select_comes_first_and_k_is_the_total(k: int, awaited: bool
     settings = ArkSettings(early_stop=False)  # or the last of three that agree may not get to vote
     retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=settings, similarity_top_k=k)
     found = asyncio.run(retriever.aretrieve(QUESTION)) if awaited else retriever.retrieve(QUESTION)
-    core = Ark(Policy(), STORE, INDEX, settings=settings).retrieve(QUESTION, k)
+    core = Ark(ScriptedExplorer(), STORE, INDEX, settings=settings).retrieve(QUESTION, k)
     assert ids(found) == core.ids
     assert ids(found)[:3] == STARRED[:k]
     assert [one.score for one in found] == [hit.relevance for hit in core.hits]
@@ -312,80 +306,6 @@ def test_agents_of_thinking_models_come_to_their_ends() -> None:
     assert retrieval.trace.stages[0].details["stopped"] == {"finished": 1}
 
 
-# -- graphret's chat models as LLMs
-
-
-class Told:
-    """A chat model that gives one reply, and remembers what it was told."""
-
-    name = "told"
-
-    def __init__(self, reply: Reply) -> None:
-        self.reply = reply
-        self.messages: list[Message] = []
-        self.options: dict[str, Any] = {}
-
-    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        self.messages, self.options = list(messages), options
-        return self.reply
-
-    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        return self.chat(messages, **options)
-
-
-async def last(answer: Any) -> Any:
-    """What comes back of any of the eight ways to ask an LLM."""
-    answer = await answer if inspect.iscoroutine(answer) else answer
-    if hasattr(answer, "__aiter__"):
-        return [piece async for piece in answer][-1]
-    return list(answer)[-1] if hasattr(answer, "__next__") else answer
-
-
-@pytest.mark.parametrize("way", ["chat", "achat", "stream_chat", "astream_chat"])
-async def test_an_llm_hands_over_the_conversation_and_the_reply(way: str) -> None:
-    native = {"openai:m": {"reasoning_content": "hm"}}
-    model = Told(Reply("looking", (ToolCall("c2", "search", '{"query": "y"}'),), Usage(3, 4), native=native))
-    block = ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs={"query": "x"})
-    messages = [
-        ChatMessage("be brief", role="system"),
-        ChatMessage("find x", role="user"),
-        ChatMessage(role="assistant", blocks=[TextBlock(text="well"), block]),
-        ChatMessage("nothing", role="tool", additional_kwargs={"tool_call_id": "c1"}),
-    ]
-    answer = await last(getattr(CoreLLM(model), way)(messages, temperature=0.5, tool_choice="search"))
-    assert model.messages == [
-        Message.system("be brief"),
-        Message.user("find x"),
-        Message.assistant("well", [CALL]),
-        Message.tool(CALL, "nothing"),
-    ]
-    assert model.options == {"tools": None, "temperature": 0.5}
-    assert (answer.message.role, answer.message.content, answer.delta) == ("assistant", "looking", "looking")
-    assert [b.tool_kwargs for b in answer.message.blocks if isinstance(b, ToolCallBlock)] == ['{"query": "y"}']
-    CoreLLM(model).chat([ChatMessage("?"), answer.message])
-    assert model.messages[1].native == native
-    completed = await last(getattr(CoreLLM(model), way.replace("chat", "complete"))("hi"))
-    assert (completed.text, model.messages) == ("looking", [Message.user("hi")])
-
-
-def test_an_llm_offers_tools_and_gives_out_calls() -> None:
-    model = Told(Reply("", (CALL, ToolCall("c2", "search", "{"))))
-    llm, offered = CoreLLM(model), [FunctionTool.from_defaults(lambda query: query, name="search", description="d")]
-    many = llm.chat_with_tools(offered, user_msg="find x", allow_parallel_tool_calls=True)
-    assert [tool.name for tool in model.options["tools"]] == ["search"]
-    found = [(one.tool_id, one.tool_kwargs) for one in llm.get_tool_calls_from_response(many)]
-    assert found == [("c1", {"query": "x"}), ("c2", {"malformed": "{"})]
-    assert len(llm.get_tool_calls_from_response(llm.chat_with_tools(offered, user_msg="find x"))) == 1
-    none = CoreLLM(Told(Reply("no"))).chat_with_tools(offered, user_msg="find x")
-    with pytest.raises(ValueError, match="called no tool"):
-        llm.get_tool_calls_from_response(none)
-    with pytest.raises(InvalidInput, match="image"):
-        llm.chat([ChatMessage(role="user", blocks=[ImageBlock(url="http://localhost/x.png")])])
-    with pytest.raises(InvalidInput, match="ChatModel"):
-        CoreLLM("gpt")  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("module", [chat, core_llm])
-def test_the_examples_of_docstrings_run(module: Any) -> None:
-    failed, tried = doctest.testmod(module)
+def test_the_examples_of_docstrings_run() -> None:
+    failed, tried = doctest.testmod(chat)
     assert (failed, tried > 0) == (0, True)
