@@ -19,7 +19,6 @@ from graphret.types import Hit, Trace
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.seeds import as_core_retriever
 from langchain_graphret.state import AnswerOutput, Asked, Json, NodeSteps, QuestionInput, asked_of, first_asked, node
 
 _ENTITIES = TypeAdapter(list[Entity])
@@ -29,7 +28,7 @@ _HITS = TypeAdapter(list[Hit])
 
 def _core(store: GraphStore, index: Any, **options: Any) -> GraphRAFT:
     models = {name: as_core_model(one) for name, one in options.items() if isinstance(one, BaseChatModel)}
-    return GraphRAFT(store, as_core_retriever(index), **options | models)
+    return GraphRAFT(store, index, **options | models)
 
 
 class GraphRAFTRetriever(CoreRetriever):
@@ -43,7 +42,7 @@ class GraphRAFTRetriever(CoreRetriever):
     store
         The graph.
     index
-        What fills free places: a text index over its nodes, or a LangChain or graphret retriever.
+        What fills free places: a text index over its nodes.
     writer, planner, entities, reasoner, settings, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be chat models of LangChain.
     k

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
-from graphret.retriever import Call, Retriever
+from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan
 from graphret.stores.base import CypherStore
@@ -120,7 +120,7 @@ def create_spark_graph(
         else:
             question, asked = first_asked(state, k)
         with trace.stage("plan", model=spark.model.name) as stage:
-            planned = yield Call(lambda: spark.plan(question, before), lambda: spark.aplan(question, before))
+            planned = yield from spark.plan(question, before)
             stage.details.update(planned.told)
         written = None if planned.plan is None else planned.plan.model_dump()
         told = {"plan": written, "reply": planned.reply, "problem": planned.problem, "trace": plain(trace.to_dict())}

@@ -114,7 +114,7 @@ class GraphRAFTRetriever(CoreRetriever):
     store
         The graph. `from_property_graph_store` makes one of a graph that LlamaIndex wrote.
     index
-        What fills free places: a text index over its nodes, or a LlamaIndex or graphret retriever.
+        What fills free places: a text index over its nodes.
     writer
         Ranks the queries: `graphret.graphraft.writer.Writer`, or `None`, which needs no model.
     similarity_top_k, k, filters
@@ -124,9 +124,9 @@ class GraphRAFTRetriever(CoreRetriever):
         which may be LLMs of LlamaIndex.
     """
 
-    def __init__(self, store: GraphStore, index: TextIndex | BaseRetriever | Retriever, **options: Any) -> None:
+    def __init__(self, store: GraphStore, index: TextIndex, **options: Any) -> None:
         models = {name: as_core_model(one) for name, one in options.items() if isinstance(one, LLM)}
-        super().__init__(GraphRAFT, store, _own(index), **options | models)
+        super().__init__(GraphRAFT, store, index, **options | models)
 
 
 class SparkRetriever(CoreRetriever):

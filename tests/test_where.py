@@ -115,10 +115,8 @@ def test_malformed_conditions_are_named(condition: Any, message: str) -> None:
         Where.parse(condition)
 
 
-def test_alternatives_of_one_field_are_one_condition() -> None:
+def test_conditions_joined_are_one_level_and_true_is_not_one() -> None:
     table = NodeTable.of([NODE, Node("other", properties={"year": 0})])
-    for condition in ({"$or": [{"year": year} for year in range(5_000)]}, {"$or": [{"q": None}, {"q": 1}, {"q": 2}]}):
-        assert table.mask(Where.parse(condition)).tolist() == [True, True]  # type: ignore[union-attr]
     joined = reduce(lambda one, _: both(one, Where("$exists", "year", True)), range(1_000), Where("$eq", "year", 1972))
     assert (hash(joined) == hash(joined), table.mask(joined).tolist()) == (True, [True, False])  # type: ignore[union-attr]
     flags = NodeTable.of([Node("a", properties={"x": True}), Node("b", properties={"x": 1})])  # 1 equals True

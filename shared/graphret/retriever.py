@@ -174,6 +174,26 @@ def answered(result: Any, retriever: Retriever, on_failure: str, trace: Trace) -
     return None
 
 
+def completed(found: Retrieval, other: Retriever, on_failure: str, where: Where | None) -> Steps:
+    """Return what a method found, places that it leaves free filled by another retriever, alike labels first.
+
+    Where it found nothing the other answers alone, and raises if it fails.
+    """
+    hits, k, trace = found.hits, found.k, found.trace
+    if len(hits) >= k:
+        return replace(found, hits=hits[:k])
+    result = yield Ask(other, found.query, k + len(hits), where)
+    if isinstance(result, Exception) and not hits:
+        raise result
+    if (more := answered(result, other, on_failure, trace)) is None:
+        return found
+    trace.extend(more.trace, f"{other}/")
+    signals = found.signals if hits else replace(more.signals, plan_valid=found.signals.plan_valid)
+    labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
+    others = sorted(more.hits, key=lambda hit: hit.node.label not in labels)
+    return replace(found, hits=filled(hits, others, k), signals=signals)
+
+
 def require_on_failure(value: str) -> str:
     """Return `value` if it is ``"fallback"`` or ``"raise"``."""
     if value not in ("fallback", "raise"):
@@ -318,15 +338,7 @@ class Fallback(Retriever):
         answer = answered(result, self.first, "fallback", trace)
         if answer is not None:
             trace.extend(answer.trace, f"{self.first}/")
-            if len(answer.hits) >= k:
-                return Retrieval(query, k, answer.hits[:k], answer.signals, trace)
-            trace.note("fallback", reason="too few hits", found=len(answer.hits))
-        result = yield Ask(self.second, query, k, where)
-        if not (answer and answer.hits) and isinstance(result, Exception):
-            raise result
-        other = answered(result, self.second, "fallback", trace)
-        if other:
-            trace.extend(other.trace, f"{self.second}/")
-        hits = filled(answer.hits if answer else [], other.hits if other else [], k)
-        best = answer if answer and answer.hits else other
-        return Retrieval(query, k, hits, best.signals if best else Signals(), trace)
+            if len(answer.hits) < k:
+                trace.note("fallback", reason="too few hits", found=len(answer.hits))
+        found = Retrieval(query, k, [], trace=trace) if answer is None else replace(answer, trace=trace)
+        return (yield from completed(found, self.second, "fallback", where))

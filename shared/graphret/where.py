@@ -41,7 +41,7 @@ class Where:
     ------
     InvalidInput
         On an unknown operator, an empty junction, a value that is no JSON scalar or list of these, more than 200
-        alternatives (values of one field, however many, are one) or more than 50 levels.
+        alternatives of ``$or`` or more than 50 levels.
     """
 
     operator: str
@@ -139,7 +139,9 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         children = tuple(child for child in map(Where.parse, listed) if child is not None)
         if not children or len(children) < len(listed):
             raise InvalidInput(f"where: {key} takes a non-empty list of conditions, none of them empty")
-        return [_either(children) if key == "$or" else Where(key, children=children)]
+        if key == "$or" and len(children) > _ALTERNATIVES:
+            raise InvalidInput(f"where: $or has {len(children)} alternatives, and at most {_ALTERNATIVES} are taken")
+        return [Where(key, children=children)]
     if key == "$not":
         child = Where.parse(value)
         if child is None:
@@ -150,21 +152,6 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         known = ", ".join(("$and", "$or", "$not", *_OPERATORS))
         raise InvalidInput(f"where: unknown operator, or none, in {key!r}: {value!r}; known are {known}")
     return [_leaf(key, op, operand) for op, operand in operators.items()]
-
-
-def _either(conditions: tuple[Where, ...]) -> Where:
-    """Join alternatives; values of one field are one, but for null, which is what a node lacks too."""
-    groups: dict[str | Where, list[Where]] = {}
-    for one in conditions:
-        of_value = one.operator == "$eq" and one.value is not None
-        groups.setdefault(one.field if of_value else one, []).append(one)
-    joined = tuple(
-        Where("$in", key, tuple(one.value for one in some)) if isinstance(key, str) and len(some) > 1 else some[0]
-        for key, some in groups.items()
-    )
-    if len(joined) > _ALTERNATIVES:
-        raise InvalidInput(f"where: $or has {len(joined)} alternatives, and at most {_ALTERNATIVES} are taken")
-    return joined[0] if len(joined) == 1 else Where("$or", children=joined)
 
 
 def _leaf(field: str, op: str, operand: Any) -> Where:

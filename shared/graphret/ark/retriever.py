@@ -21,18 +21,7 @@ from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFa
 from graphret.llm.chat import ChatModel, Message
 from graphret.llm.errors import as_chat_error
 from graphret.llm.event_loop import in_thread, run_sync
-from graphret.retriever import (
-    Ask,
-    Call,
-    Compute,
-    IndexRetriever,
-    Retriever,
-    Steps,
-    adrive,
-    answered,
-    filled,
-    require_on_failure,
-)
+from graphret.retriever import Call, Compute, IndexRetriever, Retriever, Steps, adrive, completed, require_on_failure
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -275,24 +264,15 @@ class Explored(Retriever):
         if run is not None and hits:
             signals.walked_edges = any(why.kind == "neighbor" for hit in hits for why in hit.evidence)
             signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
-        if len(hits) >= k or (hits and not self.ark.fill):
-            return Retrieval(query, k, hits[:k], signals, trace)
+        found = Retrieval(query, k, hits[:k], signals, trace)
+        if hits and not self.ark.fill:
+            return found
         if not hits:
             if run is not None and not run.votes and on_failure == "raise":
                 ends = (f"agent {one.agent + 1} {one.stop} {one.error or ''}".rstrip() for one in run.sessions)
                 raise RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
             trace.note("fallback", reason="no agent selected a node that qualifies")
-        result = yield Ask(fallback, query, k + len(hits), where)
-        if isinstance(result, Exception) and not hits:
-            raise result
-        if (found := answered(result, fallback, on_failure, trace)) is None:
-            return Retrieval(query, k, hits, signals, trace)
-        trace.extend(found.trace, f"{fallback}/")
-        if not hits:
-            signals.confidence = found.signals.confidence
-        labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
-        others = sorted(found.hits, key=lambda hit: hit.node.label not in labels)
-        return Retrieval(query, k, filled(hits, others, k), signals, trace)
+        return (yield from completed(found, fallback, on_failure, where))
 
     def _hits(self, run: Run, where: Where | None) -> list[Hit]:
         """The nodes of the vote that satisfy a condition; those that are gone meanwhile are left out."""

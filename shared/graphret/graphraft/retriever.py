@@ -8,27 +8,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from graphret.contracts import require_same_view, restriction_of
-from graphret.errors import InvalidInput, RetrievalFailed
+from graphret.contracts import require_same_view
+from graphret.errors import RetrievalFailed
 from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter, Written
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer, spotted
 from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
-from graphret.linking import Linker
 from graphret.llm import ChatModel
 from graphret.planning import PathPlanner, compile_plan, find_matches
-from graphret.retriever import (
-    Ask,
-    Call,
-    Compute,
-    IndexRetriever,
-    Retriever,
-    Steps,
-    answered,
-    filled,
-    require_on_failure,
-)
+from graphret.retriever import Call, Compute, IndexRetriever, Retriever, Steps, completed, require_on_failure
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
@@ -51,7 +40,7 @@ class GraphRAFT(Retriever):
     store
         The graph. No view of a database: a query could read past it.
     index
-        Fills the places that the queries leave, and tells equals apart: a text index over the nodes, or a retriever.
+        Fills the places that the queries leave, and tells equals apart: a text index over the nodes.
     writer
         Ranks the candidates: `graphret.graphraft.writer.Writer`, a `ChatWriter`, or `None` for a `PathWriter`, which
         needs no model.
@@ -73,7 +62,7 @@ class GraphRAFT(Retriever):
     def __init__(
         self,
         store: GraphStore,
-        index: TextIndex | Retriever,
+        index: TextIndex,
         *,
         writer: QueryWriter | None = None,
         planner: PathPlanner | None = None,
@@ -82,18 +71,14 @@ class GraphRAFT(Retriever):
         settings: GraphRAFTSettings | None = None,
         on_failure: str = "fallback",
     ) -> None:
-        self.documents = None if isinstance(index, Retriever) else index
         if not isinstance(store, MemoryStore):
-            require_cypher(store)
-            if restriction_of(store) is not None:
-                raise InvalidInput("store: it is a view of a database, and a query could read past it")
-        if self.documents is not None:
-            require_same_view(store, self.documents)
+            require_cypher(store, whole=True)
+        require_same_view(store, index)
         self.store = store
+        self.index = index
         self.settings = settings or GraphRAFTSettings()
-        names = None if isinstance(store, MemoryStore) or planner else self.documents or Linker.of_store(store)
-        self.planner = planner or PathPlanner(store, names)
-        self.text = index if isinstance(index, Retriever) else IndexRetriever(index, store, name="text")
+        self.planner = planner or PathPlanner(store, None if isinstance(store, MemoryStore) else index)
+        self.text = IndexRetriever(index, store, name="text")
         if entities is not None and not isinstance(entities, EntityNamer):
             entities = EntityNamer(entities, store, self.planner.names)
         self.namer = entities
@@ -178,9 +163,8 @@ class GraphRAFT(Retriever):
             trace.note("cypher", query=cypher)
         nodes = self.store.get([match.id for match in matches])
         both = [(m, n) for m, n in zip(matches, nodes, strict=True) if n and (where is None or where.matches(n))]
-        likeness = dict.fromkeys((n.id for _, n in both), 0.0)
-        if self.documents is not None and both:
-            likeness = dict(zip(likeness, self.documents.score(query, [*likeness]).tolist(), strict=True))
+        ids = [n.id for _, n in both]
+        likeness = dict(zip(ids, self.index.score(query, ids).tolist(), strict=True))
         both.sort(key=lambda one: (-one[0].score, -one[0].paths, -likeness[one[1].id]))
         return [node for _, node in both]
 
@@ -205,15 +189,10 @@ class GraphRAFT(Retriever):
         """Return the first `k` hits, places that are free filled from the index: a `Retrieval`."""
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits[:k])) or None
         signals = Signals(len(hits), None, bool(hits), labels, plan_valid=bool(hits))
-        if len(hits) >= k:
-            return Retrieval(query, k, list(hits[:k]), signals, trace)
         if not hits:
             trace.note("fallback", reason="no query finds anything")
-        result = yield Ask(self.text, query, k, where)
-        other = answered(result, self.text, self.on_failure, trace)
-        if other is not None:
-            trace.extend(other.trace, f"{self.text}/")
-        return Retrieval(query, k, filled(hits, other.hits if other else [], k), signals, trace)
+        found = Retrieval(query, k, list(hits), signals, trace)
+        return (yield from completed(found, self.text, self.on_failure, where))
 
     def _tried(self, what: str, step: Call[Any] | Compute, trace: Trace) -> _Part:
         """What comes of a step; `None` where it fails, which the trace is told."""

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from graphret.contracts import fulfils, require_same_view, restriction_of
+from graphret.contracts import fulfils, require_same_view
 from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
@@ -73,9 +73,7 @@ class PlanRetriever(Retriever):
         if not fulfils(planner, Planner):
             raise InvalidInput(f"planner: an object with plan and aplan is expected, not {type(planner).__name__}")
         if not isinstance(store, MemoryStore):
-            require_cypher(store)
-            if restriction_of(store) is not None:
-                raise InvalidInput("store: it is a view of a database, and the query of a plan could read past it")
+            require_cypher(store, whole=True)
         if documents is not None:
             require_same_view(store, documents)
         self.planner = planner

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from graphret.contracts import fulfils, restriction_of
+from graphret.contracts import fulfils, require_same_view
 from graphret.cypher import check, edits, run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message, Reply, Usage
 from graphret.llm.errors import as_chat_error, usage_of
 from graphret.retriever import (
-    Ask,
     Call,
     Compute,
     IndexRetriever,
     Retriever,
     Steps,
-    answered,
-    filled,
+    completed,
     require_on_failure,
 )
 from graphret.schema import GraphSchema
@@ -130,9 +127,8 @@ class Spark(Retriever):
         fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
-        require_cypher(store)
-        if restriction_of(store) is not None or restriction_of(index) is not None:
-            raise InvalidInput("store: it is a view, and a query that a model writes could read past it")
+        require_cypher(store, whole=True)
+        require_same_view(store, index)
         if not fulfils(model, ChatModel):
             raise InvalidInput(f"model: a chat model is expected, not {type(model).__name__}")
         self.model = model
@@ -161,29 +157,21 @@ class Spark(Retriever):
 
     # -- the model
 
-    def plan(self, question: str, before: Planned | None = None) -> Planned:
-        """Ask the model for a plan; with what it replied `before`, for a better one. What fails is in the result."""
+    def plan(self, question: str, before: Planned | None = None) -> Generator[Any, Any, Planned]:
+        """Have the model write a plan; with what it replied `before`, a better one. What fails is in the result."""
         try:
-            messages = self._messages(question, before)
+            messages = yield Compute(partial(self._messages, question, before))
         except GraphretError as error:
             return Planned(None, str(error))
+        asked: Any = {"messages": messages, "json_schema": plan_schema(self.settings.max_steps)}
         try:
-            reply = self.model.chat(messages, json_schema=plan_schema(self.settings.max_steps))
+            reply: Reply = yield Call(partial(self.model.chat, **asked), partial(self.model.achat, **asked))
         except Exception as error:
-            return self._unplanned(error)
-        return self._planned(reply)
-
-    async def aplan(self, question: str, before: Planned | None = None) -> Planned:
-        """Do what `plan` does without blocking the event loop."""
-        try:
-            messages = await asyncio.to_thread(self._messages, question, before)
-        except GraphretError as error:
-            return Planned(None, str(error))
-        try:
-            reply = await self.model.achat(messages, json_schema=plan_schema(self.settings.max_steps))
-        except Exception as error:
-            return self._unplanned(error)
-        return self._planned(reply)
+            return Planned(None, str(as_chat_error(error, self.model.name)), usage=usage_of(error), failed=True)
+        plan, problem = read_plan(reply.text, self.settings.max_steps)
+        if plan is None and reply.finish_reason == "length":
+            problem = f"the reply was cut off at the token limit ({problem})"
+        return Planned(plan, problem, reply.text[:4000], reply.usage)
 
     def _messages(self, question: str, before: Planned | None) -> list[Message]:
         asked = [Message.system(self.prompt()), Message.user(question)]
@@ -191,15 +179,6 @@ class Spark(Retriever):
             again = Message.user(_AGAIN.format(problem=before.problem))
             asked += [Message.assistant(before.reply), again] if before.reply else [again]
         return asked
-
-    def _planned(self, reply: Reply) -> Planned:
-        plan, problem = read_plan(reply.text, self.settings.max_steps)
-        if plan is None and reply.finish_reason == "length":
-            problem = f"the reply was cut off at the token limit ({problem})"
-        return Planned(plan, problem, reply.text[:4000], reply.usage)
-
-    def _unplanned(self, error: Exception) -> Planned:
-        return Planned(None, str(as_chat_error(error, self.model.name)), usage=usage_of(error), failed=True)
 
     # -- the plan
 
@@ -309,7 +288,9 @@ class Spark(Retriever):
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, before, found = Trace(), None, Found(problem="the question is empty")
         for _ in range(1 + self.settings.repair_calls if query.strip() else 0):
-            planned: Planned = yield from self._planning(query, before, trace)
+            with trace.stage("plan", model=self.model.name) as stage:
+                planned = yield from self.plan(query, before)
+                stage.details.update(planned.told)
             plan, found = planned.plan, Found(problem=planned.problem)
             if plan is not None:
                 with trace.stage("check"):
@@ -320,12 +301,6 @@ class Spark(Retriever):
             before = replace(planned, problem=found.problem)
         answer: Retrieval = yield from Answered(self, found, trace)._steps(query, k, where)
         return answer
-
-    def _planning(self, query: str, before: Planned | None, trace: Trace) -> Generator[Any, Any, Planned]:
-        with trace.stage("plan", model=self.model.name) as stage:
-            planned: Planned = yield Call(lambda: self.plan(query, before), lambda: self.aplan(query, before))
-            stage.details.update(planned.told)
-        return planned
 
 
 class Answered(Retriever):
@@ -350,17 +325,9 @@ class Answered(Retriever):
         hits = [Hit(node, 1 - place / n, (found.evidence[node.id],)) for place, node in enumerate(nodes)]
         labels = tuple(dict.fromkeys(node.label for node in nodes))
         signals = Signals(n, None, found.walked and n > 0, labels or None, plan_valid=not found.problem)
-        if n >= k or (hits and not spark.fill):
-            return Retrieval(query, k, hits[:k], signals, trace)
+        answer = Retrieval(query, k, hits[:k], signals, trace)
+        if hits and not spark.fill:
+            return answer
         if not hits:
             trace.note("fallback", failed=self.name, error=found.problem or "nothing that the plan found qualifies")
-        result = yield Ask(spark.fallback, query, k + n, where)
-        if isinstance(result, Exception) and not hits:
-            raise result
-        more = answered(result, spark.fallback, spark.on_failure, trace)
-        if more is None:
-            return Retrieval(query, k, hits, signals, trace)
-        trace.extend(more.trace, f"{spark.fallback}/")
-        signals.confidence = None if hits else more.signals.confidence
-        others = sorted(more.hits, key=lambda hit: bool(labels) and hit.node.label not in labels)
-        return Retrieval(query, k, filled(hits, others, k), signals, trace)
+        return (yield from completed(answer, spark.fallback, spark.on_failure, where))

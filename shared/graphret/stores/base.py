@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
+from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 from graphret.types import Edge, Node
@@ -176,10 +177,12 @@ def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
             return
 
 
-def require_cypher(store: Any) -> CypherStore:
-    """Return the store, and raise an `InvalidInput` if it answers no Cypher."""
+def require_cypher(store: Any, *, whole: bool = False) -> CypherStore:
+    """Return the store; an `InvalidInput` says that it answers no Cypher or, where it must be `whole`, is a view."""
     if getattr(store, "dialect", None) is None:
         raise InvalidInput(f"store: {type(store).__name__} answers no Cypher; LadybugStore and Neo4jStore do")
+    if whole and restriction_of(store) is not None:
+        raise InvalidInput("store: it is a view of a database, and a query could read past it")
     return store  # type: ignore[no-any-return]
 
 
