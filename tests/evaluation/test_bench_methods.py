@@ -75,7 +75,7 @@ def test_agents_are_measured_beside_flat_search(data: Path) -> None:
 
 
 def test_plans_are_measured_beside_flat_search(data: Path) -> None:
-    result = bench_metaqa(data, method="grasp", planner="paths")
+    result = bench_metaqa(data, method="grasp")
     rows = result["rows"]
     assert [rows[f"{hops}-hop/grasp"]["hit@1"] for hops in (1, 2, 3)] == [100.0, pytest.approx(66.67), 100.0]
     assert list(rows)[:2] == ["1-hop/bm25", "1-hop/grasp"]

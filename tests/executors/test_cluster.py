@@ -172,7 +172,6 @@ def test_the_command_builds_on_a_cluster_and_a_load_that_breaks_off_is_done_agai
 ) -> None:
     build = ["build", write_corpus(tmp_path), "--encoder", "none", "--out"]
     assert graphret(*build, tmp_path / "here").code == 0
-    assert graphret(*build, tmp_path / "graph", "--ray").code == 0
     assert graphret(*build, tmp_path / "graph", "--ray", "local", "--json").json["nodes"] == 4
     assert files_of(tmp_path / "graph") == files_of(tmp_path / "here")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "graph", "here"]

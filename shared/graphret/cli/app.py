@@ -39,10 +39,9 @@ def _main(
 
 for _command in (
     *(demo.demo, query.query, query.replay, graphs.inspect, graphs.schema),
-    *(documents.add, documents.remove, graphs.export, bench.bench, train.tune, mcp.mcp, serve.serve),
+    *(documents.build, documents.add, documents.remove, graphs.export, bench.bench, train.tune, mcp.mcp, serve.serve),
 ):
     app.command()(_command)
-app.command(cls=documents.Build)(documents.build)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
 _TRAIN: dict[str, Callable[..., None]] = {"paths": train.paths, "queries": train.queries}

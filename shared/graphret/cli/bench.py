@@ -41,7 +41,6 @@ def bench(
     encoder: options.EncoderName = "default",
     reranker: Annotated[str | None, option("ottqa, multihop: a cross-encoder to rerank with.", metavar="MODEL")] = None,
     method: Annotated[str | None, option("metaqa: ark, grasp or graphraft.")] = None,
-    planner: Annotated[str | None, option("metaqa with grasp, graphraft: paths, which needs no model.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
     train: Annotated[
         Any, option("metaqa: a share of the questions; else a file, of ottqa's own: tuned.", parser=_share_or_file)

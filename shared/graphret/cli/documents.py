@@ -10,7 +10,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from typer.core import TyperCommand
 
 from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
@@ -24,17 +23,6 @@ if TYPE_CHECKING:
 Chunker = Literal["default", "semantic", "sentence", "none"]
 
 
-class Build(TyperCommand):
-    """``build``, in which ``--ray`` needs no value."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read arguments; a cluster without an address is one of this machine."""
-        after = args.index("--ray") + 1 if "--ray" in args else 0
-        if after and (after == len(args) or args[after].startswith("-")):
-            args.insert(after, "local")
-        return super().parse_args(ctx, args)
-
-
 def build(
     sources: options.Sources,
     out: Annotated[str, option("The folder to write; a graph there is replaced in whole.")],
@@ -46,7 +34,6 @@ def build(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
-    on_failure: options.Failure = "fallback",
     ray: options.Cluster = None,
     json: options.JsonFlag = False,
 ) -> None:
@@ -61,7 +48,7 @@ def build(
     start = time.perf_counter()
     with progress() as report:
         settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
+        extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         corpus = read(sources)
         if folder.exists():  # before the work, not after it: whether the folder can be written
             with storage.writing(folder):
@@ -93,7 +80,6 @@ def add(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
-    on_failure: options.Failure = "fallback",
     json: options.JsonFlag = False,
 ) -> None:
     """Add items to a graph, each in place of what had its id."""
@@ -101,7 +87,7 @@ def add(
 
     corpus = read(sources)
     with progress() as report:
-        extractor = options.metadata_of(metadata, model, base_url, llm_cache, on_failure, report)
+        extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         with _changed(folder, metadata=extractor) as graph:
             added = graph.add(corpus)
     _finish(graph, folder, {"added": added}, f"added {len(added):,} nodes", json, extractor)
@@ -153,6 +139,6 @@ def _finish(graph: SageGraph, folder: str, about: dict[str, Any], done: str, jso
     counts = {name: getattr(now, name) for name in ("nodes", "edges", "labels", "relations")}
     value = {"folder": folder, **about, **counts, **({"metadata": asdict(report)} if report else {})}
     show(json, value, f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges")
-    if report is not None and report.asked and sum(report.failures.values()) == report.asked:
+    if report is not None and report.asked and report.failed == report.asked:
         remark(f"the model {extractor.model.name!r} answered nothing")
         raise typer.Exit(MODEL)

@@ -38,9 +38,7 @@ Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[str, option("A model by name or path; 'default'; 'none' to go without.", metavar="NAME")]
-Cluster = Annotated[
-    str | None, option("Work on a Ray cluster; on one of this machine by default.", metavar="[ADDRESS]")
-]
+Cluster = Annotated[str | None, option("Work on a Ray cluster; 'local' is one of this machine.", metavar="ADDRESS")]
 Extractor = Annotated[Literal["heuristic", "llm"], option("What finds topics, entities and the like.", "--metadata")]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
 BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
@@ -49,7 +47,6 @@ PlanningUrl = Annotated[str | None, option("Of --model: an OpenAI-compatible end
 Aliases = Annotated[Path | None, option("What people call things.", "--aliases", metavar="FILE.yaml", panel=WALKERS)]
 Scorer = Annotated[Path | None, option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=PATHS)]
 LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
-Failure = Annotated[OnFailure, option("Use the rules where the model fails, or stop.", "--on-failure", panel=LLM)]
 
 
 def encoder_of(name: str) -> str | None:
@@ -58,7 +55,7 @@ def encoder_of(name: str) -> str | None:
 
 
 def metadata_of(
-    kind: str, model: str | None, base_url: str | None, cache: Path | None, on_failure: OnFailure, report: Any
+    kind: str, model: str | None, base_url: str | None, cache: Path | None, report: Any
 ) -> MetadataExtractor:
     """Return the extractor that the options describe."""
     from graphret.corpus import HeuristicMetadata
@@ -69,8 +66,7 @@ def metadata_of(
     chat = MethodOptions(model=model, base_url=base_url).chat_model()
     if chat is None:
         return HeuristicMetadata()
-    told = partial(report, "describe")
-    return LLMMetadata(chat, cache=cache, on_failure=on_failure, progress=told)
+    return LLMMetadata(chat, cache=cache, progress=partial(report, "describe"))
 
 
 def refuse_others(context: typer.Context, method: str) -> None:

@@ -11,14 +11,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
 from graphret.corpus.metadata import MAX_NAMES, HeuristicMetadata, MetadataExtractor, distinct
-from graphret.errors import ModelError
 from graphret.llm.cache import AnswerCache, cache_key
-from graphret.llm.chat import ChatError, ChatModel, Message
+from graphret.llm.chat import ChatError, ChatModel, Message, Usage
 from graphret.llm.event_loop import run_sync
 from graphret.llm.structured import aask_json
 from graphret.types import Node
@@ -79,14 +78,12 @@ class _Description(BaseModel, coerce_numbers_to_str=True):
 
 @dataclass(slots=True)
 class LLMReport:
-    """Questions that a model was asked, or the cache; nodes that fell back on the rules; failures by their reason."""
+    """Questions that a model was asked, those that failed and why the last did, nodes that fell back on the rules."""
 
     asked: int = 0
-    cached: int = 0
+    failed: int = 0
     fell_back: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
     last_failure: str = ""
 
 
@@ -106,15 +103,12 @@ class LLMMetadata(MetadataExtractor):
         killed goes on where it was, and unchanged nodes cost nothing; `None` keeps nothing.
     progress
         Called with how many questions are done, and how many there are, while a model is asked.
-    on_failure
-        ``"raise"`` makes a failure a `ModelError`, and nothing more is asked; what was answered stays in the cache.
     """
 
     model: ChatModel
     concurrency: int = 8
     cache: str | os.PathLike[str] | None = None
     progress: Callable[[int, int], None] | None = None
-    on_failure: Literal["fallback", "raise"] = "fallback"
     report: LLMReport = field(default_factory=LLMReport, init=False)
     corpus_wide: bool = field(default=False, init=False)
 
@@ -128,13 +122,10 @@ class LLMMetadata(MetadataExtractor):
             for key in questions:
                 with contextlib.suppress(ValidationError):  # what is damaged is asked again
                     answers[key] = _Description.model_validate_json(cache.get(key) or "")
-        self.report.cached += len(answers)
         run_sync(self._ask(questions, answers, cache))
         if failed := sum(key in questions and key not in answers for key in keys):
-            why = self.report.last_failure
-            if self.on_failure == "raise":
-                raise ModelError(why)
             self.report.fell_back += failed
+            why = self.report.last_failure
             _log.warning("%d of %d nodes have metadata from the rules: %s", failed, len(nodes), why)
         rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
         return [answers[key].known(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
@@ -144,12 +135,12 @@ class LLMMetadata(MetadataExtractor):
     ) -> None:
         """Ask the model what has no answer yet."""
         report, remaining = self.report, iter([key for key in questions if key not in answers])
-        done, failures_in_a_row, failed = len(answers), 0, False
+        done, failures_in_a_row = len(answers), 0
 
         async def work() -> None:
-            nonlocal done, failures_in_a_row, failed
+            nonlocal done, failures_in_a_row
             for key in remaining:
-                if failures_in_a_row == _PATIENCE or (failed and self.on_failure == "raise"):
+                if failures_in_a_row == _PATIENCE:
                     return
                 report.asked += 1
                 try:
@@ -159,11 +150,10 @@ class LLMMetadata(MetadataExtractor):
                     if cache is not None:
                         cache.put(key, answers[key].model_dump_json())
                 except ChatError as error:
-                    failures_in_a_row, failed, usage = failures_in_a_row + 1, True, error.usage
-                    report.failures[error.reason] = report.failures.get(error.reason, 0) + 1
+                    failures_in_a_row, usage = failures_in_a_row + 1, error.usage
+                    report.failed += 1
                     report.last_failure = f"node {questions[key].id!r}: {error}"
-                report.input_tokens += usage.input_tokens
-                report.output_tokens += usage.output_tokens
+                report.usage += usage
                 done += 1
                 if self.progress:
                     self.progress(done, len(questions))

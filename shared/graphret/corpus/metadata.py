@@ -11,7 +11,6 @@ from typing import Any, Protocol
 
 from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
-from graphret.errors import ModelError
 from graphret.executors import LOCAL, Executor, cut
 from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.linking.gazetteer import Gazetteer
@@ -61,14 +60,12 @@ class MetadataExtractor(Protocol):
 def describe(nodes: Sequence[Node], extractor: MetadataExtractor, executor: Executor = LOCAL) -> list[Node]:
     """Return the nodes with their metadata among their properties.
 
-    What the user gave wins over what is extracted. A field that an earlier call filled is filled anew. An extractor
-    that does not answer for every node is a `ModelError`. `HeuristicMetadata` alone runs on the executor.
+    What the user gave wins over what is extracted. A field that an earlier call filled is filled anew.
+    `HeuristicMetadata` alone runs on the executor.
     """
     bare = [without(node, EXTRACTED) for node in nodes]
     heuristic = type(extractor) is HeuristicMetadata
     known = [*chain(*executor.map(_Names.of(bare), cut(bare)))] if heuristic else extractor.extract(bare)
-    if len(known) != len(bare):
-        raise ModelError(f"the metadata extractor answered for {len(known)} of {len(bare)} nodes")
     return [filled(node, own, own.get("title", ""), EXTRACTED) for node, own in zip(bare, known, strict=True)]
 
 

@@ -33,7 +33,6 @@ from graphret.training.questions import Question
 
 HOPS = (1, 2, 3)
 METHODS = ("ark", "grasp", "graphraft")
-PLANNERS = ("paths",)
 SHOWN = ("hit@1", "hit@5", "recall@20", "mrr", "calls", "steps")
 
 _K = 20
@@ -132,7 +131,6 @@ def bench_metaqa(
     *,
     method: str = "ark",
     hops: Sequence[int] = HOPS,
-    planner: str = "paths",
     aliases: str | Path | None = None,
     train: float | None = None,
     writer: str | Path | None = None,
@@ -151,8 +149,6 @@ def bench_metaqa(
         ``ark``; ``grasp``: plans of the planner, fused with a search; or ``graphraft``: the best of all queries.
     hops
         Which numbers of hops.
-    planner
-        Who plans: ``paths``, a `PathPlanner`.
     aliases
         A file of what people call relations and labels; ``ark`` has that of the example graph by default.
     train
@@ -169,9 +165,8 @@ def bench_metaqa(
         ``counts``, ``seconds`` and ``shown``, the metrics in the order of a table. ``calls`` and ``steps`` are means a
         question.
     """
-    for name, given, known in (("method", method, METHODS), ("planner", planner, PLANNERS)):
-        if given not in known:
-            raise InvalidInput(f"{name}: one of {', '.join(known)} is expected, not {given!r}")
+    if method not in METHODS:
+        raise InvalidInput(f"method: one of {', '.join(METHODS)} is expected, not {method!r}")
     if not hops or not set(hops) <= set(HOPS):
         raise InvalidInput(f"hops: some of {', '.join(map(str, HOPS))} are expected, not {list(hops)!r}")
     start, report = time.perf_counter(), progress or (lambda stage, done, total: None)
