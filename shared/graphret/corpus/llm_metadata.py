@@ -125,9 +125,7 @@ class LLMMetadata(MetadataExtractor):
         run_sync(self._ask(questions, answers, cache))
         if failed := sum(key in questions and key not in answers for key in keys):
             self.report.fell_back += failed
-            _log.warning(
-                "%d of %d nodes have metadata from the rules: %s", failed, len(nodes), self.report.last_failure
-            )
+            _log.warning(f"{failed} of {len(nodes)} nodes have metadata from the rules: {self.report.last_failure}")
         rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
         return [answers[key].known(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
 
