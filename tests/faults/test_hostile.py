@@ -100,12 +100,6 @@ def test_a_server_without_memory_is_not_asked_again(neo4j_empty: Any, neo4j_uri:
                 call()
 
 
-def test_rows_of_a_graph_of_others(neo4j_empty: Any) -> None:
-    neo4j_empty.execute_query("CREATE (:City {name: 'Leeds'})-[:NEAR]->(:City {name: 'Malham'})")
-    ((edge,),) = Neo4jStore.from_driver(neo4j_empty).query("MATCH ()-[r]->() RETURN r LIMIT 1").rows
-    assert edge.relation == "NEAR"
-
-
 @contextmanager
 def endpoint(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
     """An endpoint that answers each request so."""
@@ -173,11 +167,6 @@ def test_names_steer_no_terminal(tmp_path: Path) -> None:
     printed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     assert "[red]x[/red]" in printed
     assert not {"\x1b", "\u202e"} & set(printed)
-
-
-def test_a_word_of_a_megabyte_changes_nothing() -> None:
-    retriever = SageGraph.build(TEXTS, encoder=None).retriever()
-    assert retriever.retrieve("Malham " + "x" * 1_000_000, 2).ids == retriever.retrieve("Malham", 2).ids
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from ark_support import Follows, films, index_of, selecting
 from langchain_core.callbacks import CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
+from langchain_tests.integration_tests import RetrieversIntegrationTests
 from pydantic import Field
 from tests_support import BALLPARKS
 
@@ -24,6 +25,26 @@ DOCUMENTS = [
     for item in BALLPARKS
     if isinstance(item, Item)
 ]
+
+
+class RetrieverSuite(RetrieversIntegrationTests):
+    """LangChain's own suite over a kind of retriever, made of some parts, and asked a question."""
+
+    kind: type[BaseRetriever]
+    parts: Mapping[str, Any]
+    question: str
+
+    @property
+    def retriever_constructor(self) -> type[BaseRetriever]:
+        return self.kind
+
+    @property
+    def retriever_constructor_params(self) -> dict[str, Any]:
+        return dict(self.parts)
+
+    @property
+    def retriever_query_example(self) -> str:
+        return self.question
 
 
 class ListRetriever(BaseRetriever):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from ark_support import Follows
 from langchain_core.language_models import FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_parts import FULL, INDEX, QUESTION, STORE, graph, models, thread
-from langchain_tests.integration_tests import RetrieversIntegrationTests, ToolsIntegrationTests
+from langchain_parts import FULL, INDEX, QUESTION, STORE, RetrieverSuite, graph, models, thread
+from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 from langgraph.checkpoint.memory import InMemorySaver, MemorySaver
 from langgraph.graph import END, START, MessagesState, StateGraph
@@ -179,20 +178,9 @@ def retriever(model: Any = None, **options: Any) -> ArkRetriever:
     return ArkRetriever(models() if model is None else model, STORE, INDEX, **options)
 
 
-class TestRetrieverSuite(RetrieversIntegrationTests):
-    """LangChain's own suite."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return ArkRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"model": ScriptedExplorer(), "store": STORE, "index": INDEX}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "which films were directed by [Bob Bell]"
+class TestArk(RetrieverSuite):
+    kind, question = ArkRetriever, "which films were directed by [Bob Bell]"
+    parts: Mapping[str, Any] = {"model": ScriptedExplorer(), "store": STORE, "index": INDEX}
 
 
 async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
@@ -228,18 +216,9 @@ def model(*plans: Any) -> FakeListChatModel:
     return FakeListChatModel(responses=[one if isinstance(one, str) else json.dumps(one) for one in plans])
 
 
-class TestGraspSuite(RetrieversIntegrationTests):
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return GraspRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"planner": None, "store": STORE, "index": INDEX}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "papers by Ada Ames"
+class TestGrasp(RetrieverSuite):
+    kind, question = GraspRetriever, "papers by Ada Ames"
+    parts: Mapping[str, Any] = {"planner": None, "store": STORE, "index": INDEX}
 
 
 async def test_a_model_or_none_plans_and_each_document_says_why() -> None:
@@ -353,21 +332,11 @@ def test_a_person_approves_queries_before_they_run(parts: Any, word: Any, run: b
     assert not list(model.messages)  # the model was not paid twice
 
 
-class TestSparkSuite(RetrieversIntegrationTests):
+class TestSpark(RetrieverSuite):
+    kind, question = SparkRetriever, "papers by Ada Ames"
+
     @pytest.fixture(autouse=True)
     def _parts(self, parts: Any) -> None:
-        self.parts = parts
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return SparkRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        store, index = self.parts
+        store, index = parts
         model = FakeListChatModel(responses=[plan(BY_ADA)])
-        return {"model": model, "store": store, "index": index, "expand": "auto"}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "papers by Ada Ames"
+        self.parts = {"model": model, "store": store, "index": index, "expand": "auto"}

@@ -6,8 +6,7 @@ import json
 from typing import Any
 
 from langchain_core.language_models import FakeListChatModel
-from langchain_core.retrievers import BaseRetriever
-from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langchain_parts import RetrieverSuite
 from langgraph.checkpoint.memory import InMemorySaver
 from spark_parts import EDGES, NODES
 
@@ -20,18 +19,8 @@ INDEX = BM25Index.of_store(STORE)
 QUESTION = "Which papers did Ada Ames write?"
 
 
-class TestRetrieverSuite(RetrieversIntegrationTests):
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return GraphRAFTRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"store": STORE, "index": INDEX}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return "papers by Ada Ames"
+class TestGraphRAFT(RetrieverSuite):
+    kind, parts, question = GraphRAFTRetriever, {"store": STORE, "index": INDEX}, QUESTION
 
 
 async def test_each_document_says_which_queries_found_it() -> None:

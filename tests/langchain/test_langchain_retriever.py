@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
-from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, by_id
-from langchain_tests.integration_tests import RetrieversIntegrationTests
+from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, RetrieverSuite, by_id
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
@@ -38,20 +36,8 @@ def graph() -> SageGraph:
     return SageGraph.from_documents(DOCUMENTS, None)
 
 
-class TestRetrieverSuite(RetrieversIntegrationTests):
-    """LangChain's own suite, over a graph without an encoder."""
-
-    @property
-    def retriever_constructor(self) -> type[BaseRetriever]:
-        return SageRetriever
-
-    @property
-    def retriever_constructor_params(self) -> dict[str, Any]:
-        return {"graph": SageGraph.from_documents(DOCUMENTS, None)}
-
-    @property
-    def retriever_query_example(self) -> str:
-        return QUESTION
+class TestSage(RetrieverSuite):
+    kind, parts, question = SageRetriever, {"graph": SageGraph.from_documents(DOCUMENTS, None)}, QUESTION
 
 
 def ids(documents: list[Document]) -> list[str | None]:

@@ -188,9 +188,3 @@ def test_the_schema_says_what_queries_call_otherwise(named: LadybugStore) -> Non
     assert (error.kind, relation in error.suggestions) == (kinds.UNKNOWN_RELATION, True)
     with pytest.raises(QueryRefused):
         named.query(unknown)
-
-
-@pytest.mark.parametrize("name", ["nul\0l", "\ud800"], ids=ascii)
-def test_names_that_cannot_be_are_refused(name: str) -> None:
-    with LadybugStore(":memory:") as store, pytest.raises(InvalidInput, match="'b'"):
-        store.upsert([Node("b", (name,))])
