@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
-from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Links, Ranked, best_of, spread, terms_said
+from graphret.expansion.frontier import MENTIONS, NONE, STRENGTH, Frontier, Links, Ranked, best_of, spread, terms_said
 from graphret.text import normalize_name, short_names
 
 # A third node's share of its pair's score where the text or row that joins the pair names it too, and elsewhere; the
@@ -70,6 +70,9 @@ class Coverage:
         How many of the best seeds are walked from.
     beam
         How many of the best pairs a third node extends; 0 for pairs alone.
+    naming
+        What a text counts that names the other node of its pair, against what it names: a page is named by many, and
+        names few. Rows count in full.
     named
         Strength of the pair that two nodes make when the question names both, linked or not; 0 for no such pairs.
     strength
@@ -82,6 +85,7 @@ class Coverage:
     lexical_share: float = 0.8
     walked: int = 50
     beam: int = 30
+    naming: float = 0.9
     named: float = 0.9
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
     alpha: float | None = None
@@ -121,9 +125,10 @@ class Coverage:
         together = (share * total / scale + (1 - share) * cosine) * pairs.strength
 
         third, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
+        of_source = together * self._of_naming(frontier, pairs.edges, pairs.source_part)
         best = best_of(
             np.concatenate([candidates, pairs.source, pairs.target, third]),
-            np.concatenate([alone, together, together, extended]).astype(np.float32),
+            np.concatenate([alone, of_source, together, extended]).astype(np.float32),
             np.concatenate([np.full(len(candidates), NONE), pairs.edges, pairs.edges, joined]),
         )
         top = max(float(best.scores.max(initial=0)), 1e-9)
@@ -132,7 +137,7 @@ class Coverage:
         # What no seed is was brought by a link, also where it stands by its own score.
         linked = best_of(
             np.concatenate([pairs.source, pairs.target, third]),
-            np.concatenate([together, together, extended]).astype(np.float32),
+            np.concatenate([of_source, together, extended]).astype(np.float32),
             np.concatenate([pairs.edges, pairs.edges, joined]),
         )
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
@@ -146,6 +151,14 @@ class Coverage:
         whole = np.full(len(left), NO_PART, dtype=np.int32)
         strength = np.full(len(left), self.named, dtype=np.float32)
         return links.joined(Links(frontier, np.full(len(left), NONE), strength, left, right, whole, whole))
+
+    def _of_naming(self, frontier: Frontier, edges: NDArray[np.int64], part: NDArray[np.int32]) -> NDArray[np.float32]:
+        """Return what the sources of edges count, `part` being what of them each is about, ``(m,)``."""
+        found = frontier.graph.edges
+        mentions = found.relations.index(MENTIONS) if MENTIONS in found.relations else NONE
+        names = np.zeros(len(edges), dtype=bool)
+        names[edges != NONE] = found.relation[edges[edges != NONE]] == mentions
+        return np.where(names & (part == NO_PART), np.float32(self.naming), np.float32(1))
 
     def _triples(
         self, frontier: Frontier, pairs: Links, covered: NDArray[Any], scores: NDArray[np.float32], per_term: float
@@ -176,7 +189,8 @@ class Coverage:
         values, place = terms_said(frontier, other, other_part)
         extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
-        return other, keep * scores[which] * strength + per_term * extra + near, found
+        counts = np.where(leaves, 1, self._of_naming(frontier, found, other_part))
+        return other, counts * (keep * scores[which] * strength + per_term * extra + near), found
 
 
 @lru_cache(maxsize=200_000)

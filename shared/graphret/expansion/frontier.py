@@ -18,6 +18,8 @@ from graphret.types import Evidence
 NONE = -1
 #: The relation of chunks or segments made from one item; stored once, from the lower position to the higher.
 SAME_SOURCE = "SAME_SOURCE"
+#: The relation from a source, or a row, to the source whose name it says.
+MENTIONS = "MENTIONS"
 #: The relation of texts that say the same name, which no node bears.
 SHARES_NAME = "SHARES_NAME"
 

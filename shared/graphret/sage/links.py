@@ -18,7 +18,7 @@ from graphret.corpus.chunks import number_of
 from graphret.corpus.readers import file_id
 from graphret.edges import NO_PART, EdgeTable
 from graphret.executors import LOCAL, Executor, cut
-from graphret.expansion.frontier import SHARES_NAME
+from graphret.expansion.frontier import MENTIONS, SHARES_NAME
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
 from graphret.sage.entities import Bearers
@@ -28,7 +28,6 @@ from graphret.text import normalize_name, short_names
 from graphret.text import words as words_of
 from graphret.types import Node
 
-MENTIONS = "MENTIONS"
 #: Longer names are not looked for.
 MAX_NAME_WORDS = 12
 
