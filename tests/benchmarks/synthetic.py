@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from graphret.corpus import Document, Item, Table
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Index, BM25Settings
-from graphret.search.counts import FieldCounts
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
+from graphret.search.terms import FieldTerms
 from graphret.stores.memory import Graph, MemoryStore
 
 _ONSETS = "b c d f g h j k l m n p r s t v w z br ch dr fl gr kl pr sh st tr".split()
@@ -99,10 +98,9 @@ def arrays(n: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Grap
     ).graph
     ranks = np.minimum((_WORDS ** rng.random((n, terms), dtype=np.float32)).astype(np.int32), _WORDS - 1)
     indptr = np.arange(n + 1, dtype=np.int64) * terms
-    counted = sp.csr_matrix((np.ones(n * terms, np.float32), ranks.ravel(), indptr), shape=(n, _WORDS))
-    counted.sum_duplicates()
-    counts = FieldCounts([f"w{i}" for i in range(_WORDS)], {"body": counted}, np.zeros(n + 1, dtype=np.int64))
-    lexical = BM25Index(graph.nodes, counts, NodeText(), Analyzer("", ""), BM25Settings())
+    fields = {"body": (indptr, ranks.ravel())}
+    said = FieldTerms([f"w{i}" for i in range(_WORDS)], fields, np.zeros(n + 1, dtype=np.int64))
+    lexical = BM25Index(graph.nodes, said, NodeText(), Analyzer("", ""), BM25Settings())
     return graph, HybridIndex(lexical)
 
 

@@ -238,8 +238,8 @@ def multihop(tmp_path: Path, born: dict[str, str]) -> Path:
 def test_the_plain_row_knows_no_fields() -> None:
     node = Node("a", ("Person",), "Ann Lee", "Ann writes.", {"aliases": ["Annie"]})
     plain = BM25Index.build([node], text=OneText())
-    assert set(plain.counts.fields) == {"text"}
-    assert "annie" not in plain.counts.positions
+    assert set(plain.terms.fields) == {"text"}
+    assert "annie" not in plain.terms.positions
 
 
 ALL = {"bm25", "bm25f", "dense", "flat", "hybrid", "paper", "propagate", "coverage", "lexical", "fixed", "default"}

@@ -54,6 +54,39 @@ def test_a_pair_counts_each_term_once_on_its_better_side() -> None:
     assert set(Expand(None, *parts(nodes, edges)).retrieve("alpha beta", 2).ids) == {"half", "rest"}
 
 
+def test_a_phrase_counts_more_than_its_words_apart() -> None:
+    nodes = [
+        Node("star", name="Star", text="a film"),
+        Node("apart", text="The king saw the lion in a film with Star."),
+        Node("phrase", text="The lion king saw a film with Star in it."),
+        *(Node(f"d{i}", text=f"filler{i}") for i in range(4)),
+    ]
+    edges = [Edge(one, "MENTIONS", "star") for one in ("apart", "phrase")]
+
+    def first(phrases: float) -> str:
+        found = Expand(None, *parts(nodes, edges), ranking=Coverage(phrases=phrases)).retrieve("Lion King star", 3)
+        return next(id_ for id_ in found.ids if id_ != "star")
+
+    assert first(phrases=0.3) == "phrase"
+    assert first(phrases=0.0) == "apart"  # as long, and of equal words
+
+
+def test_what_a_page_names_comes_before_what_names_the_page() -> None:
+    nodes = [
+        Node("album", name="Natural Born Killers", text="A soundtrack that Trent Reznor produced."),
+        Node("reznor", name="Trent Reznor", text="A singer."),
+        *(Node(f"n{i}", name=f"Song {i}", text="Heard in Natural Born Killers.") for i in range(5)),
+    ]
+    edges = [Edge("album", "MENTIONS", "reznor"), *(Edge(f"n{i}", "MENTIONS", "album") for i in range(5))]
+    question = "Who produced the soundtrack of Natural Born Killers?"
+
+    def place(naming: float) -> int:
+        ranking = Coverage(naming=naming)
+        return Expand(None, *parts(nodes, edges), ranking=ranking).retrieve(question, 7).ids.index("reznor")
+
+    assert place(naming=0.9) == 1 < place(naming=1.0)
+
+
 def test_a_third_node_joins_a_pair_for_what_the_pair_leaves_out() -> None:
     nodes = [
         Node("a", name="first", text="alpha"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rank_bm25 import BM25Okapi
 
 from graphret import storage
 from graphret.errors import InvalidInput
+from graphret.nodes import NodeTable
 from graphret.search import Analyzer, BM25Index, BM25Settings, DenseIndex, FieldIndex, HybridIndex, NodeText
 from graphret.search.dense import hnsw_graph
 from graphret.search.encoder import CallableEncoder
@@ -94,6 +96,38 @@ def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(texts: list[str
     filled = [text for text in texts if text]
     expected = Lucene([analyzer(text) for text in filled]).get_scores([analyzer(word)[0] for word in query]) / 2.5
     np.testing.assert_allclose(index(filled).scores(" ".join(query)), expected, rtol=1e-4, atol=1e-6)
+
+
+ROWS = st.lists(
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=3), min_size=1, max_size=6
+)
+
+
+@settings(max_examples=25)
+@given(ROWS, ROWS, st.lists(st.sampled_from(WORDS), min_size=2, max_size=4))
+def test_phrases_are_terms_that_follow_each_other_in_a_text(
+    first: list[list[str]], then: list[list[str]], query: list[str]
+) -> None:
+    def tables(rows: list[list[str]], start: int) -> list[Node]:
+        return [Node(f"n{start + i}", (), "", "fig kiwi", {"table_rows": one}) for i, one in enumerate(rows)]
+
+    before, after = tables(first, 0), tables(then, len(first) // 2)
+    built = BM25Index.build(before, text=PLAIN)
+    nodes = list({node.id: node for node in (*before, *after)}.values())
+    index = built.changed(NodeTable.of(nodes), {node.id for node in after})
+    places = [(n, part) for n, node in enumerate(nodes) for part in range(-1, len(node.properties["table_rows"]))]
+    at, parts = np.asarray([n for n, _ in places]), np.asarray([part for _, part in places], dtype=np.int32)
+    said = np.ones((len(places), len(index.term_ids(" ".join(query)))), dtype=np.float32)
+    found = index.phrase_weights(" ".join(query), at, parts, said) > 0
+
+    analyzer, known = Analyzer(), index.terms.positions
+    terms = [analyzer(word)[0] for word in query]
+    pairs = [two for two in dict.fromkeys(pairwise(terms)) if all(term in known for term in two)]
+    for row, (n, part) in enumerate(places):
+        rows = nodes[n].properties["table_rows"]
+        texts = ["fig kiwi", *(rows if part < 0 else [rows[part]])]
+        there = {two for text in texts for two in pairwise(analyzer(text))}
+        assert found[row].tolist() == [two in there for two in pairs]
 
 
 def test_terms_count_once_and_stop_words_not_at_all() -> None:

@@ -66,6 +66,8 @@ class Coverage:
         Of coverage against a node's own score.
     lexical_share
         Share of the terms in a pair's score; the rest is its cosine. Without an encoder it is 1.
+    phrases
+        Weight of a phrase, two words next to each other in the question and in a text, beside their own; 0 for none.
     walked
         How many of the best seeds are walked from.
     beam
@@ -82,7 +84,8 @@ class Coverage:
     """
 
     weight: float = 4.0
-    lexical_share: float = 0.8
+    lexical_share: float = 0.85
+    phrases: float = 0.3
     walked: int = 50
     beam: int = 30
     naming: float = 0.9
@@ -112,7 +115,7 @@ class Coverage:
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        said = pairs.said()
+        said = pairs.said(self.phrases)
         covered = np.maximum(*said)
         total = covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
@@ -186,7 +189,7 @@ class Coverage:
         other_part = np.where(leaves, edges.target_part[found], edges.source_part[found])
         same = leaves & (end < len(beam)) & (edges.source_part[found] == pairs.source_part[which])
         keep = np.where(same, _KEEP_SAME, _KEEP)
-        values, place = terms_said(frontier, other, other_part)
+        values, place = terms_said(frontier, other, other_part, self.phrases)
         extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
         counts = np.where(leaves, 1, self._of_naming(frontier, found, other_part))

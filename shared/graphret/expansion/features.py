@@ -119,10 +119,10 @@ def _best_pair(frontier: Frontier, covered: Covered, which: NDArray[Any], second
 
 def _size(frontier: Frontier, at: NDArray[np.int64]) -> Columns:
     """How many links, rows and terms nodes have."""
-    edges, counts = frontier.graph.edges, frontier.index.lexical.counts
-    starts = {"links out": edges.out_indptr, "links in": edges.by_target[0], "rows": counts.part_indptr}
-    if "body" in counts.fields:
-        starts["terms"] = counts.fields["body"].indptr
+    edges, terms = frontier.graph.edges, frontier.index.lexical.terms
+    starts = {"links out": edges.out_indptr, "links in": edges.by_target[0], "rows": terms.part_indptr}
+    if "body" in terms.fields:
+        starts["terms"] = terms.fields["body"][0]
     return {name: np.log1p(start[at + 1] - start[at]) for name, start in starts.items()}
 
 

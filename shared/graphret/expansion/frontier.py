@@ -168,13 +168,14 @@ class Links:
             self.frontier, *(np.concatenate([getattr(one, name) for one in (self, other)]) for name in _COLUMNS)
         )
 
-    def said(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the weight of the question's terms at both ends, ``(m, t)`` each: in the part where there is one."""
+    def said(self, phrases: float = 0.0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the weights of what the question says at both ends, ``(m, t)`` each; see `terms_said`."""
         n = len(self)
         values, inverse = terms_said(
             self.frontier,
             np.concatenate([self.source, self.target]),
             np.concatenate([self.source_part, self.target_part]),
+            phrases,
         )
         return values[inverse[:n]], values[inverse[n:]]
 
@@ -191,18 +192,25 @@ def matches(keys: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[
 
 
 def terms_said(
-    frontier: Frontier, positions: NDArray[np.int64], parts: NDArray[np.int32]
+    frontier: Frontier, positions: NDArray[np.int64], parts: NDArray[np.int32], phrases: float = 0.0
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the term weights of the distinct places, and which place each pair of node and part is."""
+    """Return the term weights of the distinct places, and which place each pair of node and part is.
+
+    A place is a node or, where there is one, a part of it. Behind the terms stand the question's phrases, as terms that
+    count `phrases`.
+    """
     width = int(parts.max(initial=0)) + 2
     places, inverse = np.unique(positions * width + parts + 1, return_inverse=True)
     nodes, part = places // width, places % width - 1
     lexical = frontier.index.lexical
-    first = lexical.counts.part_indptr  # an edge that someone else wrote may name a row that its node does not have
+    first = lexical.terms.part_indptr  # an edge that someone else wrote may name a row that its node does not have
     whole = (part == NO_PART) | (part >= first[nodes + 1] - first[nodes])
     weights = np.empty((len(places), len(lexical.term_ids(frontier.query))), dtype=np.float32)
     weights[whole] = lexical.term_weights(frontier.query, nodes[whole])
     weights[~whole] = lexical.part_term_weights(frontier.query, nodes[~whole], part[~whole].astype(np.int32))
+    if phrases:
+        found = lexical.phrase_weights(frontier.query, nodes, np.where(whole, NO_PART, part), weights)
+        weights = np.hstack([weights, np.float32(phrases) * found])
     return weights, inverse
 
 

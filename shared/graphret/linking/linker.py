@@ -224,7 +224,7 @@ class Linker(CombinedTable):
 
         ``2 · Σ idf(common) / (Σ idf(mention) + Σ idf(name))``, the highest over what a node is called; 0 to 1.
         """
-        names, positions, idf = self.names, self.names.counts.positions, self.names.weights.idf
+        names, positions, idf = self.names, self.names.terms.positions, self.names.weights.idf
         unseen = float(np.log1p((len(self.table) + 0.5) / 0.5))
 
         def weighed(text: str) -> dict[str, float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from graphret.corpus.chunkers import split_sentences
 from graphret.edges import NO_PART, EdgeTable
-from graphret.sage.links import MENTIONS
+from graphret.expansion.frontier import MENTIONS
 from graphret.sage.structure import sources_of
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import min_max

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +16,8 @@ from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.arrays import ArrayIndex
-from graphret.search.counts import PARTS, FieldCounts, sparse_arrays, sparse_of
 from graphret.search.fields import NodeText
+from graphret.search.terms import PARTS, FieldTerms, sparse_arrays, sparse_of
 from graphret.storage import Bundle, Parts
 from graphret.stores.base import GraphStore
 from graphret.types import Node
@@ -52,8 +52,8 @@ class BM25Settings:
 class TermWeights:
     """The weight of each term in each node and in each part of a node, made when first asked for (see `BM25Index`)."""
 
-    def __init__(self, counts: FieldCounts, field_weights: Mapping[str, float], settings: BM25Settings) -> None:
-        self.counts, self.field_weights, self.settings = counts, field_weights, settings
+    def __init__(self, terms: FieldTerms, field_weights: Mapping[str, float], settings: BM25Settings) -> None:
+        self.terms, self.field_weights, self.settings = terms, field_weights, settings
 
     @cached_property
     def of_nodes(self) -> sp.csc_matrix:
@@ -68,13 +68,13 @@ class TermWeights:
     @cached_property
     def idf(self) -> NDArray[np.float64]:
         """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
-        return _rarity(self.counts.n_nodes, np.diff(self.of_nodes.indptr))
+        return _rarity(self.terms.n_nodes, np.diff(self.of_nodes.indptr))
 
     def _weighed(self, of_parts: bool) -> sp.csc_matrix:
-        counts, known = self.counts, self.settings
-        total = sp.csr_matrix((counts.n_parts if of_parts else counts.n_nodes, len(counts.terms)))
-        for key in counts.fields:
-            found, name = counts.matrix(key, of_parts=of_parts), key.removesuffix(PARTS)
+        terms, known = self.terms, self.settings
+        total = sp.csr_matrix((terms.n_parts if of_parts else terms.n_nodes, len(terms.vocabulary)))
+        for key in terms.fields:
+            found, name = terms.counts(key, of_parts=of_parts), key.removesuffix(PARTS)
             b = known.field_b.get(name, known.b)
             lengths = np.asarray(found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64)
             norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0) if found.nnz else np.ones_like(lengths)
@@ -82,7 +82,7 @@ class TermWeights:
             data = found.data * np.repeat(scale, np.diff(found.indptr))
             total = total + sp.csr_matrix((data, found.indices, found.indptr), shape=found.shape)
         by_term = total.tocsc()
-        idf = self.idf if of_parts else _rarity(counts.n_nodes, np.diff(by_term.indptr))
+        idf = self.idf if of_parts else _rarity(terms.n_nodes, np.diff(by_term.indptr))
         tf = by_term.data
         by_term.data = (np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)).astype(np.float32)
         return by_term
@@ -101,8 +101,8 @@ class BM25Index(ArrayIndex):
 
     Parameters
     ----------
-    table, counts
-        The nodes, and the counts of their terms.
+    table, terms
+        The nodes, and their terms.
     text, analyzer, settings
         How nodes become fields, fields terms and terms scores.
     """
@@ -110,14 +110,14 @@ class BM25Index(ArrayIndex):
     least = 0.0
 
     def __init__(
-        self, table: NodeTable, counts: FieldCounts, text: NodeText, analyzer: Analyzer, settings: BM25Settings
+        self, table: NodeTable, terms: FieldTerms, text: NodeText, analyzer: Analyzer, settings: BM25Settings
     ) -> None:
         super().__init__(table)
-        self.counts = counts
+        self.terms = terms
         self.text = text
         self.analyzer = analyzer
         self.settings = settings
-        self.weights = TermWeights(counts, text.weights, settings)
+        self.weights = TermWeights(terms, text.weights, settings)
 
     @classmethod
     def build(
@@ -136,14 +136,14 @@ class BM25Index(ArrayIndex):
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         text, analyzer = (text or NodeText()).bound(source), analyzer or Analyzer()
         blocks = (text.all_fields(table[start : start + _BLOCK]) for start in range(0, len(table), _BLOCK))
-        counts = FieldCounts.of(chain.from_iterable(blocks), analyzer)
-        return cls(table, counts, text, analyzer, settings or BM25Settings())
+        terms = FieldTerms.of(chain.from_iterable(blocks), analyzer)
+        return cls(table, terms, text, analyzer, settings or BM25Settings())
 
     # -- scoring
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
         """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
-        positions = self.counts.positions
+        positions = self.terms.positions
         terms = dict.fromkeys(self.analyzer(query))
         return np.asarray([positions[term] for term in terms if term in positions], dtype=np.int64)
 
@@ -169,13 +169,30 @@ class BM25Index(ArrayIndex):
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
     ) -> NDArray[np.float32]:
         """Return the weights of the query's terms in a part of each node, counted from 0 within it, ``(p, t)``."""
-        return _entries(self.weights.of_parts, self.counts.part_indptr[positions] + parts, self.term_ids(query))
+        return _entries(self.weights.of_parts, self.terms.part_indptr[positions] + parts, self.term_ids(query))
+
+    def phrase_weights(
+        self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32], said: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return the weights of phrases, two terms next to each other in the query, stop words aside, ``(p, b)``.
+
+        A node, or a part of one, that says the two terms next to each other too has the mean of their rarities. `said`
+        are the weights of the terms in the same places; a part of `NO_PART` is the whole node.
+        """
+        terms = [self.terms.positions.get(term, -1) for term in self.analyzer(query)]
+        pairs = np.asarray([two for two in dict.fromkeys(pairwise(terms)) if min(two) >= 0], np.int64).reshape(-1, 2)
+        column = {term: at for at, term in enumerate(self.term_ids(query).tolist())}
+        first, second = ([column[term] for term in side] for side in pairs.T.tolist())
+        both = np.flatnonzero(((said[:, first] > 0) & (said[:, second] > 0)).any(axis=1))
+        weights = np.zeros((len(positions), len(pairs)), dtype=np.float32)
+        weights[both] = self.terms.followed(pairs, positions[both], parts[both]) * self.weights.idf[pairs].mean(axis=1)
+        return weights
 
     def ceiling(self, query: str) -> float:
         """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
         terms = self.term_ids(query)
         unknown = len(set(self.analyzer(query))) - len(terms)
-        return float(self.weights.idf[terms].sum()) + unknown * float(_rarity(self.counts.n_nodes, np.asarray(0)))
+        return float(self.weights.idf[terms].sum()) + unknown * float(_rarity(self.terms.n_nodes, np.asarray(0)))
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
         """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
@@ -187,13 +204,13 @@ class BM25Index(ArrayIndex):
     def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
         old = table.places_in(self.table, fresh)
         new = self.text.bound(source).all_fields(table.at(np.flatnonzero(old < 0)))
-        return self._of(table, self.counts.changed(old, new, self.analyzer))
+        return self._of(table, self.terms.changed(old, new, self.analyzer))
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        return self._of(table, self.counts.take(positions))
+        return self._of(table, self.terms.take(positions))
 
-    def _of(self, table: NodeTable, counts: FieldCounts) -> Self:
-        other = type(self)(table, counts, self.text, self.analyzer, self.settings)
+    def _of(self, table: NodeTable, terms: FieldTerms) -> Self:
+        other = type(self)(table, terms, self.text, self.analyzer, self.settings)
         other.scope = self.scope
         return other
 
@@ -203,18 +220,18 @@ class BM25Index(ArrayIndex):
         """The index as it is saved, without its table."""
         settings = {"text": self.text.to_dict(), "analyzer": asdict(self.analyzer), "settings": asdict(self.settings)}
         parts = Parts(meta=settings)
-        parts.add("counts", self.counts.parts())
+        parts.add("terms", self.terms.parts())
         parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays("parts", self.weights.of_parts)
         return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle, table: NodeTable) -> BM25Index:
         """Open a saved index; its arrays stay on disk until they are read."""
-        meta, counts = bundle.meta, FieldCounts.from_bundle(bundle.sub("counts"))
+        meta, terms = bundle.meta, FieldTerms.from_bundle(bundle.sub("terms"))
         settings, text = BM25Settings(**meta["settings"]), NodeText(**meta["text"])
-        index, width = cls(table, counts, text, Analyzer(**meta["analyzer"]), settings), meta["counts"]["n_terms"]
-        index.weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (counts.n_nodes, width))
-        index.weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (counts.n_parts, width))
+        index, width = cls(table, terms, text, Analyzer(**meta["analyzer"]), settings), meta["terms"]["n_terms"]
+        index.weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (terms.n_nodes, width))
+        index.weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (terms.n_parts, width))
         return index
 
 
