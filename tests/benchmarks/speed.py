@@ -16,7 +16,6 @@ from pathlib import Path
 from benchmarks import (
     bench_ark_hub,
     bench_databases,
-    bench_mcp,
     bench_ray,
     bench_search,
     bench_serve,
@@ -41,7 +40,6 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "scale": speed_parts.scale,
     "ark hub": bench_ark_hub.whole,
     "ark hub neo4j": bench_ark_hub.neo4j,
-    "mcp": bench_mcp.explore,
     "spark": bench_spark.spark,
     "stores": bench_stores.stores,
     "databases": bench_databases.databases,

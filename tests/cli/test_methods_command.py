@@ -248,8 +248,6 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
         assert (ran.code, ran.out) == (code, "")
         assert said in ran.err
     text = path.read_text()
-    path.write_text(text[:-20])
-    assert "r.jsonl, line 2: damaged" in graphret("replay", path).err
     path.write_text(text.replace("trajectory/1", "trajectory/9"))
     ran = graphret("replay", path)
     assert ran.code == 3
