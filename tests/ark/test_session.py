@@ -147,10 +147,12 @@ def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]]) ->
     assert set(whole.selection) <= {"a", "b"}
 
 
-def test_malformed_settings_are_refused_by_name() -> None:
+def test_malformed_settings_and_models_are_refused_by_name() -> None:
     for name, wrong in (("max_seconds", "1"), ("max_seconds", float("nan")), ("max_calls", True)):
         with pytest.raises(InvalidInput, match=f"{name}: .* is expected"):
             ArkSettings(**{name: wrong})  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="model: a chat model is expected, not str"):
+        Ark("gpt", films(), index_of(films()))  # type: ignore[arg-type]
 
 
 @pytest.fixture

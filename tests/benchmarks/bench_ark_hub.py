@@ -103,7 +103,6 @@ def _neighborhood(report: Report, name: str, ours: list[float], bare: list[float
         report.add(f"hub {name}", what, 1000 * typical, unit="ms", target=LIMIT)
     else:
         report.add(f"hub {name}", f"{what}, against its bare query", typical / statistics.median(bare), target=2.0)
-    report.add(f"hub {name} first", "the first such call against the last ten", ours[0] / statistics.median(ours[-10:]))
 
 
 def _slowest(store: GraphStore, index: TextIndex) -> float:

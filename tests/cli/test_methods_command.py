@@ -16,13 +16,10 @@ from graphret.ark.trajectory import Recorder, read_runs
 from graphret.explain import timeline_page
 from graphret.graphs import import_graph
 from graphret.graphs.example import KB
-from graphret.llm import OpenAIChat
-from graphret.rerank import YesNoReranker
 from graphret.search import Neo4jTextIndex
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, status, tool_calls
-from graphret.types import Hit, Node
 
 QUESTION = "who acted in the films directed by Kathryn Bigelow?"
 ARK, SAGE = ("--method", "ark"), ("--method", "sage")
@@ -310,9 +307,3 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
     [step] = [stage for stage in run["trace"]["stages"] if stage["name"] == "explore/agent 1/step 1"]
     assert step["output_tokens"]
     assert "error" not in step
-
-
-def test_it_gives_the_probability_of_a_yes(base_url: str) -> None:
-    hits = [Hit(Node(name, name=name), 1.0) for name in ("Paris is the capital of France", "Bananas")]
-    scores = YesNoReranker(OpenAIChat("smollm2", base_url), parallel=1).scores("What is the capital of France?", hits)
-    assert all(0 < score < 1 for score in scores)

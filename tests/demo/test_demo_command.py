@@ -12,10 +12,9 @@ import pytest
 from tests_support import HashingEncoder
 from typer.testing import CliRunner, Result
 
-import graphret.demo
-from graphret import Document, IndexRetriever, SageGraph, Table, open_store
+from graphret import IndexRetriever, SageGraph, open_store
 from graphret.cli.app import app
-from graphret.demo import DemoResult, load_corpus, load_questions, run
+from graphret.demo import DemoResult, load_questions, run
 
 
 def demo(out: Path, *arguments: str) -> Result:
@@ -131,17 +130,3 @@ def test_with_an_encoder_it_compares_four_ways() -> None:
     assert result["encoder"] == HashingEncoder().name
     assert result["rows"].keys() == {"bm25", "dense", "flat", "sage"}
     assert result["rows"]["sage"]["recall@5"] >= result["rows"]["flat"]["recall@5"] + 10
-
-
-HERE = Path(graphret.demo.__file__).parent
-CORPUS = load_corpus()
-TABLES = {item.id: item for item in CORPUS.items if isinstance(item, Table)}
-PASSAGES = {item.id: item for item in CORPUS.items if isinstance(item, Document)}
-
-
-def test_everyone_is_credited() -> None:
-    text = (HERE / "ATTRIBUTION.md").read_text(encoding="utf-8")
-    for said in ("CC BY-SA", "MIT License", "github.com/wenhuchen/OTT-QA", "Wikipedia"):
-        assert said in text
-    assert all(str(table.metadata["url"]) in text for table in TABLES.values())
-    assert all(str(page.metadata["url"]).startswith("https://en.wikipedia.org/wiki/") for page in PASSAGES.values())

@@ -95,20 +95,6 @@ async def test_a_wrong_call_is_answered_with_an_instruction() -> None:
 # -- a graph of agents as a tool of another agent
 
 
-class _Agents:
-    @property
-    def tool_constructor(self) -> BaseTool:
-        return create_ark_tool(graph())
-
-    @property
-    def tool_invoke_params_example(self) -> dict[str, Any]:
-        return {"question": QUESTION, "k": 2}
-
-
-class TestAgentsUnit(_Agents, ToolsUnitTests):
-    """LangChain's own suite."""
-
-
 def asked(tool: BaseTool, **arguments: Any) -> ToolMessage:
     answer = tool.invoke({"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"})
     assert isinstance(answer, ToolMessage)
@@ -195,12 +181,6 @@ def test_agents_steps_models_and_runs_can_be_set() -> None:
     one = retriever(models()[0], n_agents=2, settings=ArkSettings(max_steps=2), on_run=runs.append, fill=False)
     assert one.invoke(QUESTION) != []  # nobody selected anything, so that the fallback answers
     assert [session.stop for session in runs[0].sessions] == ["steps", "steps"]
-
-
-def test_malformed_constructions_are_refused() -> None:
-    for wrong, named in (({"model": "gpt-4o"}, "model"), ({"n_agents": 0}, "n_agents"), ({"depth": 3}, "depth")):
-        with pytest.raises((InvalidInput, TypeError), match=named):
-            retriever(**wrong)
 
 
 STORE = MemoryStore.of(NODES, EDGES)
