@@ -51,7 +51,7 @@ class SageExpansion(BaseDocumentCompressor, RunnableSerializable[dict[str, Any],
     where
         A filter dictionary, as `graphret.Where` has them, or a `Where`: what is returned, of documents and graph.
     ranking
-        ``"coverage"``, ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
+        ``"coverage"``, ``"propagate"``, ``"paper"`` or a `Ranking`.
     on_failure
         ``"fallback"``: if the question cannot be embedded, words alone count; if the graph knows none of the documents,
         they keep their places, and a warning says so. ``"raise"`` raises `RetrievalFailed`.

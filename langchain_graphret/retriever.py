@@ -94,7 +94,7 @@ class SageRetriever(CoreRetriever):
     where
         A filter dictionary, as `graphret.Where` has them, or a `Where`.
     ranking
-        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
+        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"`` or a `Ranking`.
     seeds
         Over a graph: who finds the seeds, a LangChain or a graphret retriever; by default the graph's hybrid search.
     on_failure

@@ -77,7 +77,7 @@ class SageRetriever(CoreRetriever):
     similarity_top_k, k
         How many nodes are returned, in total: exactly so many where that many qualify; 10 by default.
     ranking
-        ``"coverage"`` (the default), ``"propagate"``, ``"paper"``, a `Ranking`, or a file that ``graphret tune`` wrote.
+        ``"coverage"`` (the default), ``"propagate"``, ``"paper"`` or a `Ranking`.
     seeds
         Who finds the seeds: any LlamaIndex or graphret retriever; the graph's own search by default.
     filters
