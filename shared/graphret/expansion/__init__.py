@@ -1,6 +1,5 @@
 """One-hop expansion of seeds over a graph, and the rankings it can use."""
 
-from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
@@ -10,22 +9,17 @@ from graphret.expansion.frontier import Frontier, Ranked, Ranking
 from graphret.expansion.paper import Paper
 from graphret.expansion.propagate import Propagate
 from graphret.expansion.trained import Trained
-from graphret.retriever import load_settings
 
 RANKINGS: dict[Any, Any] = {"coverage": Coverage, "propagate": Propagate, "paper": Paper}
 
 
-def ranking_of(ranking: Ranking | str | Path) -> Ranking:
-    """Return a ranking, by its name or of the file that ``graphret tune --method sage`` wrote, where it is none itself.
-
-    An `InvalidInput` says that there is no such ranking or file, or what is wrong with the file.
-    """
-    if not isinstance(ranking, str | Path):
+def ranking_of(ranking: Ranking | str) -> Ranking:
+    """Return a ranking, by its name where it is none itself; an `InvalidInput` says that there is no such ranking."""
+    if not isinstance(ranking, str):
         return ranking
-    named = RANKINGS.get(ranking)
-    if named is None and not Path(ranking).is_file():
-        raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} or a file is expected, not {str(ranking)!r}")
-    made: Ranking = named() if named else load_settings(ranking, lambda given: RANKINGS[given["name"]](**given))
+    if ranking not in RANKINGS:
+        raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}")
+    made: Ranking = RANKINGS[ranking]()
     return made
 
 

@@ -233,7 +233,6 @@ class SageGraph:
         self,
         ranking: Ranking | str | None = None,
         *,
-        settings: str | Path | None = None,
         seeds: Retriever | None = None,
         on_failure: str = "fallback",
     ) -> SageRetriever:
@@ -244,14 +243,10 @@ class SageGraph:
         ranking
             ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own; by default the one that was
             trained for this graph, ``"coverage"`` where none was.
-        settings
-            A file that ``graphret tune --method sage`` wrote, in place of `ranking`.
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
         """
-        return SageRetriever(
-            self, settings or ranking or self.ranking or "coverage", seeds=seeds, on_failure=on_failure
-        )
+        return SageRetriever(self, ranking or self.ranking or "coverage", seeds=seeds, on_failure=on_failure)
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphret.errors import InvalidInput, RetrievalFailed
@@ -27,7 +26,7 @@ class SageRetriever(Retriever):
     def __init__(
         self,
         graph: SageGraph,
-        ranking: Ranking | str | Path = "coverage",
+        ranking: Ranking | str = "coverage",
         *,
         seeds: Retriever | None = None,
         on_failure: str = "fallback",

@@ -14,8 +14,8 @@ from graphret.errors import InvalidInput, MissingDependency
 from graphret.expansion import Coverage, Frontier, Trained
 from graphret.expansion.features import features_of
 from graphret.sage import SageGraph
+from graphret.sage.state import SageState
 from graphret.training.questions import Question
-from graphret.training.ranking import answers_of, metrics_of
 from graphret.training.tuned import Progress, cross_validated
 
 #: Where recall is taken; the ranking is chosen by the mean of the first two.
@@ -88,7 +88,7 @@ def train_ranking(
     except ImportError as error:
         raise MissingDependency("lightgbm", "train", "training a ranking") from error
     inner, state, cases = inner or Coverage(), graph.state, []
-    answers = answers_of(state, questions)
+    answers = _answers_of(state, questions)
     if state.index.dense is not None:
         state.index.dense.prepare([question.text for question in questions])
     names: tuple[str, ...] = ()
@@ -134,5 +134,21 @@ def _values(case: _Case, ranking: Trained | None) -> NDArray[np.float64]:
     """The metrics of a question under a ranking, or as its candidates came."""
     scores = -np.arange(len(case.rows)) if ranking is None else ranking.scores(case.rows, case.scores)
     first = case.positions[np.argsort(-scores, kind="stable")]
-    recall = [metrics_of(first[None, :k], case.gold)[0, 0] for k in SHOWN_AT]
-    return np.asarray([np.mean(recall[:2]), *recall, *metrics_of(first[None], case.gold)[0, 1:]])
+    recall = [_metrics_of(first[None, :k], case.gold)[0, 0] for k in SHOWN_AT]
+    return np.asarray([np.mean(recall[:2]), *recall, *_metrics_of(first[None], case.gold)[0, 1:]])
+
+
+def _answers_of(state: SageState, questions: Sequence[Question]) -> dict[str, NDArray[np.int64]]:
+    """Return the nodes that are each answer; an `InvalidInput` names one that the graph does not have."""
+    nodes = state.nodes_of(set().union(*(question.gold for question in questions)))
+    if unknown := [answer for answer, own in nodes.items() if not own]:
+        raise InvalidInput(f"{unknown[0]!r}: the graph has no such document, table, record or node")
+    return {answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()}
+
+
+def _metrics_of(answers: NDArray[np.int64], gold: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    """Return recall, Hit@1 and reciprocal rank of several rankings, ``(v, 3)``."""
+    found = np.stack([np.isin(answers, nodes) for nodes in gold])
+    right = np.asarray(found.any(axis=0))
+    first = np.where(right.any(axis=1), right.argmax(axis=1), np.inf)
+    return np.stack([found.any(axis=2).mean(axis=0), first == 0, 1 / (1 + first)], axis=1)
