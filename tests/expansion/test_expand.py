@@ -87,6 +87,24 @@ def test_what_a_page_names_comes_before_what_names_the_page() -> None:
     assert place(naming=0.9) == 1 < place(naming=1.0)
 
 
+def test_what_says_something_new_comes_before_what_repeats() -> None:
+    texts = {
+        "one": "river border east",
+        "two": "river border east",
+        "new": "tennessee, of which nobody here asked anything else",
+    }
+    nodes = [Node(id_, text=text) for id_, text in texts.items()]
+
+    def order(repeated: float) -> list[str]:
+        ranking = Coverage(repeated=repeated)
+        answer = Expand(None, *parts(nodes, []), ranking=ranking).retrieve("river border east tennessee", 3)
+        assert [hit.score for hit in answer] == sorted((hit.score for hit in answer), reverse=True)
+        return answer.ids
+
+    assert order(repeated=0.0) == ["one", "two", "new"]
+    assert order(repeated=4.0) == ["one", "new", "two"]
+
+
 def test_a_third_node_joins_a_pair_for_what_the_pair_leaves_out() -> None:
     nodes = [
         Node("a", name="first", text="alpha"),

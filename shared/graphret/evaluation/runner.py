@@ -300,9 +300,8 @@ def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -
         flat = HybridIndex(plain, index.dense)
         made |= {"dense": IndexRetriever(index.dense), "flat": IndexRetriever(flat), "hybrid": IndexRetriever(index)}
     made |= {name: graph.retriever(name) for name in RANKINGS}
-    fixed = Coverage(
-        alpha=SHARE_OF_WORDS, lexical_share=0.8, naming=1.0, phrases=0.0, strength={**STRENGTH, SHARES_NAME: 0.0}
-    )
+    without = {**STRENGTH, SHARES_NAME: 0.0}
+    fixed = Coverage(alpha=SHARE_OF_WORDS, lexical_share=0.8, naming=1.0, phrases=0.0, repeated=0.0, strength=without)
     made |= {"lexical": bare.retriever(), "fixed": graph.retriever(fixed), "default": graph.retriever()}
     return {row: made[row] for row in ROWS if row in made and (rows is None or row in rows)}
 

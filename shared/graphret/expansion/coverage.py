@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -16,8 +16,10 @@ from graphret.expansion.frontier import MENTIONS, NONE, STRENGTH, Frontier, Link
 from graphret.text import normalize_name, short_names
 
 # A third node's share of its pair's score where the text or row that joins the pair names it too, and elsewhere; the
-# weight of its own cosine; nodes with more links extend no pair.
-_KEEP_SAME, _KEEP, _THIRD_COSINE, _HUB = 0.8, 0.65, 0.1, 100
+# weight of its own cosine; the middle node's share of a triple's score; nodes with more links extend no pair.
+_KEEP_SAME, _KEEP, _THIRD_COSINE, _MIDDLE, _HUB = 0.8, 0.65, 0.1, 0.95, 100
+# So many nodes are put in the order in which each says something new.
+_FRESH = 40
 # Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs cover
 # something.
 _LONG_QUESTION = 16
@@ -68,6 +70,8 @@ class Coverage:
         Share of the terms in a pair's score; the rest is its cosine. Without an encoder it is 1.
     phrases
         Weight of a phrase, two words next to each other in the question and in a text, beside their own; 0 for none.
+    repeated
+        What a node loses where those before it say all that it says, as a share of the best node's words.
     walked
         How many of the best seeds are walked from.
     beam
@@ -86,6 +90,7 @@ class Coverage:
     weight: float = 4.0
     lexical_share: float = 0.85
     phrases: float = 0.3
+    repeated: float = 0.5
     walked: int = 50
     beam: int = 30
     naming: float = 0.9
@@ -146,7 +151,25 @@ class Coverage:
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
         via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
         ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
+        ranked = self._fresh_first(frontier, ranked)
         return Covered(pairs, said, together, third, extended, scale, ranked)
+
+    def _fresh_first(self, frontier: Frontier, ranked: Ranked) -> Ranked:
+        """Return the ranking, in which of the first nodes those come later that repeat the words of others."""
+        n = min(_FRESH, len(ranked.positions))
+        said = frontier.index.lexical.term_weights(frontier.query, ranked.positions[:n])
+        if not self.repeated or not said.any():
+            return ranked
+        said *= self.repeated / said.sum(axis=1).max()
+        scores, order, told = ranked.scores.copy(), np.arange(len(ranked.positions)), np.zeros_like(said[0])
+        left = ranked.scores[:n].copy()
+        for place in range(n):
+            now = left - np.minimum(said, told).sum(axis=1)
+            order[place] = chosen = int(now.argmax())
+            scores[place], left[chosen] = now[chosen], -np.inf
+            told = np.maximum(told, said[chosen])
+        scores = np.minimum.accumulate(scores)
+        return replace(ranked, positions=ranked.positions[order], scores=scores, via=ranked.via[order])
 
     def _pairs(self, frontier: Frontier, links: Links) -> Links:
         """Return the links, and besides pairs of nodes that the question names; these have no edge but `NONE`."""
@@ -166,7 +189,7 @@ class Coverage:
     def _triples(
         self, frontier: Frontier, pairs: Links, covered: NDArray[Any], scores: NDArray[np.float32], per_term: float
     ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-        """Return third nodes, their scores, and the edges by which they join a pair."""
+        """Return third nodes, their scores, and the edges by which they join a pair; then the nodes in the middle."""
         beam = np.lexsort((pairs.target, pairs.source, pairs.edges, -scores))[: self.beam]
         # Each pair is left by both ends: by a row's own links where it is about a row, by any where about the node.
         pair = np.concatenate([beam, beam])
@@ -193,7 +216,8 @@ class Coverage:
         extra = np.maximum(values[place] - covered[which], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, other)
         counts = np.where(leaves, 1, self._of_naming(frontier, found, other_part))
-        return other, counts * (keep * scores[which] * strength + per_term * extra + near), found
+        extended = counts * (keep * scores[which] * strength + per_term * extra + near)
+        return np.append(other, at[end]), np.append(extended, _MIDDLE * extended), np.append(found, found)
 
 
 @lru_cache(maxsize=200_000)

@@ -37,8 +37,9 @@ _MAX_CELL_WORDS, _MAX_POSTINGS, _MIN_COMPLETED, _MAX_COMPLETED = 6, 3000, 0.6, 3
 # An alias by which more than this share of all sources say a node, and more than this many, is an everyday word
 # ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
 _COMMON_SHARE, _COMMON_LEAST = 0.01, 20
-# A name that texts share is said by this share of the sources at most, in any corpus by two.
-_SHARED_BY = 0.05
+# A name that texts share is said by this share of the sources at most, in any corpus by two; one that stands in so many
+# titles at most leads there.
+_SHARED_BY, _MAX_TITLED = 0.05, 3
 _ALIASES = ("text_alias", "inside_alias")
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 _STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
@@ -119,11 +120,12 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
 
 
 def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSettings | None = None) -> EdgeTable:
-    """Return a ``SHARES_NAME`` edge for every two sources whose texts say a name that few say and no node bears.
+    """Return a ``SHARES_NAME`` edge for every two sources that share a name which no node bears.
 
-    Such a name joins what a chain of facts needs: a film and another one of its director, who has no page. The edge
-    joins the first chunks that say it; its property is the rarest such name. Names are the entities that metadata
-    found, without those that are part of the names of both: a series has its name in all its titles.
+    Such a name joins what a chain of facts needs: a film and another one of its director, who has no page; a town in
+    Maryland and *History of Maryland*. Either few texts say it, or few titles hold it. The edge joins the first chunks
+    that say it; its property is the rarest such name. Names are the entities that metadata found, without those that
+    are part of the names of both: a series has its name in all its titles.
     """
     settings = settings or LinkSettings()
     source, place = (column.tolist() for column in sources_of(nodes))
@@ -131,6 +133,15 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     titles = [f" {normalize_name(name)} " for name in nodes.names]
     borne = {normalize_name(name) for node in nodes for name in _names_of(node)}
     most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
+    unborne = {normalize_name(name) for name in entities.names} - borne
+    holders: dict[str, dict[int, int]] = defaultdict(
+        dict
+    )  # by name, the first node of each source with it in its title
+    for node in sorted(np.flatnonzero(~tables).tolist(), key=lambda node: (place[node], node)):
+        words = titles[node].split()
+        for start, stop in combinations(range(len(words) + 1), 2):
+            if (part := " ".join(words[start:stop])) in unborne:
+                holders[part].setdefault(source[node], node)
     found: dict[tuple[int, int], str] = {}
     incidence = entities.incidence.tocsc()
     ends = pairwise(incidence.indptr.tolist()) if settings.shared_weight else ()
@@ -142,10 +153,12 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
         first: dict[int, int] = {}
         for node in sorted(sayers, key=lambda node: (place[node], node)):
             first.setdefault(source[node], node)
-        if 2 <= len(first) <= most:
-            for pair in combinations(sorted(first.values()), 2):
-                if not all(f" {key} " in titles[node] for node in pair):
-                    found.setdefault(pair, name)
+        pairs = [*combinations(first.values(), 2)] if len(first) <= most else []
+        if len(titled := holders.get(key, {})) <= _MAX_TITLED and len(first) <= settings.max_bearers:
+            pairs += [(one, other) for one in first.values() for other in titled.values()]
+        for one, other in pairs:
+            if source[one] != source[other] and not all(f" {key} " in titles[node] for node in (one, other)):
+                found.setdefault((min(one, other), max(one, other)), name)
     low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
     text = settings.kind_weights.get("text", 1.0)
     weight = settings.shared_weight * (text / max(settings.kind_weights.values()) if tables.any() else 1.0)
