@@ -19,10 +19,10 @@ from graphret.evaluation.dataset import HELD, Dataset
 from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
-from graphret.expansion.frontier import STRENGTH
+from graphret.expansion.frontier import MENTIONS, SHARES_NAME, STRENGTH
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph
-from graphret.sage.links import MENTIONS, name_links
+from graphret.sage.links import name_links
 from graphret.sage.settings import KIND_WEIGHTS
 from graphret.search.encoder import as_encoder
 from graphret.stores.memory import Graph, MemoryStore
@@ -54,6 +54,10 @@ def ranking_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
         "coverage, pairs alone": Coverage(beam=0),
         **{f"coverage, weight {weight:g}": Coverage(weight=weight) for weight in (1, 2, 8)},
         "coverage, 10 seeds walked": Coverage(walked=10),
+        "coverage, no phrases": Coverage(phrases=0.0),
+        "coverage, what names a page counts in full": Coverage(naming=1.0),
+        "coverage, repeats count in full": Coverage(repeated=0.0),
+        "coverage, no links by shared names": Coverage(strength={**STRENGTH, SHARES_NAME: 0.0}),
         **{
             f"coverage, `{name}` links count too": Coverage(strength={**STRENGTH, name: 1.0})
             for name in STRENGTH

@@ -14,10 +14,12 @@ from typing import Any
 
 from graphret.ark import Ark, ArkSettings, Run
 from graphret.ark.scripted import ScriptedExplorer
+from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
 from graphret.evaluation.runner import Progress
 from graphret.graphraft import GraphRAFT
+from graphret.graphraft.candidates import Candidate, Prior, Written
 from graphret.graphraft.writer import Writer
 from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
@@ -154,7 +156,8 @@ def bench_metaqa(
     train
         The share of the training questions that the planner learns from; none by default.
     writer
-        What ``graphret train writer`` wrote, for ``graphraft``; without it paths are ranked with no model.
+        What ``graphret train writer`` wrote, for ``graphraft``, with a row of the same writer without constraints;
+        without a writer paths are ranked with no model.
     seed
         Of the draw.
 
@@ -198,6 +201,10 @@ def bench_metaqa(
         ours: Retriever
         if reader is not None and method == "graphraft":
             ours = GraphRAFT(store, index, planner=reader, writer=writes)
+            if writes is not None:
+                free = GraphRAFT(store, index, planner=reader, writer=_Unconstrained(writes))
+                row = f"{n}-hop/graphraft, free"
+                result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, free, asked, report)
         elif reader is not None:
             ours = Grasp(reader, store, index)
         else:
@@ -219,6 +226,21 @@ def bench_metaqa(
     result["seconds"]["total"] = time.perf_counter() - start
     result["seconds"] = {name: round(value, 6) for name, value in result["seconds"].items()}
     return result
+
+
+class _Unconstrained:
+    """A writer that is held to nothing: what its beams write counts where it is a candidate (GraphRAFT, table 2)."""
+
+    name = "free"
+
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+
+    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
+        (texts,) = self.writer.write([question])
+        places = {bare_pattern(one.text): place for place, one in reversed([*enumerate(candidates)])}
+        found = [places[text] for text in texts if text in places][:most]
+        return [(place, 1 / len(found)) for place in found]
 
 
 def _plan_seconds(planner: PathPlanner, asked: Sequence[MetaQuestion]) -> float:

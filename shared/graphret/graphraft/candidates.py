@@ -67,7 +67,8 @@ class QueryWriter(Protocol):
     name: str
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
-        """Return the places of the best candidates, at most so many, with the probability of each, the best first.
+        """Return the places of the best candidates, at most so many, with the probability of each, the best first;
+        none where none fits.
 
         `prior` is how `GraphRAFT` ranks them by words.
         """

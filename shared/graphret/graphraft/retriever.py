@@ -129,7 +129,8 @@ class GraphRAFT(Retriever):
             if candidates and self.writer is not self.paths:
                 prior = [math.log(max(by_words[place], 1e-300)) for place in range(len(candidates))]
                 step = Compute(partial(self.writer.rank, query, candidates, most, prior))
-                written = (yield from self._tried(self.writer.name, step, trace)) or written
+                chosen = yield from self._tried(self.writer.name, step, trace)
+                written = written if chosen is None else chosen
             stage.details["queries"] = [[candidates[place].query, round(p, 4)] for place, p in written]
         return written
 
