@@ -19,7 +19,7 @@ from graphret.text import normalize_name, short_names
 # weight of its own cosine; the middle node's share of a triple's score; nodes with more links extend no pair.
 _KEEP_SAME, _KEEP, _THIRD_COSINE, _MIDDLE, _HUB = 0.8, 0.65, 0.1, 0.95, 100
 # So many nodes are put in the order in which each says something new.
-_FRESH = 40
+_FRESH = 20
 # Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs cover
 # something.
 _LONG_QUESTION = 16

@@ -67,10 +67,9 @@ class QueryWriter(Protocol):
     name: str
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
-        """Return the places of the best candidates, at most so many, with the probability of each, the best first;
-        none where none fits.
+        """Return the places of the best candidates, at most so many, with the probability of each, the best first.
 
-        `prior` is how `GraphRAFT` ranks them by words.
+        None where none fits. `prior` is how `GraphRAFT` ranks them by words.
         """
         ...
 
