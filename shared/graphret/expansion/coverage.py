@@ -18,7 +18,7 @@ from graphret.text import normalize_name, short_names
 # A third node's share of its pair's score where the text or row that joins the pair names it too, and elsewhere; the
 # weight of its own cosine; the middle node's share of a triple's score; nodes with more links extend no pair.
 _KEEP_SAME, _KEEP, _THIRD_COSINE, _MIDDLE, _HUB = 0.8, 0.65, 0.1, 0.95, 100
-# So many nodes are put in the order in which each says something new.
+# So many places go to what says something new, of twice as many nodes.
 _FRESH = 20
 # Number of terms past which terms, and coverage as a whole, count less and less: in a long question most pairs cover
 # something.
@@ -155,21 +155,25 @@ class Coverage:
         return Covered(pairs, said, together, third, extended, scale, ranked)
 
     def _fresh_first(self, frontier: Frontier, ranked: Ranked) -> Ranked:
-        """Return the ranking, in which of the first nodes those come later that repeat the words of others."""
-        n = min(_FRESH, len(ranked.positions))
-        said = frontier.index.lexical.term_weights(frontier.query, ranked.positions[:n])
+        """Return the ranking, in whose first places what repeats the words of those before it comes later."""
+        said = frontier.index.lexical.term_weights(frontier.query, ranked.positions[: 2 * _FRESH])
         if not self.repeated or not said.any():
             return ranked
         said *= self.repeated / said.sum(axis=1).max()
-        scores, order, told = ranked.scores.copy(), np.arange(len(ranked.positions)), np.zeros_like(said[0])
-        left = ranked.scores[:n].copy()
-        for place in range(n):
+        left, told = ranked.scores[: len(said)].copy(), np.zeros_like(said[0])
+        first, scores = [], []
+        for _ in range(min(_FRESH, len(said))):
             now = left - np.minimum(said, told).sum(axis=1)
-            order[place] = chosen = int(now.argmax())
-            scores[place], left[chosen] = now[chosen], -np.inf
+            chosen = int(now.argmax())
+            first.append(chosen)
+            scores.append(now[chosen])
+            left[chosen] = -np.inf
             told = np.maximum(told, said[chosen])
-        scores = np.minimum.accumulate(scores)
-        return replace(ranked, positions=ranked.positions[order], scores=scores, via=ranked.via[order])
+        order = np.concatenate([first, np.delete(np.arange(len(ranked.positions)), first)])
+        falling = np.minimum.accumulate(np.concatenate([scores, ranked.scores[order[len(first) :]]]))
+        return replace(
+            ranked, positions=ranked.positions[order], scores=falling.astype(np.float32), via=ranked.via[order]
+        )
 
     def _pairs(self, frontier: Frontier, links: Links) -> Links:
         """Return the links, and besides pairs of nodes that the question names; these have no edge but `NONE`."""
