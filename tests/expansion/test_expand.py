@@ -54,55 +54,37 @@ def test_a_pair_counts_each_term_once_on_its_better_side() -> None:
     assert set(Expand(None, *parts(nodes, edges)).retrieve("alpha beta", 2).ids) == {"half", "rest"}
 
 
+def _order(texts: dict[str, str], edges: list[tuple[str, str]], question: str, **settings: float) -> list[str]:
+    """The order of nodes, named by their ids, under coverage with some settings."""
+    nodes = [Node(name, name=name, text=text) for name, text in texts.items()]
+    store, index = parts(nodes, [Edge(source, "MENTIONS", target) for source, target in edges])
+    answer = Expand(None, store, index, ranking=Coverage(**settings)).retrieve(question, len(nodes))  # type: ignore
+    assert [hit.score for hit in answer] == sorted((hit.score for hit in answer), reverse=True)
+    return answer.ids
+
+
 def test_a_phrase_counts_more_than_its_words_apart() -> None:
-    nodes = [
-        Node("star", name="Star", text="a film"),
-        Node("apart", text="The king saw the lion in a film with Star."),
-        Node("phrase", text="The lion king saw a film with Star in it."),
-        *(Node(f"d{i}", text=f"filler{i}") for i in range(4)),
-    ]
-    edges = [Edge(one, "MENTIONS", "star") for one in ("apart", "phrase")]
-
-    def first(phrases: float) -> str:
-        found = Expand(None, *parts(nodes, edges), ranking=Coverage(phrases=phrases)).retrieve("Lion King star", 3)
-        return next(id_ for id_ in found.ids if id_ != "star")
-
-    assert first(phrases=0.3) == "phrase"
-    assert first(phrases=0.0) == "apart"  # as long, and of equal words
+    said = {
+        "apart": "The king saw the lion in a film with Star.",
+        "phrase": "The lion king saw a film with Star in it.",
+    }
+    texts = {"Star": "a film", **said, **{f"d{i}": f"filler{i}" for i in range(4)}}
+    orders = [_order(texts, [(one, "Star") for one in said], "Lion King star", phrases=p) for p in (0.3, 0.0)]
+    assert [order.index("phrase") < order.index("apart") for order in orders] == [True, False]
 
 
 def test_what_a_page_names_comes_before_what_names_the_page() -> None:
-    nodes = [
-        Node("album", name="Natural Born Killers", text="A soundtrack that Trent Reznor produced."),
-        Node("reznor", name="Trent Reznor", text="A singer."),
-        *(Node(f"n{i}", name=f"Song {i}", text="Heard in Natural Born Killers.") for i in range(5)),
-    ]
-    edges = [Edge("album", "MENTIONS", "reznor"), *(Edge(f"n{i}", "MENTIONS", "album") for i in range(5))]
-    question = "Who produced the soundtrack of Natural Born Killers?"
-
-    def place(naming: float) -> int:
-        ranking = Coverage(naming=naming)
-        return Expand(None, *parts(nodes, edges), ranking=ranking).retrieve(question, 7).ids.index("reznor")
-
-    assert place(naming=0.9) == 1 < place(naming=1.0)
+    songs = {f"Song {i}": "Heard in Killers." for i in range(5)}
+    texts = {"Killers": "A soundtrack that Trent Reznor produced.", "Trent Reznor": "A singer.", **songs}
+    edges = [("Killers", "Trent Reznor"), *((song, "Killers") for song in songs)]
+    places = [_order(texts, edges, "Who made Killers?", naming=n).index("Trent Reznor") for n in (0.9, 1.0)]
+    assert places[0] == 1 < places[1]
 
 
 def test_what_says_something_new_comes_before_what_repeats() -> None:
-    texts = {
-        "one": "river border east",
-        "two": "river border east",
-        "new": "tennessee, of which nobody here asked anything else",
-    }
-    nodes = [Node(id_, text=text) for id_, text in texts.items()]
-
-    def order(repeated: float) -> list[str]:
-        ranking = Coverage(repeated=repeated)
-        answer = Expand(None, *parts(nodes, []), ranking=ranking).retrieve("river border east tennessee", 3)
-        assert [hit.score for hit in answer] == sorted((hit.score for hit in answer), reverse=True)
-        return answer.ids
-
-    assert order(repeated=0.0) == ["one", "two", "new"]
-    assert order(repeated=4.0) == ["one", "new", "two"]
+    texts = {"one": "river border east", "two": "river border east", "new": "tennessee, of which nobody asked this"}
+    orders = [_order(texts, [], "river border east tennessee", repeated=r) for r in (0.0, 4.0)]
+    assert orders == [["one", "two", "new"], ["one", "new", "two"]]
 
 
 def test_a_third_node_joins_a_pair_for_what_the_pair_leaves_out() -> None:

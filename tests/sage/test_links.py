@@ -77,8 +77,7 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     assert not edges(*films, bearer)  # who bears it is linked by it
     series = [passage(f"s{i}", f"Tim Burton {i}", **director) for i in range(2)]
     assert [one[:2] for one in edges(*series, films[1])] == [("b", "s0"), ("b", "s1")]
-    # However many say it, it leads to the few titles that it is a part of.
-    towns = [passage(f"t{i}", f"Town {i}", entities=["Maryland"]) for i in range(6)]
+    towns = [passage(f"t{i}", f"Town {i}", entities=["Maryland"]) for i in range(6)]  # more than few, of few titles
     history = [passage(f"h{i}", f"History of Maryland {i}") for i in range(3)]
     assert {one[:2] for one in edges(*towns, *history)} == {(h.id, t.id) for h in history for t in towns}
     assert not edges(*towns, *history, passage("h4", "Law in Maryland"))

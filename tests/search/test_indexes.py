@@ -109,23 +109,20 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
     first: list[list[str]], then: list[list[str]], query: list[str]
 ) -> None:
     def tables(rows: list[list[str]], start: int) -> list[Node]:
-        return [Node(f"n{start + i}", (), "", "fig kiwi", {"table_rows": one}) for i, one in enumerate(rows)]
+        return [Node(f"n{start + i}", (), "fig kiwi", "", {"table_rows": one}) for i, one in enumerate(rows)]
 
     before, after = tables(first, 0), tables(then, len(first) // 2)
-    built = BM25Index.build(before, text=PLAIN)
     nodes = list({node.id: node for node in (*before, *after)}.values())
-    index = built.changed(NodeTable.of(nodes), {node.id for node in after})
+    index = BM25Index.build(before, text=PLAIN).changed(NodeTable.of(nodes), {node.id for node in after})
     places = [(n, part) for n, node in enumerate(nodes) for part in range(-1, len(node.properties["table_rows"]))]
     at, parts = np.asarray([n for n, _ in places]), np.asarray([part for _, part in places], dtype=np.int32)
-    said = np.ones((len(places), len(index.term_ids(" ".join(query)))), dtype=np.float32)
+    said = np.ones((len(places), len(set(query))), dtype=np.float32)
     found = index.phrase_weights(" ".join(query), at, parts, said) > 0
-
     analyzer, known = Analyzer(), index.terms.positions
-    terms = [analyzer(word)[0] for word in query]
-    pairs = [two for two in dict.fromkeys(pairwise(terms)) if all(term in known for term in two)]
+    pairs = [p for p in dict.fromkeys(pairwise(analyzer(" ".join(query)))) if all(term in known for term in p)]
     for row, (n, part) in enumerate(places):
         rows = nodes[n].properties["table_rows"]
-        texts = ["fig kiwi", *(rows if part < 0 else [rows[part]])]
+        texts = ["fig kiwi", *(rows if part < 0 else rows[part : part + 1])]
         there = {two for text in texts for two in pairwise(analyzer(text))}
         assert found[row].tolist() == [two in there for two in pairs]
 
