@@ -134,9 +134,7 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     borne = {normalize_name(name) for node in nodes for name in _names_of(node)}
     most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
     unborne = {normalize_name(name) for name in entities.names} - borne
-    holders: dict[str, dict[int, int]] = defaultdict(
-        dict
-    )  # by name, the first node of each source with it in its title
+    holders: dict[str, dict[int, int]] = defaultdict(dict)  # by name, of each source with such a title the first node
     for node in sorted(np.flatnonzero(~tables).tolist(), key=lambda node: (place[node], node)):
         words = titles[node].split()
         for start, stop in combinations(range(len(words) + 1), 2):
