@@ -14,9 +14,9 @@ from typing import Any
 
 from graphret.ark import Ark, ArkSettings, Run
 from graphret.ark.scripted import ScriptedExplorer
-from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
+from graphret.evaluation.paths import written_among
 from graphret.evaluation.runner import Progress
 from graphret.graphraft import GraphRAFT
 from graphret.graphraft.candidates import Candidate, Prior, Written
@@ -238,8 +238,7 @@ class _Unconstrained:
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
         (texts,) = self.writer.write([question])
-        places = {bare_pattern(one.text): place for place, one in reversed([*enumerate(candidates)])}
-        found = [places[text] for text in texts if text in places][:most]
+        found = written_among([one.text for one in candidates], texts)[:most]
         return [(place, 1 / len(found)) for place in found]
 
 

@@ -119,8 +119,13 @@ def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[li
     for start in range(0, len(records), _BATCH):
         batch = records[start : start + _BATCH]
         for record, texts in zip(batch, writer.write([one["question"] for one in batch]), strict=True):
-            places = {bare_pattern(text): place for place, text in reversed([*enumerate(record["cypher_queries"])])}
-            yield [places[text] for text in texts if text in places]
+            yield written_among(record["cypher_queries"], texts)
+
+
+def written_among(queries: Sequence[str], texts: Sequence[str]) -> list[int]:
+    """Return the places of the queries that were written, in the order of the texts; others are left out."""
+    places = {bare_pattern(query): place for place, query in reversed([*enumerate(queries)])}
+    return [places[text] for text in texts if text in places]
 
 
 def _costs(scorer: PathScorer, choice: Choice) -> NDArray[np.float64]:

@@ -134,30 +134,30 @@ class Coverage:
 
         third, extended, joined = self._triples(frontier, pairs, covered, together, share / scale)
         of_source = together * self._of_naming(frontier, pairs.edges, pairs.source_part)
+        ends = np.concatenate([pairs.source, pairs.target, third])
+        by_link = np.concatenate([of_source, together, extended]).astype(np.float32)
+        edges = np.concatenate([pairs.edges, pairs.edges, joined])
         best = best_of(
-            np.concatenate([candidates, pairs.source, pairs.target, third]),
-            np.concatenate([alone, of_source, together, extended]).astype(np.float32),
-            np.concatenate([np.full(len(candidates), NONE), pairs.edges, pairs.edges, joined]),
+            np.concatenate([candidates, ends]),
+            np.concatenate([alone.astype(np.float32), by_link]),
+            np.concatenate([np.full(len(candidates), NONE), edges]),
         )
         top = max(float(best.scores.max(initial=0)), 1e-9)
         final = frontier.own(best.positions) + weight * best.scores / top
         counts = {"links": len(links), "named": len(pairs.edges) - len(links), "candidates": len(best.positions)}
         # What no seed is was brought by a link, also where it stands by its own score.
-        linked = best_of(
-            np.concatenate([pairs.source, pairs.target, third]),
-            np.concatenate([of_source, together, extended]).astype(np.float32),
-            np.concatenate([pairs.edges, pairs.edges, joined]),
-        )
+        linked = best_of(ends, by_link, edges)
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
         via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
         ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
-        ranked = self._fresh_first(frontier, ranked)
+        if self.repeated:
+            ranked = self._fresh_first(frontier, ranked)
         return Covered(pairs, said, together, third, extended, scale, ranked)
 
     def _fresh_first(self, frontier: Frontier, ranked: Ranked) -> Ranked:
         """Return the ranking, in whose first places what repeats the words of those before it comes later."""
         said = frontier.index.lexical.term_weights(frontier.query, ranked.positions[: 2 * _FRESH])
-        if not self.repeated or not said.any():
+        if not said.any():
             return ranked
         said *= self.repeated / said.sum(axis=1).max()
         left, told = ranked.scores[: len(said)].copy(), np.zeros_like(said[0])

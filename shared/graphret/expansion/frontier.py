@@ -168,7 +168,7 @@ class Links:
             self.frontier, *(np.concatenate([getattr(one, name) for one in (self, other)]) for name in _COLUMNS)
         )
 
-    def said(self, phrases: float = 0.0) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    def said(self, phrases: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the weights of what the question says at both ends, ``(m, t)`` each; see `terms_said`."""
         n = len(self)
         values, inverse = terms_said(
@@ -192,7 +192,7 @@ def matches(keys: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[
 
 
 def terms_said(
-    frontier: Frontier, positions: NDArray[np.int64], parts: NDArray[np.int32], phrases: float = 0.0
+    frontier: Frontier, positions: NDArray[np.int64], parts: NDArray[np.int32], phrases: float
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """Return the term weights of the distinct places, and which place each pair of node and part is.
 

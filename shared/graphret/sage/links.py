@@ -9,7 +9,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, combinations, pairwise
+from itertools import chain, combinations, pairwise, product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,23 +127,22 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     that say it; its property is the rarest such name. Names are the entities that metadata found, without those that
     are part of the names of both: a series has its name in all its titles.
     """
-    settings = settings or LinkSettings()
+    if not (settings := settings or LinkSettings()).shared_weight:
+        return EdgeTable.empty(len(nodes))
     source, place = (column.tolist() for column in sources_of(nodes))
     tables = np.asarray(["table_rows" in given for given in nodes.properties], dtype=bool)
     titles = [f" {normalize_name(name)} " for name in nodes.names]
     borne = {normalize_name(name) for node in nodes for name in _names_of(node)}
     most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
     unborne = {normalize_name(name) for name in entities.names} - borne
-    holders: dict[str, dict[int, int]] = defaultdict(dict)  # by name, of each source with such a title the first node
+    titled: dict[str, dict[int, int]] = defaultdict(dict)  # by name, of each source with it in its title the first node
     for node in sorted(np.flatnonzero(~tables).tolist(), key=lambda node: (place[node], node)):
-        words = titles[node].split()
-        for start, stop in combinations(range(len(words) + 1), 2):
-            if (part := " ".join(words[start:stop])) in unborne:
-                holders[part].setdefault(source[node], node)
+        for name in unborne.intersection(_parts_of(titles[node])):
+            titled[name].setdefault(source[node], node)
     found: dict[tuple[int, int], str] = {}
     incidence = entities.incidence.tocsc()
-    ends = pairwise(incidence.indptr.tolist()) if settings.shared_weight else ()
-    for name, (start, stop) in zip(entities.names, ends, strict=False):  # the rarest names first
+    ends = pairwise(incidence.indptr.tolist())
+    for name, (start, stop) in zip(entities.names, ends, strict=True):  # the rarest names first
         key = normalize_name(name)
         if key in borne or not speaks(words_of(name)):
             continue
@@ -152,8 +151,8 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
         for node in sorted(sayers, key=lambda node: (place[node], node)):
             first.setdefault(source[node], node)
         pairs = [*combinations(first.values(), 2)] if len(first) <= most else []
-        if len(titled := holders.get(key, {})) <= _MAX_TITLED and len(first) <= settings.max_bearers:
-            pairs += [(one, other) for one in first.values() for other in titled.values()]
+        if len(titled[key]) <= _MAX_TITLED and len(first) <= settings.max_bearers:
+            pairs += product(first.values(), titled[key].values())
         for one, other in pairs:
             if source[one] != source[other] and not all(f" {key} " in titles[node] for node in (one, other)):
                 found.setdefault((min(one, other), max(one, other)), name)
@@ -163,6 +162,13 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     about = [{"name": name} for name in found.values()]
     codes = np.zeros(len(low), dtype=np.int16)
     return EdgeTable.build(len(nodes), low, high, codes, [SHARES_NAME], np.full(len(low), weight), properties=about)
+
+
+def _parts_of(title: str) -> Iterator[str]:
+    words = title.split()
+    for start in range(len(words)):
+        for stop in range(start + 1, min(start + MAX_NAME_WORDS, len(words)) + 1):
+            yield " ".join(words[start:stop])
 
 
 def _names_of(node: Node) -> list[str]:

@@ -134,8 +134,11 @@ def _values(case: _Case, ranking: Trained | None) -> NDArray[np.float64]:
     """The metrics of a question under a ranking, or as its candidates came."""
     scores = -np.arange(len(case.rows)) if ranking is None else ranking.scores(case.rows, case.scores)
     first = case.positions[np.argsort(-scores, kind="stable")]
-    recall = [_metrics_of(first[None, :k], case.gold)[0, 0] for k in SHOWN_AT]
-    return np.asarray([np.mean(recall[:2]), *recall, *_metrics_of(first[None], case.gold)[0, 1:]])
+    found = np.stack([np.isin(first, nodes) for nodes in case.gold])
+    recall = [found[:, :k].any(axis=1).mean() for k in SHOWN_AT]
+    right = np.flatnonzero(found.any(axis=0))
+    hit, rank = (right[0] == 0, 1 / (1 + right[0])) if len(right) else (0.0, 0.0)
+    return np.asarray([np.mean(recall[:2]), *recall, hit, rank])
 
 
 def _answers_of(state: SageState, questions: Sequence[Question]) -> dict[str, NDArray[np.int64]]:
@@ -144,11 +147,3 @@ def _answers_of(state: SageState, questions: Sequence[Question]) -> dict[str, ND
     if unknown := [answer for answer, own in nodes.items() if not own]:
         raise InvalidInput(f"{unknown[0]!r}: the graph has no such document, table, record or node")
     return {answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()}
-
-
-def _metrics_of(answers: NDArray[np.int64], gold: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """Return recall, Hit@1 and reciprocal rank of several rankings, ``(v, 3)``."""
-    found = np.stack([np.isin(answers, nodes) for nodes in gold])
-    right = np.asarray(found.any(axis=0))
-    first = np.where(right.any(axis=1), right.argmax(axis=1), np.inf)
-    return np.stack([found.any(axis=2).mean(axis=0), first == 0, 1 / (1 + first)], axis=1)
