@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -49,9 +48,7 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_a_writer_is_trained_stopped_resumed_and_ranks(
-    base: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_writer_is_trained_stopped_resumed_and_ranks(base: str, tmp_path: Path) -> None:
     data, out = write(tmp_path / "data.jsonl", records(40)), tmp_path / "writer"
     tuning = Tuning(base, epochs=8, rate=5e-3)
     whole = train_writer(data, tmp_path / "whole", tuning, test=0.2)
@@ -65,10 +62,8 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     with pytest.raises(InvalidInput, match="other data or settings"):
         train_writer(data, out, Tuning(base, epochs=1), test=0.2)
     newest = max((out / "checkpoints").glob("checkpoint-*"), key=lambda one: int(one.name[11:]))
-    (newest / "adapter_model.safetensors").write_bytes((newest / "adapter_model.safetensors").read_bytes()[:100])
-    with caplog.at_level(logging.WARNING, "graphret"):
-        tuned = train_writer(data, out, tuning, test=0.2)
-    assert f"{newest.name} was cut off" in caplog.text
+    (newest / "trainer_state.json").unlink()  # as where it ended while it wrote that
+    tuned = train_writer(data, out, tuning, test=0.2)
     losses = [[one["eval_loss"] for one in each.curve if "eval_loss" in one] for each in (tuned, whole)]
     assert losses[0] == pytest.approx(losses[1], rel=0.02)  # nearly as if it had not been stopped
     assert losses[0][-1] < losses[0][0] / 2

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from graphret.graphraft import Candidate
 from graphret.graphraft.path_writer import fits
 from graphret.planning.paths import PathSpace
 from graphret.training.paths import Choice
+from graphret.training.questions import json_lines
 
 _BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
 _STEP = re.compile(r"<?-\[\w*:`?(\w+)`?\]->?\(\w*:`?(\w+)`?\)")
@@ -30,22 +29,16 @@ def read_records(path: str | Path) -> list[dict[str, Any]]:
 
 def read_queries(path: str | Path) -> list[dict[str, Any]]:
     """Read questions with their candidate queries, whatever these are; an `InvalidInput` names a malformed line."""
-    try:
-        with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-            records = [record for line in file if line.strip() and _trainable(record := json.loads(line))]
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{path}: {error}") from error
-    for number, record in enumerate(records, 1):
+    records = []
+    for where, record in json_lines(path):
         if not isinstance(record, dict) or not record.keys() >= {*_FIELDS}:
-            raise InvalidInput(f"{path}, line {number}: an object with {', '.join(_FIELDS)} is expected")
+            raise InvalidInput(f"{where}: an object with {', '.join(_FIELDS)} is expected")
+        if record.get("best", "") is None:  # ``train queries`` found no good one
+            continue
         if not len(record["cypher_queries"]) == len(record["hits"]) == len(record["num_results"]) > 0:
-            raise InvalidInput(f"{path}, line {number}: hits and num_results of each query are expected")
+            raise InvalidInput(f"{where}: hits and num_results of each query are expected")
+        records.append(record)
     return records
-
-
-def _trainable(record: Any) -> bool:
-    """Whether it is no question to which ``train queries`` found no good query."""
-    return not isinstance(record, dict) or record.get("best", "") is not None
 
 
 def candidates_of(record: Mapping[str, Any]) -> list[Candidate]:

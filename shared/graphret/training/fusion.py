@@ -61,13 +61,12 @@ def tune_fusion(
     An `InvalidInput` says that there are fewer than ten questions.
     """
     default = default or GraspSettings()
-    grid = [(StaticWeights(w), k) for w, k in product(STATIC_WEIGHTS, STATIC_K)]
-    ranks = np.asarray([_firsts(case, [(of([case.signals]), k) for of, k in grid]) for case in cases])
-    hits = (ranks == 1).astype(np.float64).reshape(len(cases), len(STATIC_WEIGHTS), len(STATIC_K))
+    grid = [replace(default, weights=StaticWeights(w), rrf_k=float(k)) for w, k in product(STATIC_WEIGHTS, STATIC_K)]
+    hits = np.stack([_values(cases, settings)[:, 0] for settings in grid], axis=1)
 
     def static(rows: NDArray[np.intp]) -> GraspSettings:
-        w, k = middle(hits[rows].mean(axis=0))
-        return replace(default, weights=StaticWeights(STATIC_WEIGHTS[w]), rrf_k=float(STATIC_K[k]))
+        w, k = middle(hits[rows].mean(axis=0).reshape(len(STATIC_WEIGHTS), len(STATIC_K)))
+        return grid[w * len(STATIC_K) + k]
 
     def values(rows: NDArray[np.intp], settings: GraspSettings) -> NDArray[np.float64]:
         return _values([cases[row] for row in rows], settings)
@@ -86,22 +85,3 @@ def _values(cases: Sequence[Case], settings: GraspSettings) -> NDArray[np.float6
         return first == 1, first <= 5, found / len(case.gold), 1 / first
 
     return np.asarray([of(case) for case in cases])
-
-
-def _firsts(case: Case, tried: Sequence[tuple[Sequence[float], float]]) -> NDArray[np.float64]:
-    """The rank of the first right answer under each weighting, ``(t,)``, infinite where there is none; ties by id."""
-    nodes = sorted({*case.plan, *case.text})
-    right = np.asarray([node in case.gold for node in nodes], dtype=bool)
-    if not right.any():
-        return np.full(len(tried), np.inf)
-    scores = np.zeros((len(tried), len(nodes)))
-    constants = np.asarray([k for _, k in tried])[:, None]
-    for place, ids in enumerate((case.plan, case.text)):
-        ranks = {node: rank for rank, node in enumerate(ids, 1)}
-        weights = np.asarray([weights[place] for weights, _ in tried])[:, None]
-        scores += weights / (constants + np.asarray([ranks.get(node, np.inf) for node in nodes]))
-    of_right = np.where(right, scores, -1.0)
-    first = of_right.argmax(axis=1)[:, None]
-    best = np.take_along_axis(scores, first, axis=1)
-    before = (scores == best) & (np.arange(len(nodes)) < first)
-    return np.asarray(1 + (scores > best).sum(axis=1) + before.sum(axis=1), dtype=np.float64)

@@ -17,7 +17,7 @@ from graphret.llm.causal import SETTINGS, SMALL, answer_tokens, chat_tokens, loa
 
 _log = logging.getLogger(__name__)
 _VALIDATED = 64  # examples at most
-_EVALUATIONS = 5  # in a whole training, each with a checkpoint
+_EVALUATIONS, _PATIENCE = 5, 2  # measurements in a whole training, each with a checkpoint, and without a better one
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,9 @@ class Example:
 class Tuning:
     """How a model is fine-tuned.
 
+    On a tenth of the examples, 64 at most, the loss is measured five times. The best model is chosen, and training ends
+    after two measurements without a better one.
+
     Parameters
     ----------
     model
@@ -40,10 +43,6 @@ class Tuning:
         How often each example is read, how many at once, and the learning rate, which falls to 0.
     rank
         Of the adapters, which all linear layers get.
-    validation
-        The share of the examples, 64 at most, on which the loss is measured five times and the best model is chosen.
-    patience
-        After so many measurements without a better one training ends.
     merge
         Whether the whole model is written, adapters merged into it, or the adapter alone.
     seed
@@ -55,8 +54,6 @@ class Tuning:
     batch: int = 8
     rate: float = 5e-4
     rank: int = 16
-    validation: float = 0.1
-    patience: int = 2
     merge: bool = False
     seed: int = 0
 
@@ -133,7 +130,7 @@ def fine_tune(
         {"input_ids": [*chat_tokens(tokenizer, one.prompt), *answer], "answer": len(answer)}
         for one, answer in zip(examples, answers, strict=True)
     ]
-    held = max(1, min(int(tuning.validation * len(data)), _VALIDATED))
+    held = max(1, min(len(data) // 10, _VALIDATED))
     steps = max(1, int(tuning.epochs * -(-(len(data) - held) // tuning.batch)))
     on_cpu = base.device.type == "cpu"
     arguments = TrainingArguments(
@@ -178,11 +175,13 @@ def fine_tune(
         train_dataset=data[held:],
         eval_dataset=data[:held],
         data_collator=_Collator(int(tokenizer.pad_token_id)),
-        callbacks=[Progress(), EarlyStoppingCallback(tuning.patience)],
+        callbacks=[Progress(), EarlyStoppingCallback(_PATIENCE)],
     )
     trainer.remove_callback(PrinterCallback)
     start = time.perf_counter()
-    trainer.train(resume_from_checkpoint=_last_whole(checkpoints))
+    whole = (path.parent for path in checkpoints.glob("checkpoint-*/trainer_state.json"))  # which is written last
+    newest = max(whole, key=lambda one: int(one.name.partition("-")[2]), default=None)
+    trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
     used = int(trainer._train_batch_size or tuning.batch)
     if used < tuning.batch:
         _log.warning("a batch of %d did not fit in memory: batches of %d were used", tuning.batch, used)
@@ -211,16 +210,12 @@ def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str) -> N
     tuned.tokenizer.save_pretrained(folder)
     settings = {"model": tuning.model, "merged": tuning.merge}
     rows = [f"| {name} | {value} |" for name, value in {**asdict(tuning), **tuned.counts}.items()]
-    steps = sorted({int(one["step"]) for one in tuned.curve})
-    losses = {
-        key: {one["step"]: f"{one[key]:.4f}" for one in tuned.curve if key in one} for key in ("loss", "eval_loss")
-    }
-    curve = [f"| {step} | {losses['loss'].get(step, '')} | {losses['eval_loss'].get(step, '')} |" for step in steps]
+    curve = [f"| {one['step']} | {one['eval_loss']:.4f} |" for one in tuned.curve if "eval_loss" in one]
     lines = [
         *("---", f"base_model: {tuning.model}", "library_name: peft", "tags: [graphret, lora]", "---", ""),
         *(f"# {folder.name}", "", purpose, "", f"Trained on `{Path(data).name}` in {tuned.seconds:.0f} s.", ""),
         *("| setting | |", "| --- | --- |", *rows, ""),
-        *("| step | loss | validation |", "| ---: | ---: | ---: |", *curve, ""),
+        *("| step | loss |", "| ---: | ---: |", *curve, ""),
     ]
     (folder / "README.md").write_text("\n".join(lines), "utf-8")
     # last: a folder without it is not finished
@@ -249,22 +244,3 @@ class _Collator:
         positions = (mask.cumsum(-1) - 1).clamp(min=0)
         batch = {"input_ids": tokens, "attention_mask": mask, "position_ids": positions, "labels": labels}
         return {**batch, "logits_to_keep": answer + 1}
-
-
-def _last_whole(checkpoints: Path) -> str | None:
-    """The newest checkpoint that can be read whole; one that was cut off is passed over, which the log says."""
-    import torch
-    from safetensors import safe_open
-
-    for folder in sorted(checkpoints.glob("checkpoint-*"), key=lambda one: -int(one.name.partition("-")[2])):
-        try:
-            json.loads((folder / "trainer_state.json").read_text("utf-8"))
-            with safe_open(folder / "adapter_model.safetensors", "pt"):
-                pass
-            for name in ("optimizer.pt", "scheduler.pt"):
-                torch.load(folder / name, weights_only=True, map_location="cpu")
-        except Exception as error:
-            _log.warning("%s was cut off and is passed over: %s", folder.name, error)
-        else:
-            return str(folder)
-    return None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.graphraft import Candidate, CandidateFinder, Entity
-from graphret.training.questions import Question
+from graphret.training.questions import Question, json_lines
 
 
 @dataclass
@@ -54,10 +54,14 @@ def synthesize(
     Raises
     ------
     InvalidInput
-        When the file holds what this does not write; the line is named.
+        When the file holds what this does not write, or a line that was cut off; the line is named.
     """
     path, report = Path(out), Report()
-    done = {record["question"]: record for record in _written(path)}
+    done = {}
+    for where, record in json_lines(path) if path.exists() else ():
+        if not isinstance(record, dict) or not {"question", "hits", "best"} <= record.keys():
+            raise InvalidInput(f"{where}: no line of train queries: it lacks question, hits or best")
+        done[record["question"]] = record
     with path.open("a", encoding="utf-8") as file:
         for nth, one in enumerate(questions):
             if one.text not in done:
@@ -92,22 +96,3 @@ def _record(
 def _good(one: Candidate, question: Question, recall: float, precision: float) -> bool:
     hits = one.hits or 0
     return hits > 0 and hits >= recall * len(question.gold) and hits >= precision * one.size
-
-
-def _written(path: Path) -> Iterator[dict[str, Any]]:
-    """What a run before wrote; a last line that was cut off is cut away."""
-    if not path.exists():
-        return
-    whole = path.read_bytes()
-    if not whole.endswith(b"\n"):
-        whole = whole[: whole.rfind(b"\n") + 1]
-        with path.open("r+b") as file:
-            file.truncate(len(whole))
-    for number, line in enumerate(whole.splitlines(), 1):
-        try:
-            record = json.loads(line)
-            if not {"question", "hits", "best"} <= record.keys():
-                raise ValueError("it lacks question, hits or best")
-        except (ValueError, AttributeError) as error:
-            raise InvalidInput(f"{path}, line {number}: no line of train queries: {error}") from error
-        yield record

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,15 +24,20 @@ class Question:
 
 def read_questions(path: str | Path, limit: int | None = None) -> list[Question]:
     """Read labelled questions, JSON Lines of ``{"question": …, "answers": [ids]}``; an error names the line."""
-    found: list[Question] = []
+    return [_question(record, where) for where, record in islice(json_lines(path), limit)]
+
+
+def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
+    """Go through the values of JSON Lines, gzipped or not, each with its place in words; an `InvalidInput` has it."""
+    where = str(path)
     try:
-        with Path(path).open(encoding="utf-8") as lines:
+        with (gzip.open if where.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
-                if line.strip() and (limit is None or len(found) < limit):
-                    found.append(_question(json.loads(line), f"{path}, line {number}"))
+                if line.strip():
+                    where = f"{path}, line {number}"
+                    yield where, json.loads(line)
     except (OSError, ValueError) as error:
-        raise error if isinstance(error, InvalidInput) else InvalidInput(f"{path}: {error}") from error
-    return found
+        raise InvalidInput(f"{where}: {error}") from error
 
 
 def _question(record: Any, where: str) -> Question:

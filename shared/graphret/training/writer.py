@@ -13,6 +13,7 @@ from graphret.graphraft.writer import prompt_of
 from graphret.llm import Message
 from graphret.training.candidates import best_of, read_queries
 from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
+from graphret.training.questions import json_lines
 
 Progress = Callable[[str, int, int], None]
 
@@ -89,17 +90,13 @@ def train_reasoner(
         As `fine_tune`, and for a malformed line.
     """
     examples = []
-    try:
-        lines = Path(data).read_text("utf-8").splitlines()
-    except (OSError, ValueError) as error:
-        raise InvalidInput(f"{data}: {error}") from error
-    for number, line in enumerate(lines, 1):
+    for where, record in json_lines(data):
         try:
-            *prompt, answer = [Message.from_dict(one) for one in json.loads(line)["messages"]]
+            *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f'{data}, line {number}: {{"messages": [turns]}} is expected: {error}') from error
+            raise InvalidInput(f'{where}: {{"messages": [turns]}} is expected: {error}') from error
         if answer.role != "assistant" or not prompt:
-            raise InvalidInput(f"{data}, line {number}: the last of several turns is the assistant's")
+            raise InvalidInput(f"{where}: the last of several turns is the assistant's")
         examples.append(Example(prompt, answer.content))
     random.Random(tuning.seed).shuffle(examples)
     tuned = fine_tune(examples[:limit], out, tuning, progress)
