@@ -199,9 +199,7 @@ def test_a_model_that_calls_no_tools_is_asked_for_json(way: Callable[..., Found]
         ]
         return Reply(said[min(done, 1)])
 
-    ids, trace = way(Follows(policy), SETTINGS)
-    assert ids[0] == "f4"
-    assert next(s.details for s in trace.stages if s.name == "explore")["tokens_estimated"]
+    assert way(Follows(policy), SETTINGS)[0][0] == "f4"
 
 
 STARRED = "Which films did Tom Hanks star in?"

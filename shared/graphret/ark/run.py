@@ -82,7 +82,6 @@ class Run:
             "calls": sum(len(step.calls) for step in steps),
             "input_tokens": sum(step.input_tokens for step in steps),
             "output_tokens": sum(step.output_tokens for step in steps),
-            **({"tokens_estimated": True} if any(step.tokens_estimated for step in steps) else {}),
             "stopped": dict(sorted(Counter(str(session.stop) for session in self.sessions).items())),
         }
         trace = Trace([Stage("explore", self.seconds, summary)])
@@ -118,7 +117,7 @@ class Run:
 
 def step_stage(session: ArkSession, step: StepRecord) -> Stage:
     """Return a step of an agent as a stage, without what is empty."""
-    optional = ("tokens_estimated", "text", "error", "finish_reason")
+    optional = ("text", "error", "finish_reason")
     given = {key: value for key, value in step.to_dict().items() if value or key not in optional}
     number, seconds = given.pop("number"), given.pop("seconds")
     about = {"agent": session.agent + 1, "step": number, "model_seconds": round(seconds, 6)} | given

@@ -10,7 +10,7 @@ from typing import Any
 
 from graphret.ark.arguments import SelectArguments, Unclear, read
 from graphret.ark.observation import LONGEST_ERROR, Observation, encodable, failure, json_line, quoted, shortened
-from graphret.ark.prompt import EXPLORE, FINISH, SELECT, make_tools
+from graphret.ark.prompt import EXPLORE, FINISH, SELECT
 from graphret.ark.settings import MAX_FAILURES, ArkSettings
 from graphret.ark.tools import Outcome
 from graphret.cypher.suggestions import nearest
@@ -58,9 +58,8 @@ class StepRecord:
     """A reply of the model and its calls, or why a request brought none.
 
     `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
-    the agent added to its selection. `tokens_estimated` says that the endpoint did not count the tokens. `error` says
-    why there was no reply, `finish_reason` why the reply ended before its end (``length``, ``content_filter``); both
-    are empty where nothing of the kind happened.
+    the agent added to its selection. `error` says why there was no reply, `finish_reason` why the reply ended before
+    its end (``length``, ``content_filter``); both are empty where nothing of the kind happened.
     """
 
     number: int
@@ -73,7 +72,6 @@ class StepRecord:
     selected: list[str] = field(default_factory=list)
     error: str = ""
     finish_reason: str = ""
-    tokens_estimated: bool = False
 
     @property
     def tokens(self) -> int:
@@ -175,12 +173,10 @@ class ArkSession:
         text = encodable(reply.text[:MOST_CHARS])
         calls = _sendable(reply.tool_calls[: self.settings.max_calls + ANSWERED], len(self.steps) + 1)
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
-        message = Message.assistant(text, calls, reply.native if as_it_came else None)
-        usage = reply.usage if reply.usage.total_tokens else self._estimated(message)
-        step = self._step(usage, started, seconds)
+        step = self._step(reply.usage, started, seconds)
         step.text = text
         step.finish_reason = "" if reply.finish_reason in ("stop", "tool_calls") else encodable(reply.finish_reason)
-        self.messages.append(message)
+        self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
         return self.pending
 
     def fail(self, error: Exception, *, started: float = 0.0, seconds: float = 0.0) -> None:
@@ -194,16 +190,8 @@ class ArkSession:
         self._step(usage_of(error), started, seconds).error = said
         self.end("seconds" if late else "failed", None if late else said)
 
-    def _estimated(self, written: Message) -> Usage:
-        """What a reply cost where the endpoint does not say."""
-        read = [*(tool.to_dict() for tool in make_tools(self.settings)), *(one.to_dict() for one in self.messages)]
-        input_, output = (estimate_tokens(json.dumps(one, ensure_ascii=False)) for one in (read, written.to_dict()))
-        return Usage(input_, output, estimated=True)
-
     def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
-        """Begin the next step."""
         step = StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens)
-        step.tokens_estimated = usage.estimated
         self.steps.append(step)
         return step
 

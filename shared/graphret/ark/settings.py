@@ -31,7 +31,7 @@ class ArkSettings:
         depend on which agent was quicker.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
-        Tokens are estimated where the endpoint does not count them.
+        An endpoint that counts no tokens spends none of these.
 
     Raises
     ------

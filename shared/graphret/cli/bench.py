@@ -15,9 +15,10 @@ from graphret.cli.console import progress, show
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.errors import InvalidInput
-from graphret.evaluation import NAMES
 from graphret.serve.methods import MethodOptions
 
+#: The benchmarks, each ``bench_<name>`` in `graphret.evaluation`.
+NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "paths", "graphraft")
 _OWN = {"name", "encoder", "base_url", "json"}  # what is not handed on to every benchmark
 
 

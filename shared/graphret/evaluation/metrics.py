@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from graphret.errors import InvalidInput
+from graphret.search.index import require_k
 
 #: Resamples of the bootstrap; with 2,000 the ends of a 95 % interval are steady to about a twentieth of its width.
 RESAMPLES = 2000
-
-_BLOCK = 256
 
 
 def recall_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
@@ -51,8 +50,7 @@ def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
 def _checked(gold: Collection[str], k: int) -> set[str]:
     if isinstance(gold, str) or not gold:
         raise InvalidInput(f"gold: at least one right answer is expected, not {gold!r}")
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InvalidInput(f"k: a whole number of at least 1 is expected, not {k!r}")
+    require_k(k)
     return set(gold)
 
 
@@ -76,12 +74,8 @@ def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
     if a.ndim != 1 or a.shape != b.shape or not len(a):
         raise InvalidInput(f"values of the same questions are expected, not of shapes {a.shape} and {b.shape}")
     difference = a - b
-    generator = np.random.default_rng(0)
-    means: list[NDArray[np.float64]] = []
-    for start in range(0, RESAMPLES, _BLOCK):
-        drawn = generator.integers(len(difference), size=(min(_BLOCK, RESAMPLES - start), len(difference)))
-        means.append(difference[drawn].mean(axis=1))
-    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
+    drawn = np.random.default_rng(0).integers(len(difference), size=(RESAMPLES, len(difference)))
+    low, high = np.percentile(difference[drawn].mean(axis=1), [2.5, 97.5])
     return {"gain": percent(difference.mean()), "low": percent(low), "high": percent(high)}
 
 

@@ -74,8 +74,6 @@ def write_html(path: str | os.PathLike[str], panels: Panel | Sequence[Panel], **
 def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | None = None) -> str:
     """Return a page that shows what exploring agents did; the same input makes the same page.
 
-    Of a trace in which no agent explored it shows the stages and their times.
-
     Parameters
     ----------
     source

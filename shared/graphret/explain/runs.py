@@ -102,7 +102,6 @@ class Timeline:
     `notes` are the degradations, `nodes` those that its source tells more of than their ids.
     """
 
-    stages: Sequence[Stage] = ()
     question: str = ""
     lanes: Sequence[Lane] = ()
     ranking: Sequence[Vote] = ()
@@ -174,7 +173,6 @@ def timeline(source: Source) -> Timeline:
     named = {stage.name.removeprefix(prefix): stage for stage in reversed(trace.stages)}
     vote = named.get("vote", Stage("vote")).details
     return Timeline(
-        trace.stages,
         question,
         [lane for _, lane in sorted(lanes.items())],
         [Vote(one["id"], tuple(one["voters"]), one["position"]) for one in vote.get("ranking", ())],
@@ -239,19 +237,14 @@ def names_text(ids: Sequence[str], names: Mapping[str, str], most: int = 12) -> 
 def times_text(step: StepRecord) -> str:
     """Return when a step began, how long it took and what it spent."""
     tools = duration(sum(call.seconds for call in step.calls))
-    return f"at {duration(step.started)}, model {duration(step.seconds)}, tools {tools}, {tokens_text([step])}"
-
-
-def tokens_text(steps: Sequence[StepRecord]) -> str:
-    """Return the tokens that models read and wrote, marked where they are estimates."""
-    about = "~" if any(step.tokens_estimated for step in steps) else ""
-    return about + counted(sum(step.tokens for step in steps), "token")
+    spent = counted(step.tokens, "token")
+    return f"at {duration(step.started)}, model {duration(step.seconds)}, tools {tools}, {spent}"
 
 
 def spent_text(steps: Sequence[StepRecord]) -> str:
     """Return how many steps and calls there were, and the tokens."""
-    calls = sum(len(step.calls) for step in steps)
-    return f"{counted(len(steps), 'step')}, {counted(calls, 'call')}, {tokens_text(steps)}"
+    calls, tokens = sum(len(step.calls) for step in steps), sum(step.tokens for step in steps)
+    return f"{counted(len(steps), 'step')}, {counted(calls, 'call')}, {counted(tokens, 'token')}"
 
 
 def counted(number: int, what: str) -> str:

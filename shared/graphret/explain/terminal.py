@@ -64,8 +64,6 @@ def render(retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = ""
 def render_timeline(source: Source, lookup: Lookup | None = None, *, steps: bool = True) -> RenderableType:
     """Return what exploring agents did as something that rich prints: each agent, its steps, and the vote.
 
-    Of a trace in which no agent explored it returns the stages and their times.
-
     Parameters
     ----------
     source
@@ -76,11 +74,6 @@ def render_timeline(source: Source, lookup: Lookup | None = None, *, steps: bool
         Whether each step is shown with its calls and what came back.
     """
     run = timeline(source)
-    if not run.lanes:
-        table = Table("stage", "time", box=None, padding=(0, 2, 0, 0))
-        for stage in run.stages:
-            table.add_row(Text(stage.name), runs.duration(stage.seconds))
-        return Plain(table)
     names = {id_: name_of(node) for id_, node in run.known(lookup).items()}
     lanes = Table.grid(padding=(0, 2))
     for lane in run.lanes:

@@ -151,14 +151,10 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens that were read and written; add them up with ``+``. Zero where the endpoint does not say.
-
-    `estimated` says that some of them are no count of the endpoint's, but an estimate.
-    """
+    """Tokens that were read and written; add them up with ``+``. Zero where the endpoint does not say."""
 
     input_tokens: int = 0
     output_tokens: int = 0
-    estimated: bool = False
 
     @property
     def total_tokens(self) -> int:
@@ -166,8 +162,7 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        read, written = self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens
-        return Usage(read, written, self.estimated or other.estimated)
+        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
 @dataclass(frozen=True, slots=True)
