@@ -243,16 +243,17 @@ def test_no_valid_plan_is_a_state_of_its_own(reply: Any) -> None:
 
 
 def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
-    examples = [("films by Ann", BY_ADA), ("which field does Ada work in", PLAN), ("papers of Bo", BY_ADA)]
+    examples = [("films by Ann", BY_ADA), ("which field does Ada work in", PLAN)]
+    examples += [(f"papers of {name}", BY_ADA) for name in ("Bo", "Cy", "Di", "Eli")]
     with OpenAIServer([]) as server:
-        planner = planner_of(server, examples=examples, n_examples=2, hints="Years are of publication.")
+        planner = planner_of(server, examples=examples, hints="Years are of publication.")
         told = planner.messages("the field of Cy O'Hara, in which field does she work")
         assert "(:Author)-[:WROTE]->(:Paper)" in told[0].content
         assert "Years are of publication." in told[0].content
         assert "2010" not in told[0].content.partition("A plan is")[0]
         assert "Ada" not in told[0].content
         assert [message.content for message in told if message.role == "user"][-2] == examples[1][0]
-        assert len(told) == 6
+        assert len(told) == 2 + 2 * 5
         assert "e.g. 2010" in planner_of(server, show_values=True).messages("q")[0].content
         with pytest.raises(InvalidInput, match=r"example 0: .*'Film'"):
             planner_of(server, examples=[("q", BY_ADA | {"target": {"labels": ["Film"]}})])

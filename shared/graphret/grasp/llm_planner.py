@@ -16,8 +16,6 @@ from graphret.planning.graph_plan import GraphPlan
 from graphret.planning.planner import Planned
 from graphret.schema.text import estimate_tokens
 from graphret.search.bm25 import BM25Index
-from graphret.search.encoder import as_encoder
-from graphret.search.hybrid import HybridIndex
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 
@@ -43,6 +41,9 @@ the last. Leave both out otherwise.
 
 Every variable is joined to the target by hops. Use the labels, relations and properties above and no others."""
 
+#: Examples that a model is shown, and about the most tokens of the system message: of a large schema the rarest goes.
+_EXAMPLES, _PROMPT_TOKENS = 5, 3_000
+
 
 class LLMPlanner:
     """Write plans with a chat model: one call a question, one more where the first plan cannot be used.
@@ -58,21 +59,11 @@ class LLMPlanner:
     store
         The graph; its schema is read once, and again with `refresh`.
     examples
-        Questions with their plans, as `GraphPlan` or its JSON. Those most like a question are shown to the model.
-    n_examples
-        How many are shown.
-    encoder
-        Compares questions by meaning besides by words.
+        Questions with their plans, as `GraphPlan` or its JSON. The five most like a question are shown to the model.
     hints
         What else the model should know of the domain.
-    repairs
-        How often the model is shown what is wrong with its plan.
-    prompt_tokens
-        The system message has at most about so many; of a large schema the rarest is left out.
     show_values
         Whether the model may see values of the graph.
-    name
-        What traces call it.
 
     Raises
     ------
@@ -85,30 +76,23 @@ class LLMPlanner:
     >>> print(planner.plan("papers of 2019 by authors from Ulm").plan)  # doctest: +SKIP
     """
 
+    name = "llm"
+
     def __init__(
         self,
         model: ChatModel,
         store: GraphStore,
         *,
         examples: Sequence[tuple[str, GraphPlan | Mapping[str, Any]]] = (),
-        n_examples: int = 5,
-        encoder: Any = None,
         hints: str = "",
-        repairs: int = 1,
-        prompt_tokens: int = 3000,
         show_values: bool = False,
-        name: str = "llm",
     ) -> None:
         if not fulfils(model, ChatModel):
             raise InvalidInput(f"model: a chat model is expected, not {type(model).__name__}")
         self.model = model
         self.store = store
-        self.n_examples = n_examples
         self.hints = hints
-        self.repairs = repairs
-        self.prompt_tokens = prompt_tokens
         self.show_values = show_values
-        self.name = name
         self.refresh()
         self._examples: dict[str, tuple[str, GraphPlan]] = {}
         for number, (question, plan) in enumerate(examples):
@@ -117,9 +101,7 @@ class LLMPlanner:
             except ValueError as error:
                 raise InvalidInput(f"example {number}: {error}") from error
             self._examples[str(number)] = question, valid
-        nodes = [Node(at, text=question) for at, (question, _) in self._examples.items()]
-        model_ = as_encoder(encoder)
-        self._index = BM25Index.build(nodes) if model_ is None else HybridIndex.build(nodes, model_)
+        self._index = BM25Index.build([Node(at, text=asked) for at, (asked, _) in self._examples.items()])
 
     def refresh(self) -> None:
         """Read the schema of the graph again, after it was changed."""
@@ -130,7 +112,7 @@ class LLMPlanner:
     def plan(self, question: str) -> Planned:
         """Ask the model for a plan; what fails is told in the result."""
         try:
-            answer = ask_json(self.model, self.messages(question), self._adapter, repairs=self.repairs)
+            answer = ask_json(self.model, self.messages(question), self._adapter)
         except Exception as error:
             return self._failed(error)
         return self._planned(answer.value, answer.usage, answer.attempts)
@@ -139,19 +121,19 @@ class LLMPlanner:
         """Do what `plan` does without blocking the event loop."""
         try:
             messages = await asyncio.to_thread(self.messages, question)
-            answer = await aask_json(self.model, messages, self._adapter, repairs=self.repairs)
+            answer = await aask_json(self.model, messages, self._adapter)
         except Exception as error:
             return self._failed(error)
         return self._planned(answer.value, answer.usage, answer.attempts)
 
     def messages(self, question: str) -> list[Message]:
         """Return what the model is asked: the task, the examples that are most like the question, and the question."""
-        shown = self._index.search(question, self.n_examples).ids if self._examples and self.n_examples else []
+        shown = self._index.search(question, _EXAMPLES).ids if self._examples else []
         examples = [self._examples[at] for at in reversed(shown)]  # the nearest last
         written = [(asked, plan.model_dump_json(by_alias=True, exclude_defaults=True)) for asked, plan in examples]
         dialogue = [said for asked, plan in written for said in (Message.user(asked), Message.assistant(plan))]
         after = f"\n\n{self.hints}" if self.hints else ""
-        left = self.prompt_tokens - estimate_tokens(_TASK + after)
+        left = _PROMPT_TOKENS - estimate_tokens(_TASK + after)
         schema = self._schema.text(max(left, 60), cypher=False, values=self.show_values)
         return [Message.system(_TASK.format(schema=schema) + after), *dialogue, Message.user(question)]
 
