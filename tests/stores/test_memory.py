@@ -160,6 +160,6 @@ def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
     assert schema.properties["A"]["x"].type == "INTEGER"
     assert schema.properties["B"]["y"] == PropertySchema("STRING", 1.0, ("rare",))
     assert schema.relation_properties == {"R": {"w": PropertySchema("BOOLEAN", 1.0, (True,))}}
-    assert (schema.sampled_names, schema.sampled_relations) == (False, frozenset())  # all triples are counted
+    assert schema.sampled_relations == frozenset()  # all triples are counted
     assert schema.sampled_properties == {"A", "Z"}  # the four of B are all read
     assert schema.sampled_relation_properties == {"R", "S"}

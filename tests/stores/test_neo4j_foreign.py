@@ -90,7 +90,6 @@ def test_a_large_graph_has_a_sampled_schema(neo4j_empty: neo4j.Driver, monkeypat
     assert {t: n for t, n in schema.relations.items() if t[1] == "ONE"} == {("A", "ONE", "B"): 120}
     assert schema.sampled_relations == {"TWO"}
     assert schema.sampled_properties == {"", "A", "B", "C"}
-    assert schema.sampled_names is False
     assert store.view({"i": {"$lt": 3}}).schema().labels == {"A": 2}
 
 

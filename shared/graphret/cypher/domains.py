@@ -87,10 +87,8 @@ class Domains:
 
     def sampled(self, step: Step) -> bool:
         """Whether a triple that the schema may lack could fit a relationship and its ends."""
-        return (
-            not self.known.sampled_relations.isdisjoint(self.relations(step))
-            or (self.known.sampled_names and not step.entity.labels)
-            or any(map(self.guessed, (step.left, step.entity, step.right)))
+        return not self.known.sampled_relations.isdisjoint(self.relations(step)) or any(
+            map(self.guessed, (step.left, step.entity, step.right))
         )
 
     def doubtful(self, step: Step) -> bool:

@@ -35,7 +35,6 @@ class Known:
     properties: dict[str, frozenset[str]]
     relation_properties: dict[str, frozenset[str]]
     all_properties: frozenset[str]
-    sampled_names: bool
     sampled_relations: AbstractSet[str]
     sampled_properties: AbstractSet[str]
     sampled_relation_properties: AbstractSet[str]
@@ -82,7 +81,7 @@ def _known(same: _Same, dialect: str) -> Known:
     spelling: dict[str, str] = {}
     if dialect == "ladybug":
         spelling = _spelling(schema)
-        schema = _folded(schema)
+        schema = schema.renamed(fold, fold, fold)
     properties = _with_columns(schema.properties, schema.columns)
     relation_properties = _with_columns(schema.relation_properties, schema.relation_columns)
     by_relation: dict[str, list[Triple]] = defaultdict(list)
@@ -100,7 +99,6 @@ def _known(same: _Same, dialect: str) -> Known:
         properties,
         relation_properties,
         frozenset[str]().union(*properties.values(), *relation_properties.values()),
-        schema.sampled_names,
         schema.sampled_relations,
         schema.sampled_properties,
         schema.sampled_relation_properties,
@@ -129,22 +127,6 @@ def _spelling(schema: GraphSchema) -> dict[str, str]:
     for table in (schema.properties, schema.relation_properties):
         names += [name for owner, found in table.items() for name in (owner, *found)]
     return {name.lower(): name for name in names}
-
-
-def _folded(schema: GraphSchema) -> GraphSchema:
-    return GraphSchema(
-        {label.lower(): n for label, n in schema.labels.items()},
-        {(s.lower(), r.lower(), t.lower()): n for (s, r, t), n in schema.relations.items()},
-        {label.lower(): {k.lower(): p for k, p in found.items()} for label, found in schema.properties.items()},
-        {name.lower(): {k.lower(): p for k, p in found.items()} for name, found in schema.relation_properties.items()},
-        schema.sampled,
-        schema.sampled_names,
-        {name.lower() for name in schema.sampled_relations},
-        {label.lower() for label in schema.sampled_properties},
-        {name.lower() for name in schema.sampled_relation_properties},
-        columns={label.lower(): names for label, names in schema.columns.items()},
-        relation_columns={name.lower(): names for name, names in schema.relation_columns.items()},
-    )
 
 
 # --- label expressions ------------------------------------------------------

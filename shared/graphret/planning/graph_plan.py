@@ -220,7 +220,7 @@ class GraphPlan(_Part):
             if not joins:
                 yield f"there is no relation {relation!r}{_close(relation, schema.relation_names)}"
                 continue
-            if relation in schema.sampled_relations or schema.sampled_names:
+            if relation in schema.sampled_relations:
                 continue
             here, there = (set(labels[var]) & schema.labels.keys() for var in (hop.source, hop.to_var))
             ways = [*(joins if hop.direction != "in" else []), *((b, a) for a, b in joins if hop.direction != "out")]

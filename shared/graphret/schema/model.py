@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from graphret.errors import InvalidInput
 from graphret.schema.text import estimate_tokens, quote_name, quote_value
@@ -58,11 +58,6 @@ class GraphSchema:
         For each label its properties by name.
     relation_properties
         For each relation its properties by name.
-    sampled
-        Whether anything was read in part: counts may then be estimates, and what is rare missing. What may be missing
-        is said by the next four, and where none of them is given, it is everything; where one is, this is so too.
-    sampled_names
-        Whether a label, or a relation with all its triples, may be missing.
     sampled_relations
         The relations of which a triple may be missing.
     sampled_properties
@@ -84,8 +79,6 @@ class GraphSchema:
     relations: Mapping[tuple[str, str, str], int]
     properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
     relation_properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
-    sampled: bool = False
-    sampled_names: bool = False
     sampled_relations: AbstractSet[str] = frozenset()
     sampled_properties: AbstractSet[str] = frozenset()
     sampled_relation_properties: AbstractSet[str] = frozenset()
@@ -95,18 +88,16 @@ class GraphSchema:
     relation_columns: Mapping[str, AbstractSet[str]] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        parts = {name: frozenset(getattr(self, name)) for name in _PARTS}
-        any_part = self.sampled_names or any(parts.values())
-        if self.sampled and not any_part:
-            parts = dict.fromkeys(_PARTS, frozenset(self.relation_names))
-            parts["sampled_properties"] = frozenset(self._all_labels())
-            object.__setattr__(self, "sampled_names", True)
-        columns = {
-            name: {owner: frozenset(names) for owner, names in getattr(self, name).items()}
-            for name in ("columns", "relation_columns")
-        }
-        for name, value in {**parts, **columns, "sampled": self.sampled or any_part}.items():
-            object.__setattr__(self, name, value)
+        for name in _PARTS:
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        for name in ("columns", "relation_columns"):
+            read = {owner: frozenset(names) for owner, names in getattr(self, name).items()}
+            object.__setattr__(self, name, read)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether anything was read in part: counts may then be estimates, and what is rare missing."""
+        return any(getattr(self, name) for name in _PARTS)
 
     @property
     def relation_names(self) -> list[str]:
@@ -117,30 +108,40 @@ class GraphSchema:
         """Return the schema with labels and relations as queries call them, without labels that no query knows."""
         if not self.cypher_labels and not self.cypher_relations:
             return self
-        known = {"": "", **{label: label for label in self._all_labels()}, **self.cypher_labels}
-        labels = {label: name for label, name in known.items() if name is not None}
-        relations = {name: self.cypher_relations.get(name, name) for name in self.relation_names}
+        labels, relations = self.cypher_labels, self.cypher_relations
+        return self.renamed(lambda label: labels.get(label, label), lambda name: relations.get(name, name))
+
+    def renamed(
+        self,
+        label_of: Callable[[str], str | None],
+        relation_of: Callable[[str], str],
+        property_of: Callable[[str], str] = str,
+    ) -> GraphSchema:
+        """Return the schema with other names, without labels that have none then."""
+        every = {*self.labels, *self.properties, *self.columns, *(end for s, _, t in self.relations for end in (s, t))}
+        labels = {label: name for label in every if (name := label_of(label)) is not None}
+
+        def known(properties: Mapping[str, PropertySchema]) -> dict[str, PropertySchema]:
+            return {property_of(name): one for name, one in properties.items()}
+
         return replace(
             self,
             labels={labels[label]: n for label, n in self.labels.items() if label in labels},
             relations={
-                (labels[source], relations[relation], labels[target]): n
+                (labels[source], relation_of(relation), labels[target]): n
                 for (source, relation, target), n in self.relations.items()
                 if source in labels and target in labels
             },
-            properties={labels[label]: known for label, known in self.properties.items() if label in labels},
-            relation_properties={relations[name]: known for name, known in self.relation_properties.items()},
-            sampled_relations={relations.get(name, name) for name in self.sampled_relations},
+            properties={labels[label]: known(own) for label, own in self.properties.items() if label in labels},
+            relation_properties={relation_of(name): known(own) for name, own in self.relation_properties.items()},
+            sampled_relations={relation_of(name) for name in self.sampled_relations},
             sampled_properties={labels.get(label, label) for label in self.sampled_properties},
-            sampled_relation_properties={relations.get(name, name) for name in self.sampled_relation_properties},
+            sampled_relation_properties={relation_of(name) for name in self.sampled_relation_properties},
             cypher_labels={},
             cypher_relations={},
             columns={labels[label]: names for label, names in self.columns.items() if label in labels},
-            relation_columns={relations.get(name, name): names for name, names in self.relation_columns.items()},
+            relation_columns={relation_of(name): names for name, names in self.relation_columns.items()},
         )
-
-    def _all_labels(self) -> set[str]:
-        return {*self.labels, *self.properties, *(end for s, _, t in self.relations for end in (s, t))}
 
     def text(self, max_tokens: int | None = None, *, cypher: bool = True, values: bool = True) -> str:
         """Return the schema for a prompt: labels with their properties, triples and counts, the most frequent first.
@@ -176,37 +177,12 @@ class GraphSchema:
             "properties": _properties_out(self.properties),
             "relation_properties": _properties_out(self.relation_properties),
             "sampled": self.sampled,
-            "sampled_names": self.sampled_names,
             **{name: sorted(getattr(self, name)) for name in _PARTS},
             "cypher_labels": dict(self.cypher_labels),
             "cypher_relations": dict(self.cypher_relations),
             "columns": {label: sorted(names) for label, names in self.columns.items()},
             "relation_columns": {name: sorted(names) for name, names in self.relation_columns.items()},
         }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> GraphSchema:
-        """Return the schema that `to_dict` wrote.
-
-        Raises
-        ------
-        InvalidInput
-            Names the field that is absent or malformed.
-        """
-        from pydantic import TypeAdapter, ValidationError  # a graph in memory does without it
-
-        if not isinstance(values, Mapping):
-            raise InvalidInput(f"schema: an object is expected, not {type(values).__name__}")
-        try:
-            listed = TypeAdapter(dict[Literal["relations"], list[_Relation]]).validate_python(
-                {"relations": values.get("relations")}
-            )
-            triples = {(one.source, one.relation, one.target): one.count for one in listed["relations"]}
-            return TypeAdapter(cls).validate_python({**values, "relations": triples})
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_input=False)[0]
-            where = ", ".join(f"item {part}" if isinstance(part, int) else repr(part) for part in first["loc"])
-            raise InvalidInput(f"schema: {where}: {first['msg']}") from None
 
 
 def _properties_out(properties: Mapping[str, Mapping[str, PropertySchema]]) -> dict[str, Any]:
@@ -225,16 +201,6 @@ def _json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): _json(v) for key, v in value.items()}
     return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class _Relation:
-    """A triple as `GraphSchema.to_dict` has it."""
-
-    source: str
-    relation: str
-    target: str
-    count: int
 
 
 # -- as text
@@ -329,8 +295,7 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
         out.append(note)
     if schema.sampled:
         properties = schema.sampled_properties or schema.sampled_relation_properties
-        relations = schema.sampled_names or schema.sampled_relations
-        kinds = {"labels": schema.sampled_names, "relations": relations, "properties": properties}
+        kinds = {"relations": schema.sampled_relations, "properties": properties}
         out.append(f"Seen in a sample: there may be more {', '.join(kind for kind, is_ in kinds.items() if is_)}.")
     return "\n".join(out)
 
