@@ -42,8 +42,7 @@ class LangChainChat:
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
     arguments of its call otherwise. A `timeout` cancels an awaited call; a blocking one has the model's own. A
     `json_schema` goes through ``with_structured_output``, and a model that cannot goes without. Calls made within a
-    chain or a graph are traced there. A reply in OpenAI's protocol that does not say why it ended, as a stream that
-    broke off quietly leaves it, is a `ChatError`.
+    chain or a graph are traced there.
 
     Examples
     --------
@@ -113,9 +112,6 @@ class LangChainChat:
             kind = type(message).__name__
             raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
         said, spent = message.response_metadata, message.usage_metadata
-        if said.get("model_provider") == "openai" and not {"finish_reason", "status"} & said.keys():
-            broken = "the stream broke off before its end: the reply has no finish_reason"
-            raise ChatError(broken, model=self.name, reason="connection")
         text, calls = str(message.text), _calls_of(message)
         if structured:  # by most models as the call of a tool that stands for the schema
             text, calls = calls[0].arguments if calls else text, ()

@@ -124,9 +124,9 @@ def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
     return list(hits.values())
 
 
-def as_seeds(seeds: Any) -> Retriever | None:
-    """Return a seed retriever of either kind as a graphret one; `None` stays `None`."""
-    return seeds if seeds is None or isinstance(seeds, Retriever) else LlamaIndexSeeds(seeds)
+def as_seeds(seeds: Any) -> Any:
+    """Return a retriever of LlamaIndex as one of graphret, and anything else as it is."""
+    return LlamaIndexSeeds(seeds) if isinstance(seeds, BaseRetriever) else seeds
 
 
 def encoder_of(embed_model: BaseEmbedding) -> Any:

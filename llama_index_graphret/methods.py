@@ -17,7 +17,6 @@ from graphret.grasp import Grasp
 from graphret.llm import ChatModel, Tool
 from graphret.planning import Planner
 from graphret.retriever import Retriever
-from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.spark import Spark
 from graphret.stores.base import CypherStore, GraphStore
@@ -52,7 +51,7 @@ class ArkRetriever(CoreRetriever):
     temperature
         Of all agents or one for each; `None` leaves it to the LLM, whose provider may take no other.
     options
-        As `graphret.Ark` has them: `settings`, `hints`, `text`, `fill`, `on_failure`, `on_run`.
+        As `graphret.Ark` has them: `settings`, `hints`, `fill`, `on_failure`, `on_run`.
 
     Raises
     ------
@@ -100,7 +99,7 @@ class GraspRetriever(CoreRetriever):
         index: TextIndex | BaseRetriever | Retriever,
         **options: Any,
     ) -> None:
-        super().__init__(Grasp, as_core_model(planner), store, _own(index), **options)
+        super().__init__(Grasp, as_core_model(planner), store, as_seeds(index), **options)
 
 
 class GraphRAFTRetriever(CoreRetriever):
@@ -177,27 +176,21 @@ def _spark(
     return spark if expand is None else Expand(spark, store, index, policy=expand, ranking=ranking)
 
 
-def _own(index: Any) -> Any:
-    """Return a retriever of LlamaIndex as one of graphret, and anything else as it is."""
-    return as_seeds(index) if isinstance(index, BaseRetriever) else index
-
-
 def ark_tools(
     store: GraphStore,
     index: TextIndex,
     *,
     settings: ArkSettings | None = None,
-    text: NodeText | None = None,
     where: WhereLike = None,
 ) -> list[FunctionTool]:
     """Return ARK's two operations as tools for a LlamaIndex agent: ``global_search`` and ``explore_neighborhood``.
 
     A call that cannot be run (an unknown node, a wrong argument) is answered with what to do better. `settings` say how
-    much a call returns, `text` which properties make up a node's text, and `where` what the tools may read at all.
+    much a call returns, and `where` what the tools may read at all.
     """
-    toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
     if where is not None:
-        toolbox = toolbox.view(where)
+        store, index = store.view(where), index.view(where)
+    toolbox = Toolbox(store, index, settings or ArkSettings())
     return [_tool(toolbox, one) for one in toolbox.operations]
 
 

@@ -90,7 +90,7 @@ def create_ark_graph(
         `None` tries what failed once more.
     options
         ``n_agents``, how many agents there are (3), and as `graphret.ark.Ark` has them ``settings``, ``hints``,
-        ``temperature`` (the models' own by default), ``text``, ``fallback``, ``fill``, ``on_failure``, ``on_run``.
+        ``temperature`` (the models' own by default), ``fallback``, ``fill``, ``on_failure``, ``on_run``.
         Agents look at budgets, and at the vote, before they ask their models.
 
     Raises
@@ -154,7 +154,7 @@ class ArkRetriever(CoreRetriever):
 
     Parameters
     ----------
-    model, store, index, n_agents, hints, settings, temperature, text, fallback, fill, on_failure, on_run
+    model, store, index, n_agents, hints, settings, temperature, fallback, fill, on_failure, on_run
         As `create_ark_graph` has them.
     k
         How many documents are returned.

@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from graphret.ark import ArkSettings, Observation, Toolbox, hits_text
 from graphret.llm.chat import Tool
-from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from langchain_graphret.documents import plain
@@ -22,9 +21,7 @@ _DESCRIPTION = (
 )
 
 
-def ark_tools(
-    store: GraphStore, index: TextIndex, *, settings: ArkSettings | None = None, text: NodeText | None = None
-) -> list[BaseTool]:
+def ark_tools(store: GraphStore, index: TextIndex, *, settings: ArkSettings | None = None) -> list[BaseTool]:
     """Return the tools `global_search` and `explore_neighborhood` over a graph (ARK, section 3.1).
 
     What a model calls wrongly is answered with an instruction, not with an exception. A message's artifact has the ids
@@ -37,10 +34,8 @@ def ark_tools(
         tools may read.
     settings
         How much a call returns.
-    text
-        How nodes become the text of which excerpts are shown.
     """
-    toolbox = Toolbox(store, index, settings or ArkSettings(), text=text)
+    toolbox = Toolbox(store, index, settings or ArkSettings())
     return [_tool(toolbox, one) for one in toolbox.operations]
 
 

@@ -1,6 +1,6 @@
 """ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
 
-from graphret.ark.observation import Entry, Observation, fitting, hits_text
+from graphret.ark.observation import Observation, hits_text
 from graphret.ark.prompt import make_tools, system_prompt
 from graphret.ark.retriever import Ark, Explored
 from graphret.ark.run import Run
@@ -16,7 +16,6 @@ __all__ = [
     "ArkSession",
     "ArkSettings",
     "CallRecord",
-    "Entry",
     "Explored",
     "Observation",
     "Recorder",
@@ -25,7 +24,6 @@ __all__ = [
     "StepRecord",
     "ToolCaller",
     "Toolbox",
-    "fitting",
     "hits_text",
     "make_tools",
     "read_runs",

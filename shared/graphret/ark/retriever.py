@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from operator import methodcaller
 from typing import Any, TypeAlias
@@ -22,7 +22,6 @@ from graphret.llm.chat import ChatModel, Message
 from graphret.llm.errors import as_chat_error
 from graphret.llm.event_loop import in_thread, run_sync
 from graphret.retriever import Call, Compute, IndexRetriever, Retriever, Steps, adrive, completed, require_on_failure
-from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
@@ -53,8 +52,6 @@ class Ark(Retriever):
     temperature
         Of all agents or one for each (ARK, section 4.3: 0.7), so that several of one model differ; `None` leaves it to
         the model.
-    text
-        How nodes become the text of which agents see excerpts.
     fallback
         Who fills the places below what the agents selected, and answers alone where they selected nothing; by default
         a search of `index`. What it reads cannot be checked: with views give one that reads nothing else.
@@ -86,7 +83,6 @@ class Ark(Retriever):
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
         hints: str = "",
         temperature: float | Sequence[float | None] | None = 0.7,
-        text: NodeText | None = None,
         fallback: Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
@@ -95,7 +91,7 @@ class Ark(Retriever):
         self.store = store
         self.index = index
         self.settings = settings
-        self.toolbox = Toolbox(store, index, settings, text=text)
+        self.toolbox = Toolbox(store, index, settings)
         self.models = _callers(model, settings.n_agents)
         self.temperatures = _one_each("temperature", temperature, settings.n_agents)
         self.hints = hints
@@ -142,7 +138,7 @@ class Ark(Retriever):
         given: Any = {"temperature": self.temperatures[session.agent], "timeout": remaining}
         given |= {"messages": session.messages, "tools": self.toolbox.tools}
         try:
-            reply = yield Call(partial(model.chat, **given), lambda: _within(remaining, model.achat(**given)))
+            reply = yield Call(partial(model.chat, **given), lambda: asyncio.wait_for(model.achat(**given), remaining))
         except Exception as raised:
             error = as_chat_error(raised, model.name)
             late = run.remaining == 0 and isinstance(raised, (TimeoutError, GraphretError))
@@ -165,7 +161,8 @@ class Ark(Retriever):
         no = [Outcome(call, failure(words.format(why[call.id]))) for call in session.pending if call.id in why]
         try:
             done: list[Outcome] = yield Call(
-                partial(self.toolbox.run_calls, calls), lambda: _within(run.remaining, self.toolbox.arun_calls(calls))
+                partial(self.toolbox.run_calls, calls),
+                lambda: asyncio.wait_for(self.toolbox.arun_calls(calls), run.remaining),
             )
         except TimeoutError:
             session.end("seconds")
@@ -285,11 +282,6 @@ class Explored(Retriever):
             for place, vote in enumerate(votes)
             if (node := known.get(vote.id)) is not None and (where is None or where.matches(node))
         ]
-
-
-async def _within(seconds: float | None, work: Awaitable[Any]) -> Any:
-    async with asyncio.timeout(seconds):
-        return await work
 
 
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:

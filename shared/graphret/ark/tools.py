@@ -33,7 +33,6 @@ from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
 from graphret.types import Node
-from graphret.where import WhereLike
 
 _LONGEST_QUERY = 2_000
 _SHOWN_CHARS = 200  # of a query and of a name
@@ -57,10 +56,8 @@ class Toolbox:
     Parameters
     ----------
     store, index, settings
-        The graph, what ranks its nodes for a query, and how much a call shows.
-    text
-        How a node becomes the text of which an excerpt is shown; without it name, text and the properties that the
-        index reads.
+        The graph, what ranks its nodes for a query, and how much a call shows; excerpts are of the text
+        and the properties that the index reads.
 
     Raises
     ------
@@ -73,8 +70,6 @@ class Toolbox:
         store: GraphStore,
         index: TextIndex,
         settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
-        *,
-        text: NodeText | None = None,
     ) -> None:
         for what, given, contract in (("store", store, GraphStore), ("index", index, TextIndex)):
             if not fulfils(given, contract):
@@ -87,13 +82,9 @@ class Toolbox:
         self.settings = settings
         self.tools = make_tools(settings)
         self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
-        self.text = (text or _own_text(index)).bound(store)
+        self.text = _own_text(index).bound(store)
         chars, tokens = settings.snippet_chars, settings.observation_tokens - ADDED
         self._fitting = partial(fitting, snippet_chars=chars, max_tokens=tokens)
-
-    def view(self, where: WhereLike) -> Toolbox:
-        """Return the tools on that part of the graph whose nodes satisfy `where`; they show nothing of the rest."""
-        return Toolbox(self.store.view(where), self.index.view(where), self.settings, text=self.text)
 
     def run(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Run a call as a model made it: any name, any arguments.

@@ -13,8 +13,8 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from random import Random
-from typing import NamedTuple
 
+from graphret.cypher.edits import NamePlace
 from graphret.cypher.tokens import STRING, Unreadable, tokenise
 from graphret.schema import GraphSchema
 
@@ -41,14 +41,6 @@ _ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
 _RETURN = re.compile(r"\bRETURN\b", re.IGNORECASE)
 
 
-class Place(NamedTuple):
-    """A name, and where it stands in a query."""
-
-    name: str
-    start: int
-    end: int
-
-
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What a query names, and where: `text` is the query with its strings blanked.
@@ -61,11 +53,11 @@ class Reading:
     text: str
     nodes: list[re.Match[str]]
     relations: list[re.Match[str]]
-    variables: dict[str, list[Place]]
+    variables: dict[str, list[NamePlace]]
     labels: dict[str, str]
-    reads: list[tuple[Place, Place]]
+    reads: list[tuple[NamePlace, NamePlace]]
 
-    def with_(self, place: Place, text: str) -> str:
+    def with_(self, place: NamePlace, text: str) -> str:
         """The query with another text at a place."""
         return self.query[: place.start] + text + self.query[place.end :]
 
@@ -73,12 +65,12 @@ class Reading:
         """The one label of a node."""
         return self.labels.get(match[end]) if match[end] else _only(match[f"{end}_labels"])
 
-    def places(self, found: Iterable[re.Match[str]], group: str) -> list[Place]:
+    def places(self, found: Iterable[re.Match[str]], group: str) -> list[NamePlace]:
         """The labels or types that a group of patterns holds."""
         words = (word for one in found if one[group] for word in _WORD.finditer(self.text, *one.span(group)))
         return [_place(word, 0) for word in words]
 
-    def map_keys(self) -> list[tuple[str | None, Place]]:
+    def map_keys(self) -> list[tuple[str | None, NamePlace]]:
         """The keys of the maps of nodes, each with the label of its node where that has one."""
         keys = ((node, key) for node in self.nodes for key in _KEY.finditer(self.text, *node.span("node_map")))
         return [(self.label(node, "node"), _place(key, 1)) for node, key in keys]
@@ -111,7 +103,7 @@ def _reading(query: str) -> Reading:
     ]
     aliases = set(_ALIAS.findall(text))
     named = [(found, end) for found in relations for end in ("left", "variable", "right")]
-    variables: dict[str, list[Place]] = {}
+    variables: dict[str, list[NamePlace]] = {}
     labels: dict[str, set[str]] = {}
     for found, end in [*((node, "node") for node in nodes), *named]:
         name, place = found[end], _place(found, end)
@@ -126,8 +118,8 @@ def _reading(query: str) -> Reading:
     return Reading(query, text, nodes, relations, variables, known, reads)
 
 
-def _place(found: re.Match[str], group: str | int) -> Place:
-    return Place(found[group], *found.span(group))
+def _place(found: re.Match[str], group: str | int) -> NamePlace:
+    return NamePlace(found[group], *found.span(group))
 
 
 def _only(labels: str | None) -> str | None:
@@ -135,7 +127,7 @@ def _only(labels: str | None) -> str | None:
     return found[1] if (found := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
 
 
-def _rename(read: Reading, places: list[Place], known: Collection[str], rng: Random) -> str | None:
+def _rename(read: Reading, places: list[NamePlace], known: Collection[str], rng: Random) -> str | None:
     """Give one of some places a name that people and models write by mistake, and that is not known."""
     if not places:
         return None
@@ -214,7 +206,7 @@ def _never_ends(query: str) -> bool:
 def _rename_variable(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Rename a variable once: where it is read, or where its only pattern has it while something reads it."""
     read_at = [*(owner for owner, _ in read.reads), *(_place(found, 1) for found in _ALONE.finditer(read.text))]
-    places: list[Place] = []
+    places: list[NamePlace] = []
     for name, patterns in read.variables.items():
         uses = [place for place in read_at if place.name == name]
         places += uses + (patterns if len(patterns) == 1 and uses else [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from graphret.contracts import fulfils, require_same_view
@@ -139,21 +139,19 @@ class Spark(Retriever):
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
         self.fill = fill
         self.on_failure = require_on_failure(on_failure)
-        self._read: tuple[GraphSchema, str] | None = None
 
-    def schema(self, *, refresh: bool = False) -> GraphSchema:
-        """Return the schema that plans are checked against; it is read once, and again with `refresh`."""
-        return self._known(refresh)[0]
+    def schema(self) -> GraphSchema:
+        """Return the schema that plans are checked against; it is read once."""
+        return self._known[0]
 
-    def prompt(self, *, refresh: bool = False) -> str:
-        """Return the system message, which describes the graph; it is made once, and again with `refresh`."""
-        return self._known(refresh)[1]
+    def prompt(self) -> str:
+        """Return the system message, which describes the graph; it is made once."""
+        return self._known[1]
 
-    def _known(self, refresh: bool = False) -> tuple[GraphSchema, str]:
-        if self._read is None or refresh:
-            schema = self.store.schema()
-            self._read = schema, system_prompt(self.store, schema, self.settings, self.hints)
-        return self._read
+    @cached_property
+    def _known(self) -> tuple[GraphSchema, str]:
+        schema = self.store.schema()
+        return schema, system_prompt(self.store, schema, self.settings, self.hints)
 
     # -- the model
 
