@@ -92,9 +92,11 @@ class EdgeTable:
         code = {relation: i for i, relation in enumerate(relations)}
         codes = np.asarray([code[e.relation] for e in chosen], dtype=np.int64)
         weights = np.asarray([e.weight for e in chosen], dtype=np.float64)
-        about: list[Any] = [np.asarray([e.properties.get(k, NO_PART) for e in chosen], np.int32) for k in PART_KEYS]
-        others = [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]
-        about.append(property_column(chosen, others))
+        about: list[Any] = []
+        if any(e.properties for e in chosen):
+            about = [np.asarray([e.properties.get(k, NO_PART) for e in chosen], np.int32) for k in PART_KEYS]
+            others = [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]
+            about.append(property_column(chosen, others))
         return cls.build(len(nodes), sources, targets, codes, relations, weights, *about)
 
     def __len__(self) -> int:

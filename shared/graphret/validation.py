@@ -41,8 +41,8 @@ def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
     """Go through edges; their properties, but for the rows, are left as those of nodes."""
     for edge in edges:
         where, weight = edge_words(edge), edge.weight
-        for end in (edge.source, edge.target):
-            require_id(end, where)
+        require_id(edge.source, where)
+        require_id(edge.target, where)
         if not isinstance(edge.relation, str) or not edge.relation:
             raise InvalidInput(f"{where}: the relation must be a non-empty string")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not math.isfinite(weight):

@@ -40,7 +40,7 @@ def kb(folder: Path, text: str = KB) -> Path:
 def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
     out = tmp_path / "graph"
     said = graphret("import", kb(tmp_path), "--format", "metaqa", "--to", out, "--json").json
-    assert said.keys() == {"source", "to", "format", *COUNTS, "merged", "remarks", "seconds"}
+    assert said.keys() == {"source", "to", "format", *COUNTS, "merged", "seconds"}
     assert (said["format"], said["nodes"], said["edges"]) == ("metaqa", 3, 3)
     assert said["labels"] == {"Actor": 1, "Director": 1, "Movie": 1, "Year": 1}
     assert said["relations"] == {"directed_by": 1, "release_year": 1, "starred_actors": 1}

@@ -64,8 +64,6 @@ def import_(
         read = ReadOptions(columns, make_nodes, language)
         done = import_graph(sources, to, format=format, options=read, progress=report)
     seconds = time.perf_counter() - start
-    for said in done.remarks:
-        remark(said)
     if done.merged:
         remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
     shown = *_counts(done.nodes, done.edges, done.labels, done.relations), f"imported into {to} in {seconds:.1f} s"

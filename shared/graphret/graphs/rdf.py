@@ -15,6 +15,7 @@ from graphret.graphs.tables import GraphTables, required
 from graphret.graphs.tabular import numbered_lines
 from graphret.validation import json_value
 
+_log = logging.getLogger(__name__)
 _RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 
 #: The predicates that name a node, the best first.
@@ -82,9 +83,9 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
     properties have short names: what stands behind the last ``#`` or ``/`` of the IRI; where that is not unique, the
     part before goes in front (``foaf_name``). The name is the best of `NAMES`, the text of `TEXTS`.
 
-    Numbers, truth values and dates are what their type says, other literals their text; `GraphTables.remarks` says how
-    many were not of their type. Several values become a list, and those in another language than `language` a property
-    of their own, as ``comment@fr``.
+    Numbers, truth values and dates are what their type says, other literals their text; a warning of the logger
+    ``graphret.graphs.rdf`` says how many were not of their type. Several values become a list, and those in another
+    language than `language` a property of their own, as ``comment@fr``.
 
     Parameters
     ----------
@@ -124,7 +125,7 @@ def _tables(sink: _Sink, language: str) -> GraphTables:
     relations = short_names(relation for _, relation, _ in sink.edges)
     tables = GraphTables()
     if sink.ill_typed:
-        tables.remarks.append(f"{sink.ill_typed:,} literals are not of the type that they say, and stay text")
+        _log.warning(f"{sink.ill_typed:,} literals are not of the type that they say, and stay text")
     for iri, literals in sink.literals.items():
         own = tuple(labels[one] for one in sorted(sink.types.get(iri, ()))) or (UNTYPED,)
         name, text = _taken(literals, NAMES, language), _taken(literals, TEXTS, language)

@@ -58,8 +58,6 @@ class Imported:
     ----------
     merged
         Edges that are not there: a later one has the same source, relation, target and rows.
-    remarks
-        What was not read as it was meant to be, in words.
     """
 
     to: str
@@ -69,7 +67,6 @@ class Imported:
     labels: dict[str, int]
     relations: dict[str, int]
     merged: int = 0
-    remarks: tuple[str, ...] = ()
 
 
 def import_graph(
@@ -113,11 +110,10 @@ def import_graph(
     if chosen not in TABLES and chosen != "ntriples" and len(given) != 1:
         raise InvalidInput(f"--format {chosen} reads one source, and {len(given)} are given")
     if chosen == STORE:
-        named, remarks = place_of(given[0]), list[str]()
-        store, read = _read_store(given[0], where, options)
+        named, (store, read) = place_of(given[0]), _read_store(given[0], where, options)
     else:
         tables = _read_files(given, chosen, options)
-        named, remarks, store, read = ", ".join(given), tables.remarks, tables.store(), tables.count()[1]
+        named, store, read = ", ".join(given), tables.store(), tables.count()[1]
     try:
         if kind_of(where) == FOLDER:
             store.save(where)
@@ -128,7 +124,7 @@ def import_graph(
         raise type(error)(f"{named}: {error}") from error
     nodes, edges = store.count()
     labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
-    return Imported(where, chosen, nodes, edges, labels, relation_counts(store), read - edges, tuple(remarks))
+    return Imported(where, chosen, nodes, edges, labels, relation_counts(store), read - edges)
 
 
 def _format_of(name: str | None, sources: Sequence[str]) -> str:
