@@ -25,7 +25,6 @@ from graphret.sage.similarity import (
     Candidates,
     SimilarityIndex,
     fit_thresholds,
-    passing,
     weights,
 )
 from graphret.search import DenseIndex
@@ -74,8 +73,7 @@ def any_node(draw: Any) -> Node:
     id_, kind, entities = f"n{draw(st.integers(0, 30)):02d}", draw(st.sampled_from("ddttr")), draw(names)
     source = {"source_id": f"s{draw(st.integers(0, 4))}", "chunk_index": draw(st.integers(0, 9))}
     if kind == "d":
-        triples = [[draw(phrase), "is", draw(phrase)]] if draw(st.booleans()) else []
-        return document(id_, draw(phrase), draw(phrase), entities, relationships=triples, events=draw(names), **source)
+        return document(id_, draw(phrase), draw(phrase), entities, **source)
     if kind == "t":
         rows = draw(st.lists(st.lists(st.sampled_from([*NAMES, "1"]), min_size=2, max_size=2), max_size=3))
         header = [draw(st.sampled_from(WORDS)), draw(st.sampled_from(WORDS))]
@@ -166,32 +164,23 @@ def test_a_threshold_is_the_percentile_of_what_is_known() -> None:
 
 def test_or_needs_one_signal_and_and_needs_all() -> None:
     group = candidates(
-        topic_similarity=[0.9, 0.9, 0.1, np.nan, 0.9, 0.1],
-        content_similarity=[0.9, 0.1, 0.1, 0.9, 0.9, 0.1],
-        entity_count=[1, 0, 0, 0, 0, 5],
+        topic_similarity=[0.9, 0.95, 0.1, np.nan, 0.9, 0.1], content_similarity=[0.95, 0.1, 0.1, 0.9, 0.9, 0.1]
     )
     limits = dict.fromkeys(["topic_similarity", "content_similarity"], float(np.float32(0.9)))
-    assert passing(group, limits, "or").tolist() == [True, True, False, True, True, False]
-    assert passing(group, limits, "and").tolist() == [True, False, False, False, True, False]
-    limits["entity_count"] = 1.0
-    assert passing(group, limits, "or").tolist() == [True, True, False, True, True, False]
-    assert passing(group, limits, "and").tolist() == [True, False, False, False, False, False]
-    assert not passing(group, {}, "or").any()
-    assert not passing(group, {}, "and").any()
-    assert weights(group.values, limits) == pytest.approx([0.9, 0.9, 0, 0.9, 0.9, 5 / 6])
+    assert weights(group.values, limits, "or") == pytest.approx([0.95, 0.95, 0, 0.9, 0.9, 0])
+    assert weights(group.values, limits, "and") == pytest.approx([0.95, 0, 0, 0, 0.9, 0])
+    for logic in ("or", "and"):
+        assert not weights(group.values, {}, logic).any()
 
 
 # -- what an edge says
 
 
-def test_similar_tables_name_the_columns_they_can_be_joined_by() -> None:
-    """In the order of the table."""
+def test_an_edge_says_what_is_similar_and_shared() -> None:
     found = edges(build(corpus(), HashingEncoder(), percentile=0), "IS_SIMILAR")
     edge = found["t#0", "u#0"]
-    assert edge.properties["columns"] == [["city", "City"], ["no", "No."]]
     assert edge.properties["shared_entities"] == ["Oslo", "Paris"]
-    cosines = {f"{of}_similarity" for of in ("column", "title", "description")}
-    assert set(edge.properties["signals"]) == {*cosines, "entity_count"}
+    assert set(edge.properties["signals"]) == {f"{of}_similarity" for of in ("column", "title", "description")}
     assert edge.weight == pytest.approx(1.0)
 
 

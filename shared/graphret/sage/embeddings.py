@@ -62,8 +62,8 @@ class Embeddings:
             The embeddings of their contents, and what embeds the other texts.
         """
         bare = settings.contents_only or dense.encoder is None
-        cosines = [s for s in SIGNALS if s.measure == "cosine" and (s.left == s.right == CONTENT or not bare)]
-        wanted = {(s.roles[0], s.left) for s in cosines} | {(s.roles[1], s.right) for s in cosines}
+        signals = [s for s in SIGNALS if s.left == s.right == CONTENT or not bare]
+        wanted = {(s.roles[0], s.left) for s in signals} | {(s.roles[1], s.right) for s in signals}
         rows = {name: np.full(len(nodes), -1, np.int64) for name in sorted({name for _, name in wanted})}
         stay, new = np.flatnonzero(came_from >= 0), np.flatnonzero(came_from < 0)
         for name in rows.keys() & self.rows.keys():
@@ -91,7 +91,7 @@ class Embeddings:
         now = {name: moved[column] for name, column in rows.items()}
         found = Embeddings(vectors[used], np.asarray(list(places), dtype=np.uint64)[used], now, {})
         role = np.asarray([role_of(labels) for labels in nodes.label_sets])[nodes.labels]
-        for signal in cosines:
+        for signal in signals:
             sides = found.sides(signal, role)
             old = self.neighbors.get((signal.kind, signal.name), Neighbors.joined([]))
             near = changed(old, found.vectors, sides, came_from, settings.neighbors, executor)

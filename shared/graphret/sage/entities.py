@@ -27,8 +27,6 @@ class Bearers:
     ----------
     incidence
         ``(n, v)`` ones, compressed by rows; the rarest names come first.
-    sizes
-        How many different names each node bears in all, ``(n,)``.
     names
         The names as the first bearer spells them, ``(v,)``.
     counts
@@ -36,7 +34,6 @@ class Bearers:
     """
 
     incidence: Any
-    sizes: NDArray[np.int64]
     names: Sequence[str]
     counts: NDArray[np.int64]
 
@@ -59,12 +56,11 @@ class Bearers:
         keys, shared = list(codes), np.flatnonzero((counts >= 2) & (counts <= cap)).tolist()
         ranked = np.asarray(sorted(shared, key=lambda code: (counts[code], keys[code])), dtype=np.int64)
         whole = sp.csr_array((np.ones(len(columns), np.float32), columns, indptr), shape=(len(sets), len(names)))
-        return cls(sp.csr_array(whole[:, ranked]), np.diff(indptr), [names[i] for i in ranked.tolist()], counts[ranked])
+        return cls(sp.csr_array(whole[:, ranked]), [names[i] for i in ranked.tolist()], counts[ranked])
 
-    def shared_counts(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.float32]:
+    def shared_counts(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return how many names the nodes of each pair share, ``(p,)``."""
-        counts = [np.diff(both.indptr) for both in self._shared(i, j)]
-        return np.concatenate([np.zeros(0), *counts]).astype(np.float32)
+        return np.concatenate([np.zeros(0, np.int64), *(np.diff(both.indptr) for both in self._shared(i, j))])
 
     def shared_names(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> Iterator[list[str]]:
         """Yield the names that the nodes of each pair share, the rarest first, at most `most`."""

@@ -1,10 +1,9 @@
-"""The signals that SAGE compares nodes by, as data, and the texts and sets that they compare."""
+"""The signals that SAGE compares nodes by, as data, and the texts that they compare."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from graphret.search.fields import NodeText
 from graphret.types import Node
@@ -24,21 +23,18 @@ PAIR_KINDS: Mapping[str, tuple[int, int]] = {
 
 #: The field that is all that a node says; its embeddings are those of the search.
 CONTENT = "content"
-#: Fields that hold sets of names.
-SETS = ("entities", "events", "relationships")
 # The properties that a field is read from, the first that says something; others are read from that of their name.
 _PROPERTIES = {"description": ("description", "summary"), "summary": ("summary", "description")}
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """A similarity of two nodes: which field of the left one with which of the right one, by which measure."""
+    """The cosine of two nodes: which field of the left one with which of the right one."""
 
     name: str
     kind: str
     left: str
     right: str
-    measure: Literal["cosine", "jaccard", "count"] = "cosine"
 
     @property
     def roles(self) -> tuple[int, int]:
@@ -46,25 +42,19 @@ class Signal:
         return PAIR_KINDS[self.kind]
 
 
-#: What connects nodes, by the names of SAGE, table 3 and appendix B: section 2.1 B, with the title and description of
-#: tables as in its tables 17 and 19.
+#: What makes nodes similar, by the names of SAGE, table 3 and appendix B: section 2.1 B, with the title and description
+#: of tables as in its tables 17 and 19. Shared entities make edges of their own.
 SIGNALS: tuple[Signal, ...] = (
     Signal("topic_similarity", "document-document", "topic", "topic"),
     Signal("content_similarity", "document-document", CONTENT, CONTENT),
-    Signal("entity_relationship_overlap", "document-document", "relationships", "relationships", "jaccard"),
-    Signal("entity_count", "document-document", "entities", "entities", "count"),
-    Signal("event_count", "document-document", "events", "events", "count"),
     Signal("column_similarity", "table-table", "columns", "columns"),
     Signal("title_similarity", "table-table", "title", "title"),
     Signal("description_similarity", "table-table", "description", "description"),
-    Signal("entity_count", "table-table", "entities", "entities", "count"),
     Signal("column_similarity", "document-table", CONTENT, "columns"),
     Signal("topic_title_similarity", "document-table", "topic", "title"),
     Signal("topic_summary_similarity", "document-table", "topic", "summary"),
-    Signal("entity_count", "document-table", "entities", "entities", "count"),
     Signal("title_similarity", "record-record", "title", "title"),
     Signal("description_similarity", "record-record", CONTENT, CONTENT),
-    Signal("entity_count", "record-record", "entities", "entities", "count"),
 )
 
 
@@ -85,13 +75,3 @@ def text_of(node: Node, name: str, text: NodeText) -> str:
     values = (given.get(key) for key in _PROPERTIES.get(name, (name,)))
     found = next((value.strip() for value in values if isinstance(value, str) and value.strip()), "")
     return found or (node.name.strip() if name == "title" else "")
-
-
-def set_of(properties: Mapping[str, Any], name: str) -> list[str]:
-    """Return the names in a set of a node, a relationship as one string."""
-    values = properties.get(name) or ()
-    if isinstance(values, str):
-        return [values]
-    if name == "relationships":
-        return [" | ".join(map(str, triple)) for triple in values if isinstance(triple, list | tuple)]
-    return [value for value in values if isinstance(value, str)]

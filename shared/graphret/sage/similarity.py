@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import Records, text_array, to_json
 from graphret.edges import NO_PART, EdgeTable, joined
 from graphret.executors import LOCAL, Executor, pair_similarities
 from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Bearers, overlapping_pairs
 from graphret.sage.settings import SimilaritySettings
-from graphret.sage.signals import DOCUMENT, PAIR_KINDS, ROLES, SETS, SIGNALS, TABLE, Signal, role_of, set_of
+from graphret.sage.signals import DOCUMENT, PAIR_KINDS, ROLES, SIGNALS, TABLE, Signal, role_of
 from graphret.sage.structure import sources_of
 from graphret.search.dense import DenseIndex
 from graphret.storage import Bundle, Parts
@@ -26,6 +25,8 @@ from graphret.text import normalize_name
 
 #: The least value of each signal that makes an edge, by kind of pair: ``{kind: {signal: value}}``.
 Thresholds: TypeAlias = Mapping[str, Mapping[str, float]]
+#: By what a cell says, with spaces around, its row, counted within the segment, and its header.
+Cells: TypeAlias = dict[str, tuple[int, str]]
 
 #: The relation of nodes that are similar; stored once a pair, from the lower position to the higher.
 IS_SIMILAR = "IS_SIMILAR"
@@ -75,41 +76,25 @@ def fit_thresholds(
     return {kind: values for kind, values in fitted.items() if values}
 
 
-def passing(candidates: Candidates, thresholds: Mapping[str, float], logic: str) -> NDArray[np.bool_]:
-    """Tell which pairs become edges by the thresholds of their kind, ``(p,)``.
+def weights(
+    values: Mapping[str, NDArray[np.float32]], thresholds: Mapping[str, float], logic: str
+) -> NDArray[np.float32]:
+    """Return the weights of the edges that pairs of one kind become, ``(p,)``; 0 for a pair that becomes none.
 
-    A signal speaks for a pair if it is at or above its threshold; discrete signals, and texts that occur twice, make
-    many values equal to the percentile. For ``or`` it must also be above 0, and shared entities alone are not enough:
-    they make `SHARES_ENTITY` edges. For ``and`` every signal that has a threshold must speak for the pair.
+    A signal speaks for a pair if it is above 0 and at or above its threshold; texts that occur twice make many values
+    equal to the percentile. For ``or`` one suffices, for ``and`` all that have a threshold must speak. The weight is
+    the highest that speaks, so that it can be read as a similarity, and of a rarity ``1 - exp(-rarity)``.
     """
-    limits = {name: limit for name, limit in thresholds.items() if name in candidates.values}
-    every, some = np.full(len(candidates.low), bool(limits)), np.zeros(len(candidates.low), bool)
+    limits = {name: limit for name, limit in thresholds.items() if name in values}
+    best = np.zeros(len(next(iter(values.values()))), np.float32)
+    every = np.full(len(best), True)
     for name, limit in limits.items():
-        column = candidates.values[name]
-        speaks = column.astype(np.float64) >= limit
-        every &= speaks
-        if name != "entity_count":
-            some |= speaks & (column > 0)
-    return every if logic == "and" else some
-
-
-def weights(values: Mapping[str, NDArray[np.float32]], thresholds: Mapping[str, float]) -> NDArray[np.float32]:
-    """Return the weights of pairs of one kind, ``(p,)``.
-
-    That is the highest of a pair's cosines and Jaccard coefficients that are at or above their thresholds, so that it
-    can be read as a similarity; where only counts are, ``c / (1 + c)`` of the highest; and ``1 - exp(-rarity)``.
-    """
-    if ENTITY_RARITY in values:
-        return np.asarray(-np.expm1(-values[ENTITY_RARITY]), dtype=np.float32)
-    size = len(next(iter(values.values()), ()))
-    best, counted = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    for name in values.keys() & thresholds.keys():
-        spoken = np.where(values[name].astype(np.float64) >= thresholds[name], values[name], 0).astype(np.float32)
-        if name.endswith("_count"):
-            np.maximum(counted, spoken / (1 + spoken), out=counted)
-        else:
-            np.maximum(best, spoken, out=best)
-    return np.where(best > 0, best, counted)
+        spoken = np.where(values[name].astype(np.float64) >= limit, values[name], np.float32(0))
+        np.maximum(best, spoken, out=best)
+        every &= spoken > 0
+    if logic == "and":
+        best[~every] = 0
+    return -np.expm1(-best) if ENTITY_RARITY in values else best
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,11 +164,11 @@ class SimilarityIndex:
         return np.asarray([role_of(labels) for labels in self.nodes.label_sets], np.int8)[self.nodes.labels]
 
     @cached_property
-    def sets(self) -> dict[str, Bearers]:
-        """Who bears which entities, events and relationships."""
-        named = [[set_of(given, name) for name in SETS] for given in self.nodes.properties]
-        caps = [self.settings.entity_cap if name == "entities" else len(named) for name in SETS]
-        return {name: Bearers.of([own[i] for own in named], caps[i]) for i, name in enumerate(SETS)}
+    def entities(self) -> Bearers:
+        """Who bears which entities."""
+        found = (given.get("entities") or () for given in self.nodes.properties)
+        named = [[one] if isinstance(one, str) else [name for name in one if isinstance(name, str)] for one in found]
+        return Bearers.of(named, self.settings.entity_cap)
 
     @cached_property
     def candidates(self) -> list[Candidates]:
@@ -193,7 +178,7 @@ class SimilarityIndex:
         each signal of the kind.
         """
         source, _ = sources_of(self.nodes)
-        low, high, rarity = overlapping_pairs(self.sets["entities"], self.role, source, self.settings.neighbors)
+        low, high, rarity = overlapping_pairs(self.entities, self.role, source, self.settings.neighbors)
         roles = np.sort(np.stack([self.role[low], self.role[high]]), axis=0)
         found = []
         for one, other in combinations_with_replacement(range(len(ROLES)), 2):
@@ -217,25 +202,16 @@ class SimilarityIndex:
         # the left side of a document and a table is the document, all other kinds are of one role
         turned = (kind == "document-table") & (self.role[low] != DOCUMENT)
         left, right = np.where(turned, high, low), np.where(turned, low, high)
-        values = {s.name: self._values(s, left, right) for s in SIGNALS if s.kind == kind}
+        values = {s.name: self._cosines(s, left, right) for s in SIGNALS if s.kind == kind}
         return Candidates(IS_SIMILAR, kind, low, high, values)
 
-    def _values(self, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the value of a signal for each pair, ``(p,)``; NaN where a side lacks the field."""
+    def _cosines(self, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the value of a signal for each pair, ``(p,)``; NaN where a side lacks the text."""
+        rows, none = self.embeddings.rows, np.full(len(self.nodes), -1)
+        i, j = rows.get(signal.left, none)[left], rows.get(signal.right, none)[right]
+        known = (i >= 0) & (j >= 0)
         out = np.full(len(left), np.nan, np.float32)
-        if signal.measure == "cosine":
-            rows, none = self.embeddings.rows, np.full(len(self.nodes), -1)
-            i, j = rows.get(signal.left, none)[left], rows.get(signal.right, none)[right]
-            known = (i >= 0) & (j >= 0)
-            out[known] = pair_similarities(self.embeddings.vectors, self.embeddings.vectors, i[known], j[known])
-            return out
-        bearers = self.sets[signal.left]
-        known = (bearers.sizes[left] > 0) & (bearers.sizes[right] > 0)
-        i, j = left[known], right[known]
-        shared = bearers.shared_counts(i, j)
-        if signal.measure == "jaccard":
-            shared = np.round(shared / (bearers.sizes[i] + bearers.sizes[j] - shared), 6).astype(np.float32)
-        out[known] = shared
+        out[known] = pair_similarities(self.embeddings.vectors, self.embeddings.vectors, i[known], j[known])
         return out
 
     @cached_property
@@ -248,39 +224,39 @@ class SimilarityIndex:
     def edges(self) -> EdgeTable:
         """Return the edges, each from the lower position to the higher.
 
-        Properties of `IS_SIMILAR`: ``signals`` (every known value), ``shared_entities`` (the rarest 8), for two tables
-        ``columns`` (pairs of the same header), for a document and a table ``column``, the header of the cell that says
-        a shared entity, its row being the edge's part. Of `SHARES_ENTITY`, whose weight is ``1 - exp(-rarity)``:
-        ``entities`` (the rarest 8), ``count``, and ``column`` as before.
+        Properties of `IS_SIMILAR`: ``signals`` (every known value), ``shared_entities`` (the rarest 8), for a document
+        and a table ``column``, the header of the cell that says a shared entity, its row being the edge's part. Of
+        `SHARES_ENTITY`: ``entities`` (the rarest 8), ``count``, and ``column`` as before.
         """
-        tables = _Tables(self.nodes)
-        return joined(len(self.nodes), [self._edges(group, tables) for group in self.candidates])
+        cells = lru_cache(maxsize=_CACHED)(lambda table: _cells_of(self.nodes.properties[table]))
+        return joined(len(self.nodes), [self._edges(group, cells) for group in self.candidates])
 
-    def _edges(self, group: Candidates, tables: _Tables) -> EdgeTable:
-        """Return the edges of those candidates of one kind that pass."""
-        thresholds, entities = self.thresholds.get(group.kind, {}), self.sets["entities"]
-        kept = np.flatnonzero(passing(group, thresholds, self.settings.logic))
+    def _edges(self, group: Candidates, cells: Callable[[int], Cells]) -> EdgeTable:
+        """Return the edges of those candidates of one kind that become some."""
+        weight = weights(group.values, self.thresholds.get(group.kind, {}), self.settings.logic)
+        kept = np.flatnonzero(weight)
         low, high = group.low[kept], group.high[kept]
-        values = {name: column[kept] for name, column in group.values.items()}
+        properties, rows = self._known(group, kept), np.full(len(low), NO_PART, np.int32)
+        key = "entities" if group.relation == SHARES_ENTITY else "shared_entities"
+        second = self.role[high] == TABLE
+        tables = np.where(second, high, low).tolist()
+        for i, names in enumerate(self.entities.shared_names(low, high, _MOST_NAMES)):
+            if names:
+                properties[i][key] = names
+            if names and group.kind == "document-table":
+                rows[i], column = _cell_of(cells(tables[i]), names)
+                properties[i] |= {"column": column} if column else {}
+        codes, parts = np.zeros(len(low), np.int16), [np.where(side, rows, NO_PART) for side in (~second, second)]
+        named = [group.relation]
+        return EdgeTable.build(len(self.nodes), low, high, codes, named, weight[kept], parts[0], parts[1], properties)
+
+    def _known(self, group: Candidates, kept: NDArray[np.int64]) -> list[dict[str, Any]]:
+        """Return how many entities pairs of nodes share, or their signals that are known."""
         if group.relation == SHARES_ENTITY:
-            key, known = "entities", [f'"count":{count:.0f}' for count in entities.shared_counts(low, high).tolist()]
-        else:
-            key, known = "shared_entities", [f'"signals":{{{text}}}' for text in _signal_texts(values)]
-        parts = np.full((2, len(low)), NO_PART, np.int32)
-        sides = (self.role[high] == TABLE).astype(int).tolist()
-        pairs = zip(known, low.tolist(), high.tolist(), entities.shared_names(low, high, _MOST_NAMES), strict=True)
-        properties = []
-        for i, (text, one, other, names) in enumerate(pairs):
-            text += f',"{key}":{to_json(names)}' if names else ""
-            if group.kind == "table-table" and (columns := tables.same_columns(one, other)):
-                text += f',"columns":{to_json(columns)}'
-            elif group.kind == "document-table" and names:
-                parts[sides[i], i], column = tables.cell_of((one, other)[sides[i]], names)
-                text += f',"column":{to_json(column)}' if column else ""
-            properties.append(f"{{{text}}}")
-        codes, records = np.zeros(len(low), np.int16), Records(text_array(properties))
-        weight = weights(values, thresholds)
-        return EdgeTable.build(len(self.nodes), low, high, codes, [group.relation], weight, parts[0], parts[1], records)
+            return [{"count": n} for n in self.entities.shared_counts(group.low[kept], group.high[kept]).tolist()]
+        rows = np.stack([*group.values.values()], axis=1)[kept].astype(np.float64).round(4).tolist()
+        pairs = (zip(group.values, row, strict=True) for row in rows)
+        return [{"signals": {name: value for name, value in row if value == value}} for row in pairs]
 
     # -- on disk
 
@@ -296,48 +272,23 @@ class SimilarityIndex:
         return cls(nodes, settings, Embeddings.from_bundle(bundle), bundle.meta["thresholds"])
 
 
-class _Tables:
-    """What edges of tables say about rows and columns (SAGE, section 2.1: edge metadata for traversal)."""
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._read = lru_cache(maxsize=_CACHED)(self._read_table)
-        self._normalize = lru_cache(maxsize=1 << 18)(normalize_name)
-
-    def same_columns(self, left: int, right: int) -> list[list[str]]:
-        """Return the columns of the same header in two tables; `graphret.sage.joins` compares their values."""
-        ours, theirs = self._read(left)[0], self._read(right)[0]
-        return [[header, theirs[key]] for key, header in ours.items() if key and key in theirs]
-
-    def cell_of(self, table: int, names: Sequence[str]) -> tuple[int, str]:
-        """Return the row, counted within the segment, and the column of the first of `names` that a cell says.
-
-        A cell that is the name goes before one that contains it; `NO_PART` and an empty column where none does.
-        """
-        cells, wanted = self._read(table)[1], [f" {self._normalize(name)} " for name in names]
-        if said := next((name for name in wanted if name in cells), None):
-            return cells[said]
-        return next((at for name in wanted for text, at in cells.items() if name in text), (NO_PART, ""))
-
-    def _read_table(self, position: int) -> tuple[dict[str, str], dict[str, tuple[int, str]]]:
-        """The headers of a table by their words, and row and header of the first cell of each text, spaces around."""
-        given = self._nodes.properties[position]
-        header = [str(one) for one in given.get("table_header") or ()]
-        headers: dict[str, str] = {}
-        for one in header:
-            headers.setdefault(self._normalize(one), one)
-        cells: dict[str, tuple[int, str]] = {}
-        for i, row in enumerate(given.get("table_rows") or ()):
-            for j, cell in enumerate(row):
-                if key := self._normalize(str(cell)):
-                    cells.setdefault(f" {key} ", (i, header[j] if j < len(header) else ""))
-        return headers, cells
+def _cells_of(given: Mapping[str, Any]) -> Cells:
+    """Return the cells of a table given by its properties; of those that say the same the first."""
+    header = [str(one) for one in given.get("table_header") or ()]
+    cells: Cells = {}
+    for i, row in enumerate(given.get("table_rows") or ()):
+        for j, cell in enumerate(row):
+            if key := normalize_name(str(cell)):
+                cells.setdefault(f" {key} ", (i, header[j] if j < len(header) else ""))
+    return cells
 
 
-def _signal_texts(values: Mapping[str, NDArray[np.float32]]) -> list[str]:
-    """Return the known signals of each pair, rounded to four decimals, as the inside of a JSON object."""
-    columns: list[Sequence[str]] = []
-    for name, column in values.items():
-        rounded = np.round(column.astype(np.float64), 4).tolist()
-        columns.append([f'"{name}":{value!r}' if value == value else "" for value in rounded])
-    return [",".join(filter(None, row)) for row in zip(*columns, strict=True)]
+def _cell_of(cells: Cells, names: Sequence[str]) -> tuple[int, str]:
+    """Return the row and the column of the first of `names` that a cell says; `NO_PART` and no column where none does.
+
+    A cell that is the name goes before one that contains it.
+    """
+    wanted = [f" {normalize_name(name)} " for name in names]
+    if said := next((name for name in wanted if name in cells), None):
+        return cells[said]
+    return next((at for name in wanted for text, at in cells.items() if name in text), (NO_PART, ""))

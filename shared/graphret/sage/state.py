@@ -53,7 +53,7 @@ class SageState:
     ) -> SageState:
         """Return the state with every edge: similarity, structure, names, keys, and those that were given."""
         table = index.table
-        by_name = [name_links(table, links, executor), shared_name_links(table, similarity.sets["entities"], links)]
+        by_name = [name_links(table, links, executor), shared_name_links(table, similarity.entities, links)]
         found = [similarity.edges(), structure_edges(table), *by_name, join_links(table, links)]
         return cls(Graph(table, joined(len(table), [*found, explicit])), index, similarity, explicit)
 
