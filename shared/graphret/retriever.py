@@ -159,7 +159,7 @@ async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[An
             failed = error
 
 
-def answered(result: Any, retriever: Retriever, on_failure: str, trace: Trace) -> Retrieval | None:
+def answered(result: Any, retriever: Retriever | str, on_failure: str, trace: Trace) -> Retrieval | None:
     """Return what a retriever answered; where it failed, note the fallback and return `None`.
 
     It raises a `RetrievalFailed` when `on_failure` is ``"raise"``, and always what is the caller's mistake.

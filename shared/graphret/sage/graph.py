@@ -65,12 +65,13 @@ class SageGraph:
         *,
         chunker: Chunker | None,
         metadata: MetadataExtractor | None,
+        ranking: Trained | None = None,
     ) -> None:
         self.state = state
         self.settings = settings
         self.chunker = chunker
         self.metadata = metadata
-        self.ranking: Trained | None = None  # what ``graphret train ranking`` made; saved, and what `retriever` uses
+        self.ranking = ranking  # what ``graphret train ranking`` made; saved, and what `retriever` uses
         self._writing = Lock()
         self._saved: tuple[Path, str] | None = None  # where the graph lies, and which generation there it is
 
@@ -264,9 +265,7 @@ class SageGraph:
             table, positions = restricted
             graph, index = Graph(table, graph.edges.induced(positions)), index.induced(table, positions)
         cut = SageState(graph, index, None, EdgeTable.empty(len(graph.nodes)))
-        view = type(self)(cut, self.settings, chunker=self.chunker, metadata=self.metadata)
-        view.ranking = self.ranking
-        return view
+        return type(self)(cut, self.settings, chunker=self.chunker, metadata=self.metadata, ranking=self.ranking)
 
     # -- changing
 
@@ -380,7 +379,6 @@ class SageGraph:
             When the encoder is another one than the graph was built with.
         """
         state, settings, cut, ranking, generation = persistence.load(folder, encoder, chunker, verify)
-        graph = cls(state, settings, chunker=cut, metadata=metadata)
-        graph.ranking = ranking
+        graph = cls(state, settings, chunker=cut, metadata=metadata, ranking=ranking)
         graph._saved = Path(folder).resolve(), generation
         return graph

@@ -91,7 +91,7 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
     found: list[tuple[_Unit, int, _Mention]] = []
     known: set[tuple[str, int, bool]] = set()
     for unit, mentions in zip(units, chain.from_iterable(executor.map(names, cut(units))), strict=True):
-        for target, mention in ((target, _Mention(*about)) for target, about in mentions):
+        for target, mention in mentions.items():
             link = sources[unit.owner], target, mention.kind in _ALIASES
             if unit.part == NO_PART:
                 if link[0] == sources[target] or link in known:
@@ -236,11 +236,11 @@ class _Names:
     def __reduce__(self) -> Any:  # the names alone go to other processes
         return _Names, self._made_of
 
-    def __call__(self, units: Sequence[_Unit]) -> list[list[tuple[int, tuple[Any, ...]]]]:
-        """Return the nodes that each unit names, with their mentions as plain values."""
-        return [[(node, tuple(said)) for node, said in self.mentions(unit).items()] for unit in units]
+    def __call__(self, units: Sequence[_Unit]) -> list[dict[int, _Mention]]:
+        """Return the nodes that each unit of a block names."""
+        return [self._mentions(unit) for unit in units]
 
-    def mentions(self, unit: _Unit) -> dict[int, _Mention]:
+    def _mentions(self, unit: _Unit) -> dict[int, _Mention]:
         """Return the nodes that a unit names, each by the first of the kinds that applies."""
         best: dict[int, _Mention] = {}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import warnings
 from collections import Counter
@@ -17,12 +16,11 @@ from graphret.errors import MissingDependency
 from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
 from graphret.sage.similarity import Thresholds
-from graphret.sage.structure import NEXT
+from graphret.sage.structure import NEXT, sources_of
 
 # The classes of the histogram of degrees, and their upper ends but the last, which is open.
 _CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
 _UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_WIDTH = 100
 _NAMES, _NAME_WIDTH = 10, 60
 _FEW_SOURCES = 10
 
@@ -117,10 +115,7 @@ class GraphReport:
         """The report as JSON values."""
         return dict(vars(self))
 
-    def __rich__(self) -> Any:
-        from rich.markup import escape
-        from rich.table import Table
-
+    def __str__(self) -> str:
         rows = [
             ("nodes", f"{self.nodes:,}"),
             *((f"  {name}", f"{number:,}") for name, number in self.labels.items()),
@@ -138,19 +133,8 @@ class GraphReport:
             *([] if self.alpha is None else [("share of words in the score", f"{self.alpha:g}")]),
             *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
         ]
-        table = Table(title="Graph", title_justify="left", show_header=False)
-        table.add_column()
-        table.add_column(justify="right")
-        for name, value in rows:
-            table.add_row(escape(name), value)
-        return table
-
-    def __str__(self) -> str:
-        from rich.console import Console
-
-        out = io.StringIO()
-        Console(file=out, width=_WIDTH, color_system=None).print(self)
-        return out.getvalue().rstrip()
+        left, right = (max(map(len, column)) for column in zip(*rows, strict=True))
+        return "\n".join(f"{name:<{left}}  {value:>{right}}" for name, value in rows)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the degrees and the relations into a file: pdf, png or svg, by its suffix.
@@ -176,12 +160,10 @@ class GraphReport:
 
 def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
     """Warn, with the reason, where few sources have a link to another that the default ranking follows."""
-    sources = [str(given.get("source_id", i)) for i, given in zip(nodes.ids, nodes.properties, strict=True)]
-    names = dict(zip(sources, nodes.names, strict=True))
-    code = {source: i for i, source in enumerate(names)}
+    sources, _ = sources_of(nodes)
+    names = dict(zip(sources.tolist(), nodes.names, strict=True))
     followed = [STRENGTH.get(relation, 1.0) > 0 and relation != NEXT for relation in edges.relations]
-    used = np.stack([edges.source, edges.target])[:, np.asarray(followed, dtype=bool)[edges.relation]]
-    ends = np.asarray([code[source] for source in sources])[used]
+    ends = sources[np.stack([edges.source, edges.target])[:, np.asarray(followed, dtype=bool)[edges.relation]]]
     linked = len(np.unique(ends[:, ends[0] != ends[1]]))
     (name, bearers), *_ = Counter(names.values()).most_common(1)
     n, alike = len(names), bearers >= len(names) / 3

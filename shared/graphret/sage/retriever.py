@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Expand, Ranking, ranking_of
-from graphret.retriever import Call, Retriever, Steps
+from graphret.retriever import Compute, Retriever, Steps, answered
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
 from graphret.types import Trace
@@ -47,38 +45,16 @@ class SageRetriever(Retriever):
 
 
 def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> Generator[Any, Any, HybridIndex]:
-    """Return an index that knows the embedding of `query`, or that of the words alone where none can be had.
-
-    Raises
-    ------
-    RetrievalFailed
-        When the encoder fails and `on_failure` is ``"raise"``.
-    InvalidInput
-        When the encoder is not the one that the index was built with.
-    """
+    """Return an index that knows the embedding of `query`, or that of the words alone where none can be had."""
     dense = index.dense
     if dense is None or dense.encoder is None or dense.remembers(query):
         return index
-    encoder, failure = dense.encoder, None
-
-    def embed() -> Any:
-        return encoder.encode_queries([query])[0]
-
-    with trace.stage("embed", encoder=encoder.name):
+    name = dense.encoder.name
+    with trace.stage("embed", encoder=name):
         try:
-            vector = yield Call(embed, lambda: asyncio.to_thread(embed))
-        except InvalidInput:
-            raise
+            yield Compute(lambda: dense.prepare([query]))
+            return index
         except Exception as error:
             failure = error
-        else:
-            try:
-                dense.remember(query, vector)
-            except InvalidInput as error:  # what the encoder answered, and no mistake of the caller
-                failure = error
-    if failure is None:
-        return index
-    if on_failure == "raise":
-        raise RetrievalFailed(f"{encoder.name} failed: {failure}") from failure
-    trace.note("fallback", failed=encoder.name, error=f"{type(failure).__name__}: {failure}")
+    answered(failure, name, on_failure, trace)
     return HybridIndex(index.lexical)

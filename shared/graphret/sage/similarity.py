@@ -102,7 +102,7 @@ class SimilarityIndex:
     """What `IS_SIMILAR` and `SHARES_ENTITY` edges are computed from, over a table of nodes.
 
     Never changed once made. What `changed` returns has the edges of an index that was built with all its nodes and the
-    same thresholds, as long as the search is exact (`graphret.sage.neighbors.HNSW_ABOVE`).
+    same thresholds, as long as the search is exact (`graphret.search.dense.HNSW_ABOVE`).
 
     Parameters
     ----------
@@ -123,14 +123,7 @@ class SimilarityIndex:
     def build(
         cls, nodes: NodeTable, dense: DenseIndex | None, settings: SimilaritySettings, executor: Executor = LOCAL
     ) -> SimilarityIndex:
-        """Embed the texts of all signals, and find the nearest neighbours by each.
-
-        Parameters
-        ----------
-        dense
-            The embeddings of the nodes' contents, and what embeds other texts; without one there are only shared
-            entities.
-        """
+        """Embed the texts of all signals, and find the nearest neighbours by each; see `changed`."""
         return cls(NodeTable.of([]), settings).changed(nodes, (), dense, executor)
 
     def changed(
@@ -148,7 +141,8 @@ class SimilarityIndex:
         fresh
             Ids of nodes that may differ from before; nodes that are new need not be named.
         dense
-            The embeddings of the nodes' contents after the change.
+            The embeddings of the nodes' contents after the change, and what embeds other texts; without one there are
+            only shared entities.
         """
         given, embeddings = self.thresholds if len(self.nodes) else {}, Embeddings.empty()
         if dense is not None:
