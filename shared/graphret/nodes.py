@@ -6,7 +6,7 @@ import json
 import warnings
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from graphret.columns import Records, Strings, coded, gathered, recoded, text_array, to_arrow, to_json, to_numpy
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts
-from graphret.types import Node, Trace, require_id
+from graphret.types import Node, Trace
 from graphret.validation import checked_nodes, property_column
 from graphret.where import Where, both, lookup
 
@@ -69,39 +69,10 @@ class NodeTable(Sequence[Node]):
         listed = list(checked_nodes(nodes))
         sets: dict[tuple[str, ...], int] = {}
         codes = [sets.setdefault(tuple(node.labels), len(sets)) for node in listed]
-        ids, names, texts = ([getattr(node, name) for node in listed] for name in _OWN_FIELDS)
+        ids, names, texts = (Strings.of([getattr(node, name) for node in listed]) for name in _OWN_FIELDS)
         properties = property_column(listed, [node.properties for node in listed])
-        return cls.build(ids, names, texts, np.asarray(codes, dtype=np.int32), list(sets), properties)[0]
-
-    @classmethod
-    def build(
-        cls,
-        ids: Strings | Sequence[str],
-        names: Strings | Sequence[str] | None = None,
-        texts: Strings | Sequence[str] | None = None,
-        labels: NDArray[Any] | None = None,
-        label_sets: Sequence[tuple[str, ...]] = (("Node",),),
-        properties: Records | Sequence[Mapping[str, Any]] | None = None,
-    ) -> tuple[NodeTable, NDArray[np.int64]]:
-        """Make a table of columns in any order, without an object for each node.
-
-        Names and texts are empty, properties none and labels the first of `label_sets` where they are left out.
-        Returned too is where each of the given nodes is in the table, ``(n,)``. An `InvalidInput` names the column that
-        differs in length, or the row whose id is empty, no string or there before.
-        """
-        given = Strings.of(ids, "ids")
-        n = len(given)
-        if (empty := to_numpy(pc.binary_length(given.array)) == 0).any():
-            require_id("", f"ids, row {int(np.argmax(empty)):,}")
-        codes = np.zeros(n, dtype=np.int32) if labels is None else np.asarray(labels, dtype=np.int32)
-        called = Strings.repeat("", n) if names is None else Strings.of(names, "names")
-        said = Strings.repeat("", n) if texts is None else Strings.of(texts, "texts")
-        known = Records.repeat({}, n) if properties is None else Records.of(properties, "properties")
-        for what, column in (("labels", codes), ("names", called), ("texts", said), ("properties", known)):
-            if len(column) != n:
-                raise InvalidInput(f"{what}: {n:,} rows are expected, not {len(column):,}")
-        order = _order(given)
-        return cls(given, called, said, codes, label_sets, known).take(order), np.argsort(order)
+        table = cls(ids, names, texts, np.asarray(codes, dtype=np.int32), list(sets), properties)
+        return table.take(_order(ids))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from graphret.columns import Records, Strings
 from graphret.corpus import Document, Item, Table
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
@@ -73,10 +74,25 @@ def questions(made: Sequence[Item], n: int, seed: int = 1) -> list[str]:
 
 
 def store_of(
-    ids: Sequence[str], source: Any, target: Any, relation: Any, relations: Any, weight: Any, **nodes: Any
+    ids: Sequence[str],
+    source: Any,
+    target: Any,
+    relation: Any,
+    relations: Any,
+    weight: Any,
+    *,
+    names: Sequence[str] | None = None,
+    texts: Sequence[str] | None = None,
+    labels: Any = None,
+    label_sets: Sequence[tuple[str, ...]] = (("Node",),),
+    properties: Sequence[Any] | None = None,
 ) -> MemoryStore:
     """Return a store of columns: an edge has the places of its ends in `ids`, and of its relation in `relations`."""
-    table, at = NodeTable.build(ids, **nodes)
+    n, order = len(ids), np.argsort(np.asarray(ids), kind="stable")
+    strings = (Strings.of(ids), *(Strings.repeat("", n) if one is None else Strings.of(one) for one in (names, texts)))
+    codes = np.zeros(n, np.int32) if labels is None else np.asarray(labels, np.int32)
+    records = Records.repeat({}, n) if properties is None else Records.of(properties)
+    table, at = NodeTable(*strings, codes, label_sets, records).take(order), np.argsort(order)
     return MemoryStore(Graph(table, EdgeTable.build(len(table), at[source], at[target], relation, relations, weight)))
 
 
