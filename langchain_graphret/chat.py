@@ -34,8 +34,6 @@ class LangChainChat:
     model
         The chat model, or what stands for one: with fallbacks, with a configuration, configurable. Retries are its own
         (``max_retries`` with most providers).
-    name
-        What traces and cache keys show; by default the model's name.
 
     Notes
     -----
@@ -47,16 +45,16 @@ class LangChainChat:
     Examples
     --------
     >>> from langchain_core.language_models import GenericFakeChatModel
-    >>> model = LangChainChat(GenericFakeChatModel(messages=iter(["Jane Austen"])), name="fake")
+    >>> model = LangChainChat(GenericFakeChatModel(messages=iter(["Jane Austen"])))
     >>> model.chat([Message.user("Who wrote Emma?")]).text
     'Jane Austen'
     """
 
-    def __init__(self, model: BaseChatModel | Runnable[Any, Any], *, name: str | None = None) -> None:
+    def __init__(self, model: BaseChatModel | Runnable[Any, Any]) -> None:
         if not _is_chat_model(model):
             raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
         self.model: Any = model  # of a runnable also what it hands on to the model inside
-        self.name = name or _name_of(model)
+        self.name = _name_of(model)
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
 
     def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
@@ -134,7 +132,6 @@ def as_core_model(model: Any) -> Any:
 
 
 def to_message(message: Message) -> BaseMessage:
-    """Return a graphret message as LangChain's."""
     calls = (call.parsed if call.parsed is not None else {"malformed": call.arguments} for call in message.tool_calls)
     sound = [replace(call, arguments=json.dumps(read)) for call, read in zip(message.tool_calls, calls, strict=True)]
     [made] = convert_to_messages([replace(message, tool_calls=tuple(sound)).to_dict()])

@@ -28,11 +28,9 @@ class EncoderEmbeddings(Embeddings):
         self.encoder = resolved
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """Embed texts as documents."""
         vectors: list[list[float]] = self.encoder.encode_documents(texts).tolist() if texts else []
         return vectors
 
     def embed_query(self, text: str) -> list[float]:
-        """Embed a text as a query."""
         vector: list[float] = self.encoder.encode_queries([text])[0].tolist()
         return vector

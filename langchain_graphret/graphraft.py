@@ -34,8 +34,7 @@ def _core(store: GraphStore, index: Any, **options: Any) -> GraphRAFT:
 class GraphRAFTRetriever(CoreRetriever):
     """Retrieve what the best of the queries find that exist around a question's entities (GraphRAFT).
 
-    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
-    has them.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them.
 
     Parameters
     ----------
@@ -45,10 +44,8 @@ class GraphRAFTRetriever(CoreRetriever):
         What fills free places: a text index over its nodes.
     writer, planner, entities, reasoner, settings, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be chat models of LangChain.
-    k
-        How many documents are returned.
-    where
-        A filter dictionary, as `graphret.Where` has them, or a `Where`.
+    k, where
+        As `SageRetriever` has them.
 
     Examples
     --------

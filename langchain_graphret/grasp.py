@@ -21,9 +21,9 @@ from langchain_graphret.state import Json, NodeSteps, asked_of, node
 class GraspRetriever(CoreRetriever):
     """Retrieve what a plan over the graph finds, fused with a search by text, and reranked (GRASP).
 
-    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
-    has them. For a stage alone give ``SageRetriever(retriever=…)`` a `graphret.grasp.PlanRetriever`, a `graphret.Fuse`
-    or a `graphret.rerank.Rerank`.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them. For a
+    stage alone give ``SageRetriever(retriever=…)`` a `graphret.grasp.PlanRetriever`, a `graphret.Fuse` or a
+    `graphret.rerank.Rerank`.
 
     Parameters
     ----------
@@ -35,10 +35,8 @@ class GraspRetriever(CoreRetriever):
         The second opinion: a text index over its nodes, or a LangChain or graphret retriever.
     documents, linker, reranker, settings, on_failure
         As `graphret.grasp.Grasp` has them.
-    k
-        How many documents are returned.
-    where
-        A filter dictionary, as `graphret.Where` has them, or a `Where`.
+    k, where
+        As `SageRetriever` has them.
 
     Examples
     --------

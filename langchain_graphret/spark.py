@@ -140,7 +140,6 @@ def create_spark_graph(
         return {"steps": steps, "problem": "" if word is True else f"the plan was not run: {why}"}
 
     def run(state: SparkState) -> Json:
-        """Run the steps."""
         trace = Trace.from_dict(state["trace"])
         found = spark.run(state["question"], spark.check(SparkPlan.model_validate(state["plan"])), trace)
         again = not found.nodes and state["calls"] <= spark.settings.repair_calls
@@ -185,17 +184,14 @@ def _expanded(seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ra
 class SparkRetriever(CoreRetriever):
     """Retrieve what a plan finds that a model writes with one call (SPARK), and what the graph connects it to.
 
-    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
-    has them.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them.
 
     Parameters
     ----------
     model, store, index, settings, hints, expand, ranking, fallback, on_failure
         As `create_spark_graph` has them.
-    k
-        How many documents are returned.
-    where
-        A filter dictionary, as `graphret.Where` has them, or a `Where`.
+    k, where
+        As `SageRetriever` has them.
     """
 
     def __init__(self, model: Any, store: CypherStore, index: TextIndex, **options: Any) -> None:

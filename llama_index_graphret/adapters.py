@@ -17,6 +17,7 @@ from pydantic import SkipValidation
 from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, Steps
 from graphret.search.encoder import as_encoder
+from graphret.search.index import TextIndex
 from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
 from graphret.where import Where
 from llama_index_graphret.evidence import evidence_of, mark
@@ -125,10 +126,9 @@ def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
 
 
 def as_seeds(seeds: Any) -> Any:
-    """Return a retriever of LlamaIndex as one of graphret, and anything else as it is."""
-    return LlamaIndexSeeds(seeds) if isinstance(seeds, BaseRetriever) else seeds
+    """Return a retriever of LlamaIndex as one of graphret; those of graphret, indexes and `None` as they are."""
+    return seeds if seeds is None or isinstance(seeds, Retriever | TextIndex) else LlamaIndexSeeds(seeds)
 
 
 def encoder_of(embed_model: BaseEmbedding) -> Any:
-    """Return a LlamaIndex embedding model as an encoder."""
     return embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)

@@ -107,7 +107,6 @@ def as_core_model(llm: Any) -> Any:
 
 
 def to_message(message: Message) -> ChatMessage:
-    """Return a graphret message as LlamaIndex's."""
     blocks: list[ContentBlock] = []
     if message.content or not message.tool_calls:
         blocks.append(TextBlock(text=message.content))

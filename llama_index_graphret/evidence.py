@@ -53,7 +53,6 @@ class SageRetrievalEvent(BaseEvent):
 
     @classmethod
     def of(cls, retrieval: Retrieval) -> SageRetrievalEvent:
-        """Return the event of a retrieval."""
         evidence = {hit.id: [one.to_dict() for one in hit.evidence] for hit in retrieval.hits}
         return cls(query=retrieval.query, trace=retrieval.trace.to_dict(), evidence=evidence)
 

@@ -104,9 +104,9 @@ class SageGraph(graphret.SageGraph):
         return super().from_nodes(listed, encoder=encoder, **options)
 
     @classmethod
-    def from_documents(cls, documents: Sequence[Document], *, node_parser: Any = None, **options: Any) -> Self:
-        """Build a graph of LlamaIndex documents, cut by `SageNodeParser` or another node parser."""
-        return cls.from_nodes((node_parser or SageNodeParser()).get_nodes_from_documents(documents), **options)
+    def from_documents(cls, documents: Sequence[Document], **options: Any) -> Self:
+        """Build a graph of LlamaIndex documents, cut by `SageNodeParser`; `from_nodes` takes what others cut."""
+        return cls.from_nodes(SageNodeParser().get_nodes_from_documents(documents), **options)
 
     @classmethod
     def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> Self:

@@ -71,7 +71,6 @@ def to_labelled(node: Node) -> LabelledNode:
 
 
 def from_labelled(node: LabelledNode) -> Node:
-    """Return a node of a property graph as graphret's."""
     properties = dict(node.properties)
     if node.embedding is not None:
         properties[EMBEDDING] = [float(x) for x in node.embedding]
@@ -109,7 +108,6 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 
     @property
     def client(self) -> GraphStore:
-        """The graphret store."""
         return self.store
 
     def get(self, properties: dict[str, Any] | None = None, ids: list[str] | None = None) -> list[LabelledNode]:
@@ -375,5 +373,4 @@ def _plain(value: Any) -> Any:
 
 
 def _bare(node: Node) -> Node:
-    """Return a node without its embedding."""
     return replace(node, properties={key: value for key, value in node.properties.items() if key != EMBEDDING})

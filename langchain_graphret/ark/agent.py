@@ -109,7 +109,6 @@ class Agent:
         self.run = lru_cache(1024)(lambda id_, question: ark.begin(question))  # its clock starts
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
-        """Return the graph."""
         builder = StateGraph(AgentState, output_schema=AgentOutput)
         builder.add_node("begin", self._begin, destinations=("model", END))
         builder.add_node("model", node(self._model), destinations=("approve", "tools", END))

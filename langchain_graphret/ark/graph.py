@@ -121,12 +121,10 @@ def create_ark_graph(
         return {"agents": [], "ark_run": {"id": uuid.uuid4().hex, "created": ark.begin(question).created}} | asked
 
     def fan_out(state: ArkState) -> list[Send]:
-        """Send the question to every agent."""
         given = {"question": state["question"], "ark_run": state["ark_run"]}
         return [Send("agent", {**given, "agent": number}) for number in range(n_agents)]
 
     def vote(state: ArkState) -> NodeSteps:
-        """Rank what the agents selected."""
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         seconds = max(session.seconds for session in sessions)
         run = Run(state["question"], sessions, seconds, state["ark_run"]["created"])
@@ -149,17 +147,14 @@ def create_ark_graph(
 class ArkRetriever(CoreRetriever):
     """Let agents explore a graph for a question and retrieve what they vote for (ARK, section 3).
 
-    Exactly `k` documents come back where that many qualify; `k`, `where`, evidence and traces are as `SageRetriever`
-    has them.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them.
 
     Parameters
     ----------
     model, store, index, n_agents, hints, settings, temperature, fallback, fill, on_failure, on_run
         As `create_ark_graph` has them.
-    k
-        How many documents are returned.
-    where
-        A filter dictionary, as `graphret.Where` has them, or a `Where`.
+    k, where
+        As `SageRetriever` has them.
     """
 
     def __init__(self, model: Any, store: GraphStore, index: TextIndex, **options: Any) -> None:

@@ -100,15 +100,15 @@ class Waiting(Scripted):
 
 
 async def test_failures_are_chat_errors() -> None:
-    model = LangChainChat(Scripted(*[ConnectionResetError("cut, key sk-abcdef123456")] * 2), name="m")
+    model = LangChainChat(Scripted(*[ConnectionResetError("cut, key sk-abcdef123456")] * 2))
     for awaited in (False, True):
-        with pytest.raises(ChatError, match=r"m: connection: .*cut") as caught:
+        with pytest.raises(ChatError, match=r"scripted: connection: .*cut") as caught:
             await model.achat(ASK) if awaited else model.chat(ASK)
         assert "sk-abcdef" not in str(caught.value)
-    with pytest.raises(ChatError, match=r"m: timeout: no answer within 0\.01 s"):
-        await LangChainChat(Waiting(), name="m").achat(ASK, timeout=0.01)
-    with pytest.raises(ChatError, match="fake: bad_request: the model takes no tools"):
-        LangChainChat(GenericFakeChatModel(messages=iter(["x"])), name="fake").chat(ASK, tools=[SEARCH])
+    with pytest.raises(ChatError, match=r"scripted: timeout: no answer within 0\.01 s"):
+        await LangChainChat(Waiting()).achat(ASK, timeout=0.01)
+    with pytest.raises(ChatError, match="generic-fake-chat-model: bad_request: the model takes no tools"):
+        LangChainChat(GenericFakeChatModel(messages=iter(["x"]))).chat(ASK, tools=[SEARCH])
     with pytest.raises(InvalidInput, match="chat model"):
         LangChainChat("gpt")  # type: ignore[arg-type]
 

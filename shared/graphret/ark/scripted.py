@@ -18,7 +18,7 @@ from graphret.ark.observation import encodable
 from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT
 from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.fusion import vote
-from graphret.llm.chat import Message, Reply, Tool, ToolCall
+from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
 from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
@@ -58,26 +58,20 @@ class ScriptedExplorer:
     def __init__(self, choice: int = 0, aliases: Aliases = None) -> None:
         self.choice, self.lexicon = choice, Lexicon(aliases)
 
-    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
-        """Return the next calls, or the answer in words once all is done; options of sampling change nothing."""
+    def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
+        """Return the next calls, none once all is done; options change nothing."""
         seen = Transcript.read(messages)
         planned = [] if seen.finished else self.next_calls(seen)
-        offered = None if tools is None else {tool.name for tool in tools}
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
             ToolCall(f"call_{turn}_{number}", name, json.dumps(arguments, ensure_ascii=False))
             for number, (name, arguments) in enumerate(planned)
-            if offered is None or name in offered
         )
-        text = ""
-        if not calls:  # nothing to select with, or it is asked once more
-            chosen = next((arguments["nodes"] for name, arguments in planned if name == SELECT), seen.selected)
-            text = f"Found, best first: {'; '.join(chosen)}" if chosen else "Nothing was found."
-        return Reply(text, calls, finish_reason="tool_calls" if calls else "stop", model=self.name)
+        return Reply("", calls, finish_reason="tool_calls" if calls else "stop", model=self.name)
 
-    async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] | None = None, **options: Any) -> Reply:
+    async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """`chat`, computed in a thread beside the event loop."""
-        return await in_thread(lambda: self.chat(messages, tools=tools))
+        return await in_thread(lambda: self.chat(messages))
 
     def next_calls(self, seen: Transcript) -> list[Call]:
         """Return the calls to make now, several where they do not depend on one another."""
@@ -155,7 +149,6 @@ def explorations(walks: Sequence[Walk], seen: Transcript) -> list[Call]:
 
 
 def ending(chosen: Sequence[str]) -> list[Call]:
-    """Return the calls that select nodes and finish."""
     return [*([(SELECT, {"nodes": list(chosen)})] if chosen else []), (FINISH, {})]
 
 
@@ -230,13 +223,12 @@ class Explored:
 @dataclass(slots=True)
 class Transcript:
     """What has happened since the last question of a conversation: the nodes that each search found, best first, the
-    explorations by node, what was selected, and the replies given.
+    explorations by node, and the replies given.
     """
 
     question: str = ""
     searches: list[tuple[Neighbor, ...]] = field(default_factory=list)
     explorations: dict[str, list[Explored]] = field(default_factory=dict)
-    selected: list[str] = field(default_factory=list)
     turns: int = 0
     finished: bool = False
 
@@ -280,8 +272,6 @@ class Transcript:
             counts = ((*_way(arrow), label, int(str(n).rstrip("+"))) for arrow, label, n in head.get("relations", ()))
             explored = Explored(head["explored"], _types(head), tuple(counts), shown, limits)
             self.explorations.setdefault(explored.node, []).append(explored)
-        elif tool == SELECT:
-            self.selected += given.get("nodes", ())
         elif tool == FINISH:
             self.finished = True
 

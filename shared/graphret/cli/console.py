@@ -31,7 +31,6 @@ def stdout(*, stderr: bool = False) -> Console:
 
 
 def stderr() -> Console:
-    """Return the console for progress and remarks."""
     return stdout(stderr=True)
 
 
@@ -47,7 +46,6 @@ def show(as_json: bool, value: Mapping[str, Any], *shown: Any) -> None:
 
 
 def remark(text: str) -> None:
-    """Print a remark on stderr."""
     stderr().print(text, style="yellow", markup=False, soft_wrap=True)
 
 

@@ -29,7 +29,6 @@ class Commands(TyperGroup):
     """The commands; ``--debug`` is taken anywhere."""
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        """Run a command and exit with its code."""
         arguments = sys.argv[1:] if args is None else args
         debug, arguments = DEBUG in arguments, [one for one in arguments if one != DEBUG]
         if isinstance(sys.stdout, io.TextIOWrapper):  # no result is lost over what its encoding has not

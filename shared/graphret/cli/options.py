@@ -50,14 +50,12 @@ LlmCache = Annotated[Path | None, option("A folder that keeps the model's answer
 
 
 def encoder_of(name: str) -> str | None:
-    """Return what `SageGraph.build` takes for the name of an encoder."""
     return None if name == "none" else name
 
 
 def metadata_of(
     kind: str, model: str | None, base_url: str | None, cache: Path | None, report: Any
 ) -> MetadataExtractor:
-    """Return the extractor that the options describe."""
     from graphret.corpus import HeuristicMetadata
     from graphret.corpus.llm_metadata import LLMMetadata
 

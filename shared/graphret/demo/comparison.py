@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import mean
 from typing import Any
 
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 from graphret.errors import MissingDependency
-from graphret.evaluation.metrics import recall_at_k
+from graphret.evaluation.metrics import percent, recall_at_k
 from graphret.explain.words import Marker
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import SageGraph
@@ -42,7 +43,6 @@ class Asked:
         return frozenset(hit.id for answer in self.answers.values() for hit in answer.hits if marker.answered(hit.node))
 
     def answered(self, row: str, k: int = SHOWN_K) -> int:
-        """How many of the first `k` of a retriever hold the answer."""
         return len(self.holding.intersection(self.answers[row].ids[:k]))
 
     def first(self, row: str, k: int = SHOWN_K) -> Retrieval:
@@ -66,7 +66,6 @@ class DemoResult:
 
     @property
     def encoder(self) -> str | None:
-        """The name of the encoder; `None` where the demo ran without."""
         return self.graph.encoder.name if self.graph.encoder else None
 
     @property
@@ -101,7 +100,6 @@ class DemoResult:
         return {"more": sum(g > 0 for g in gains), "same": gains.count(0), "less": sum(g < 0 for g in gains)}
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON values, in the shape of a benchmark, with the questions that are shown."""
         return {
             "name": "demo",
             "rows": self.rows,
@@ -144,7 +142,9 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
         answers = {name: retriever.retrieve(question.question, max(K)) for name, retriever in retrievers.items()}
         asked.append(Asked(question, question.gold(graph.nodes), answers))
     rows = {
-        name: {f"recall@{at}": _mean([recall_at_k(one.answers[name].ids, one.gold, at) for one in asked]) for at in K}
+        name: {
+            f"recall@{at}": percent(mean(recall_at_k(one.answers[name].ids, one.gold, at) for one in asked)) for at in K
+        }
         for name in retrievers
     }
     seconds = {"build": round(built - start, 3), "ask": round(time.perf_counter() - built, 3)}
@@ -156,10 +156,6 @@ def _retrievers(graph: SageGraph) -> dict[str, Retriever]:
     if graph.index.dense is not None:
         parts = {"bm25": IndexRetriever(graph.index.lexical), "dense": IndexRetriever(graph.index.dense)}
     return parts | {FLAT: IndexRetriever(graph.index), SAGE: graph.retriever()}
-
-
-def _mean(shares: Sequence[float]) -> float:
-    return round(100 * sum(shares) / len(shares), 2)
 
 
 def _question(one: Asked) -> dict[str, Any]:

@@ -38,12 +38,10 @@ class DemoQuestion:
 
 
 def load_corpus() -> Corpus:
-    """Return the tables and passages of the demo."""
     return read(_records("corpus.jsonl.gz"))
 
 
 def load_questions() -> list[DemoQuestion]:
-    """Return the questions of the demo, by id."""
     records = list(_records("questions.jsonl.gz"))
     for record in records:
         record |= {"rows": tuple(record["rows"]), "passages": tuple(record["passages"])}

@@ -75,7 +75,6 @@ def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
 
 
 def about(result: DemoResult) -> str:
-    """Say what was searched, and by what."""
     counts = result.counts
     how = f"BM25F and {result.encoder}" if result.encoder else "BM25F alone, without an encoder"
     return (

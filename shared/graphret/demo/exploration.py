@@ -26,7 +26,6 @@ class Explored:
     retrieval: Retrieval
 
     def to_dict(self) -> dict[str, Any]:
-        """The question and the hits as JSON values, with what it took."""
         stage = next(stage for stage in self.retrieval.trace.stages if stage.name == "explore")
         return {
             "question": QUESTION,
@@ -45,7 +44,6 @@ def explore(folder: Path) -> Explored:
 
 
 def about(explored: Explored) -> str:
-    """Say what was explored, and by what."""
     nodes, edges = explored.store.count()
     return (
         f"The films of five directors, from MetaQA: {nodes:,} nodes and {edges:,} edges. Three agents look for an "

@@ -46,19 +46,10 @@ _RELATIONS = {label.lower(): relation for relation, label in OBJECTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class MetaQuestion:
-    """A question of MetaQA.
+    """A question of MetaQA, without the brackets around its entity, and the ids of that and of the right answers.
 
-    Parameters
-    ----------
-    text
-        The question, the brackets around its entity removed.
-    entity
-        The id of the node that it is about.
-    gold
-        The ids of the right answers.
-    path
-        The relations from the entity to the answers, each with whether it is followed from its source to its target;
-        empty where the data does not tell.
+    `path` has the relations from the entity to the answers, each with whether it is followed from its source to its
+    target; it is empty where the data does not tell.
     """
 
     text: str

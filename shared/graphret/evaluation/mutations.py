@@ -58,11 +58,9 @@ class Reading:
     reads: list[tuple[NamePlace, NamePlace]]
 
     def with_(self, place: NamePlace, text: str) -> str:
-        """The query with another text at a place."""
         return self.query[: place.start] + text + self.query[place.end :]
 
     def label(self, match: re.Match[str], end: str) -> str | None:
-        """The one label of a node."""
         return self.labels.get(match[end]) if match[end] else _only(match[f"{end}_labels"])
 
     def places(self, found: Iterable[re.Match[str]], group: str) -> list[NamePlace]:

@@ -91,13 +91,11 @@ class Run:
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
-        """Note the seconds of a stage."""
         start = time.perf_counter()
         yield
         self.seconds[stage] = time.perf_counter() - start
 
     def to_dict(self, name: str) -> dict[str, Any]:
-        """Return the result as JSON values."""
         return {
             "name": name,
             "rows": self.rows(),
@@ -272,7 +270,6 @@ class _EachOnce(CrossEncoderReranker):
         self.known: dict[tuple[str, ...], list[float]] = {}
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
-        """Return a score for each hit."""
         asked = (query, *(hit.id for hit in hits))
         if asked not in self.known:
             self.known[asked] = super().scores(query, hits)

@@ -46,11 +46,9 @@ class ScriptedPlanner:
         self.plans = plans
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Reply with the plan of the last message."""
         return Reply(self.plans[messages[-1].content])
 
     async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        """Do what `chat` does."""
         return self.chat(messages)
 
 

@@ -34,7 +34,6 @@ class LocalExecutor:
     """Runs one block after another, in this process."""
 
     def map(self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False) -> Iterator[R]:
-        """Yield what a function returns for each block."""
         return map(function, blocks)
 
 

@@ -150,7 +150,6 @@ def _telling(what: str) -> Iterator[None]:
 
 
 def _run(shared: list[Any], block: Any) -> Any:
-    """Run on a worker."""
     return _function(shared[0])(block)
 
 

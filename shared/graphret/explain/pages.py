@@ -141,7 +141,6 @@ def _record(node: Node) -> dict[str, Any]:
 
 
 def _panel(panel: Panel, lookup: Lookup | None) -> dict[str, Any]:
-    """Return what the template shows of a retrieval."""
     hits, flat = panel.retrieval.hits, panel.flat.hits if panel.flat else None
     known = known_nodes([*hits, *(flat or ())], lookup)
     kinds = {hit.id: {evidence.kind for evidence in hit.evidence} for hit in hits}

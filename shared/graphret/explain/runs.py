@@ -54,7 +54,6 @@ class Lane:
 
     @property
     def calls(self) -> list[CallRecord]:
-        """The calls of all steps."""
         return [call for step in self.steps for call in step.calls]
 
     @property
@@ -64,7 +63,6 @@ class Lane:
 
     @property
     def stopped(self) -> str:
-        """Why it stopped, in words."""
         said = _STOPS.get(self.stop, self.stop or "did not stop")
         return f"{said}: {self.error}" if self.error else said
 
@@ -116,7 +114,6 @@ class Timeline:
 
     @property
     def summary(self) -> str:
-        """What was spent, in words."""
         steps = [step for lane in self.lanes for step in lane.steps]
         return f"{counted(len(self.lanes), 'agent')}, {spent_text(steps)}, {duration(self.end)}"
 
@@ -200,7 +197,6 @@ def _shown_nodes(run: Run) -> dict[str, Node]:
 
 
 def call_text(call: CallRecord) -> str:
-    """Return a call as one line."""
     if not isinstance(call.arguments, Mapping):
         return f"{call.tool} {shortened(str(call.arguments))}"
     given = {name: value for name, value in call.arguments.items() if value is not None}
@@ -248,17 +244,14 @@ def spent_text(steps: Sequence[StepRecord]) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """Return a number with its noun."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Return seconds for a reader."""
     return f"{seconds:.2f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
 
 
 def fallback_text(stage: Stage) -> str:
-    """Return a degradation in words."""
     given = stage.details
     said = str(given.get("error") or given.get("reason") or given)
     return f"{given['failed']}: {said}" if given.get("failed") else said

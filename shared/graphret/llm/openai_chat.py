@@ -99,7 +99,6 @@ class OpenAIChat:
         return f"OpenAIChat({self.name!r}, base_url={self.base_url and _without_secrets(self.base_url)!r})"
 
     def _client(self) -> AsyncOpenAI:
-        """Return the client of the running event loop."""
         from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # here, because it takes more than a second
 
         key = self.api_key or os.environ.get("OPENAI_API_KEY")

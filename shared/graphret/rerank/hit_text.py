@@ -70,6 +70,5 @@ def _row(node: Node, number: object) -> str:
 
 
 def _first_words(text: str, words: int) -> str:
-    """The first words of a text, as they stand."""
     found = text.split(maxsplit=words)
     return text if len(found) <= words else text[: len(text) - len(found[-1])].rstrip() + " …"

@@ -41,5 +41,4 @@ def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
 
 
 def hashed(key: str) -> str:
-    """Return the sha256 of a key, in hex."""
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()

@@ -57,7 +57,6 @@ class Generation:
         self._users += 1
 
     def __exit__(self, *raised: object) -> None:
-        """Use it no more."""
         self._users -= 1
         if not self._users:
             self._open.close()

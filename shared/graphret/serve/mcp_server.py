@@ -111,7 +111,6 @@ class GraphTools:
         return False
 
     def listed(self) -> list[Tool]:
-        """Return the tools as a model is told of them."""
         takes = plain_schema(RetrieveArguments.model_json_schema())
         said = " ".join(takes.pop("description").split())
         known = "; ".join(f"{name}, {about}" for name, about in _METHODS.items() if name in self.methods)
@@ -127,7 +126,6 @@ class GraphTools:
 
     @_answered
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observation:
-        """Run a tool, whatever its name and arguments."""
         arguments = json.loads(encodable(json.dumps(arguments, ensure_ascii=False)))
         if name in _OPERATIONS:
             return self.toolbox.run(_OPERATIONS[name], arguments)
@@ -139,7 +137,6 @@ class GraphTools:
 
     @_answered
     def node(self, uri: str) -> Observation:
-        """Return a whole node as JSON."""
         asked = unquote(uri.removeprefix(NODE)) if uri.startswith(NODE) else ""
         [node] = self.graph.store.get([asked]) if asked else [None]
         if node is None:

@@ -61,7 +61,6 @@ class MethodOptions:
     writer: Path | None = None
 
     def chat_model(self) -> ChatModel | None:
-        """Return the model, `None` where there is none."""
         if self.model is None:
             return None
         from graphret.llm.openai_chat import OpenAIChat

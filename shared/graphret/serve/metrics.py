@@ -14,8 +14,6 @@ _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 
 
 class Metrics:
-    """The figures of one service."""
-
     def __init__(self) -> None:
         own = self.registry = CollectorRegistry()
         ProcessCollector(registry=own)
@@ -32,7 +30,6 @@ class Measured:
         self.app, self.metrics, self.body = app, metrics, body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

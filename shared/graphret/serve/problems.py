@@ -44,6 +44,5 @@ def problem_of(error: Exception) -> dict[str, Any]:
 
 
 async def respond(_: Request | None, error: Exception) -> JSONResponse:
-    """Return the response to a request that failed."""
     problem, headers = problem_of(error), getattr(error, "headers", None)
     return JSONResponse(problem, problem["status"], headers, media_type="application/problem+json")

@@ -88,16 +88,13 @@ class SparkPlan(BaseModel):
         )
 
 
-@cache
-def adapter() -> TypeAdapter[SparkPlan]:
-    """What validates a plan."""
-    return TypeAdapter(SparkPlan)
+_ADAPTER = TypeAdapter(SparkPlan)
 
 
 @cache
 def plan_schema(max_steps: int) -> dict[str, Any]:
     """The JSON schema of a plan, for endpoints that hold a model to one; a weak one writes steps for ever without."""
-    schema = plain_schema(adapter().json_schema())
+    schema = plain_schema(_ADAPTER.json_schema())
     schema["properties"]["steps"]["maxItems"] = max_steps
     return schema
 
@@ -108,7 +105,7 @@ def read_plan(reply: str, max_steps: int) -> tuple[SparkPlan | None, str]:
     A reply that is a query, or has one in it, is a plan of one step; of several queries the first one counts.
     """
     text = _without_chatter(reply)
-    plan, problem = parse_json(text, adapter())
+    plan, problem = parse_json(text, _ADAPTER)
     if plan is None:
         query = bare_query(text)
         if not query:

@@ -51,7 +51,6 @@ class Mended:
 
     @property
     def query(self) -> str:
-        """The text."""
         return self.report.query
 
 

@@ -70,19 +70,16 @@ class Canary(TCPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def verify_request(self, *_: Any) -> bool:
-        """Note that somebody called."""
         self.calls += 1
         return True
 
     def put_in(self, text: str) -> str:
-        """The text with the places of this canary."""
         for name, value in (("CANARY_FILE", self.file), ("CANARY_URL", self.url), ("OUT_FILE", self.out)):
             text = text.replace(name, str(value))
         return text
 
     @property
     def touched(self) -> bool:
-        """Whether somebody called, or wrote the file."""
         return self.calls > 0 or any(self.out.parent.glob("out*"))
 
 

@@ -153,7 +153,6 @@ def check_schema(schema: GraphSchema, nodes: Sequence[Node], edges: Sequence[Edg
 
 
 def all_nodes(store: GraphStore, **options: Any) -> list[Node]:
-    """Return the nodes of a store in one list."""
     return [node for block in store.nodes(**options) for node in block]
 
 

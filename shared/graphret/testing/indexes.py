@@ -65,12 +65,10 @@ class TextIndexSuite:
 
     @pytest.fixture
     def make(self) -> MakeIndex:
-        """What makes an index of nodes."""
         raise NotImplementedError("derive from the suite and say how an index is made")
 
     @pytest.fixture
     def index(self, make: MakeIndex) -> TextIndex:
-        """An index of a few nodes."""
         return make(NODES)
 
     def assert_alike(self, one: TextIndex, other: TextIndex, query: str, **filters: Any) -> None:

@@ -50,7 +50,6 @@ class Request:
 
     @property
     def messages(self) -> Sequence[Mapping[str, Any]]:
-        """The conversation."""
         return self.body.get("messages", ())  # type: ignore[no-any-return]
 
     @property
@@ -69,7 +68,6 @@ def text(content: str, *, finish_reason: str = "stop") -> Behaviour:
 
 
 def json_text(value: Any) -> Behaviour:
-    """A reply that is this value as JSON."""
     return text(json.dumps(value))
 
 
@@ -144,7 +142,6 @@ class OpenAIServer(ThreadingHTTPServer):
         """Clients that hang up are part of the game."""
 
     def answer(self, request: Request) -> Behaviour:
-        """Say how a request is answered."""
         if problem := _problem(request):
             return status(400, problem, param="messages")
         for name in sorted(self._refuses & request.body.keys()):

@@ -45,12 +45,10 @@ class GraphStoreSuite:
 
     @pytest.fixture
     def store(self) -> Iterator[GraphStore]:
-        """An empty store."""
         raise NotImplementedError("derive from the suite and give it a store")
 
     @pytest.fixture
     def filled(self, store: GraphStore) -> GraphStore:
-        """The store with a small graph in it."""
         store.upsert(NODES, EDGES)
         return store
 
