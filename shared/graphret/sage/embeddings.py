@@ -22,16 +22,9 @@ from graphret.storage import Bundle, Parts
 class Embeddings:
     """The embeddings of the distinct texts of nodes, which each node has for each field, and its nearest neighbours.
 
-    Parameters
-    ----------
-    vectors
-        Unit rows, ``(u, d)``.
-    hashes
-        64 bits for each text, ``(u,)``; contents differ from other texts.
-    rows
-        For each field the row of every node's text, -1 where it has none, ``(n,)``.
-    neighbors
-        The nearest neighbours by each cosine, by kind of pair and signal.
+    `vectors` are unit rows, ``(u, d)``, and `hashes` 64 bits for the text of each, contents apart from other texts;
+    `rows` has for each field the row of every node's text, ``(n,)``, -1 where it has none; `neighbors` are by kind of
+    pair and signal.
     """
 
     vectors: Floats
@@ -54,12 +47,8 @@ class Embeddings:
     ) -> Embeddings:
         """Return the embeddings of a changed table: only texts that are new are embedded.
 
-        Parameters
-        ----------
-        came_from
-            The position of every node before the change, ``(n,)``; -1 for those that are new or altered.
-        dense
-            The embeddings of their contents, and what embeds the other texts.
+        `came_from` has the position of every node before the change, ``(n,)``, -1 for those that are new or altered;
+        `dense` the embeddings of their contents, and what embeds the other texts.
         """
         bare = settings.contents_only or dense.encoder is None
         signals = [s for s in SIGNALS if s.left == s.right == CONTENT or not bare]

@@ -58,22 +58,14 @@ class Bearers:
         whole = sp.csr_array((np.ones(len(columns), np.float32), columns, indptr), shape=(len(sets), len(names)))
         return cls(sp.csr_array(whole[:, ranked]), [names[i] for i in ranked.tolist()], counts[ranked])
 
-    def shared_counts(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return how many names the nodes of each pair share, ``(p,)``."""
-        return np.concatenate([np.zeros(0, np.int64), *(np.diff(both.indptr) for both in self._shared(i, j))])
-
-    def shared_names(self, i: NDArray[np.int64], j: NDArray[np.int64], most: int) -> Iterator[list[str]]:
-        """Yield the names that the nodes of each pair share, the rarest first, at most `most`."""
-        for both in self._shared(i, j):
-            both.sort_indices()
-            columns = both.indices.tolist()
-            for first, last in pairwise(both.indptr.tolist()):
-                yield [self.names[code] for code in columns[first : min(last, first + most)]]
-
-    def _shared(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Iterator[Any]:
+    def shared_names(self, i: NDArray[np.int64], j: NDArray[np.int64]) -> Iterator[list[str]]:
+        """Yield the names that the nodes of each pair share, the rarest first."""
         for start in range(0, len(i), _CHUNK):
             part = slice(start, start + _CHUNK)
-            yield sp.csr_array(self.incidence[i[part]].multiply(self.incidence[j[part]]))
+            both = sp.csr_array(self.incidence[i[part]].multiply(self.incidence[j[part]]))
+            both.sort_indices()
+            names = [self.names[code] for code in both.indices.tolist()]
+            yield from (names[first:last] for first, last in pairwise(both.indptr.tolist()))
 
 
 def overlapping_pairs(
@@ -82,13 +74,8 @@ def overlapping_pairs(
     """Return the pairs of nodes that share entities, the lower position first, ascending, and how rare these are.
 
     The rarity of a pair is Σ over the shared entities of ``ln(1 + n / bearers) / ln(1 + n / 2)``, their inverse
-    document frequency as a share of the highest possible. Each node proposes the `most` best of each role. Pairs of
-    nodes from one item are left out: they share its title, and structure joins them.
-
-    Parameters
-    ----------
-    role, source
-        The role of each node, and the number of its source, ``(n,)``.
+    document frequency as a share of the highest possible. Each node proposes the `most` best of each `role`, ``(n,)``.
+    Pairs of nodes from one `source`, ``(n,)``, are left out: they share its title, and structure joins them.
     """
     n, roles = len(role), int(role.max(initial=0)) + 1
     rarity = np.log1p(n / entities.counts) / np.log1p(n / 2)

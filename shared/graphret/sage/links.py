@@ -101,22 +101,18 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
     said = Counter(target for _, target, mention in found if mention.kind == "text_alias")
     limit = max(_COMMON_LEAST, _COMMON_SHARE * len(heads))
     found = [one for one in found if said[one[1]] <= limit or one[2].kind not in _ALIASES]
-    factors = np.asarray([weights[mention.kind] for _, _, mention in found], dtype=np.float32)
-    shares = np.asarray([mention.share for _, _, mention in found], dtype=np.float32)
-    return EdgeTable.build(
-        len(nodes),
-        np.asarray([unit.owner for unit, _, _ in found], dtype=np.int32),
-        np.asarray([target for _, target, _ in found], dtype=np.int32),
-        np.zeros(len(found), dtype=np.int16),
-        [MENTIONS],
-        factors * shares / (factors.max(initial=0) or 1),  # a corpus of text alone loses nothing
-        source_part=np.asarray([unit.part for unit, _, _ in found], dtype=np.int32),
-        properties=[
-            {"kind": mention.kind, "name": mention.name}
-            | ({"column": unit.header[mention.column]} if mention.column < len(unit.header) else {})
-            for unit, _, mention in found
-        ],
-    )
+    measured = [(weights[mention.kind], mention.share) for _, _, mention in found]
+    strength = np.asarray(measured, dtype=np.float32).reshape(-1, 2)
+    weight = strength.prod(axis=1) / (strength[:, 0].max(initial=0) or 1)  # a corpus of text alone loses nothing
+    properties = [
+        {"kind": mention.kind, "name": mention.name}
+        | ({"column": unit.header[mention.column]} if mention.column < len(unit.header) else {})
+        for unit, _, mention in found
+    ]
+    ends = np.asarray([(unit.owner, target, unit.part) for unit, target, _ in found], np.int32).reshape(-1, 3)
+    codes = np.zeros(len(found), dtype=np.int16)
+    columns = ends[:, 0], ends[:, 1], codes, [MENTIONS], weight, ends[:, 2]
+    return EdgeTable.build(len(nodes), *columns, properties=properties)
 
 
 def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSettings | None = None) -> EdgeTable:
@@ -127,41 +123,50 @@ def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSetting
     that say it; its property is the rarest such name. Names are the entities that metadata found, without those that
     are part of the names of both: a series has its name in all its titles.
     """
-    if not (settings := settings or LinkSettings()).shared_weight:
-        return EdgeTable.empty(len(nodes))
-    source, place = (column.tolist() for column in sources_of(nodes))
-    tables = np.asarray(["table_rows" in given for given in nodes.properties], dtype=bool)
-    titles = [f" {normalize_name(name)} " for name in nodes.names]
-    borne = {normalize_name(name) for node in nodes for name in _names_of(node)}
-    most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
-    unborne = {normalize_name(name) for name in entities.names} - borne
-    titled: dict[str, dict[int, int]] = defaultdict(dict)  # by name, of each source with it in its title the first node
-    for node in sorted(np.flatnonzero(~tables).tolist(), key=lambda node: (place[node], node)):
-        for name in unborne.intersection(_parts_of(titles[node])):
-            titled[name].setdefault(source[node], node)
-    found: dict[tuple[int, int], str] = {}
-    incidence = entities.incidence.tocsc()
-    ends = pairwise(incidence.indptr.tolist())
-    for name, (start, stop) in zip(entities.names, ends, strict=True):  # the rarest names first
-        key = normalize_name(name)
-        if key in borne or not speaks(words_of(name)):
-            continue
-        sayers = [node for node in incidence.indices[start:stop].tolist() if not tables[node]]
-        first: dict[int, int] = {}
-        for node in sorted(sayers, key=lambda node: (place[node], node)):
-            first.setdefault(source[node], node)
-        pairs = [*combinations(first.values(), 2)] if len(first) <= most else []
-        if len(titled[key]) <= _MAX_TITLED and len(first) <= settings.max_bearers:
-            pairs += product(first.values(), titled[key].values())
-        for one, other in pairs:
-            if source[one] != source[other] and not all(f" {key} " in titles[node] for node in (one, other)):
-                found.setdefault((min(one, other), max(one, other)), name)
+    settings = settings or LinkSettings()
+    tables = ["table_rows" in given for given in nodes.properties]
+    found = _shared_names(nodes, entities, settings, tables) if settings.shared_weight else {}
     low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
     text = settings.kind_weights.get("text", 1.0)
-    weight = settings.shared_weight * (text / max(settings.kind_weights.values()) if tables.any() else 1.0)
+    weight = settings.shared_weight * (text / max(settings.kind_weights.values()) if any(tables) else 1.0)
     about = [{"name": name} for name in found.values()]
     codes = np.zeros(len(low), dtype=np.int16)
     return EdgeTable.build(len(nodes), low, high, codes, [SHARES_NAME], np.full(len(low), weight), properties=about)
+
+
+def _shared_names(
+    nodes: NodeTable, entities: Bearers, settings: LinkSettings, tables: Sequence[bool]
+) -> dict[tuple[int, int], str]:
+    """Return the rarest name of every two texts to be linked, the lower position first."""
+    source, place = (column.tolist() for column in sources_of(nodes))
+
+    def first_of(chosen: Iterable[int]) -> list[int]:
+        first: dict[int, int] = {}
+        for node in sorted((node for node in chosen if not tables[node]), key=lambda node: (place[node], node)):
+            first.setdefault(source[node], node)
+        return [*first.values()]
+
+    borne = {normalize_name(name) for node in nodes for name in _names_of(node)}
+    unborne = {normalize_name(name) for name in entities.names if speaks(words_of(name))} - borne
+    titles = [f" {normalize_name(name)} " for name in nodes.names]
+    titled: dict[str, list[int]] = defaultdict(list)
+    for node, title in enumerate(titles):
+        for name in unborne.intersection(() if tables[node] else _parts_of(title)):
+            titled[name].append(node)
+    most = min(settings.max_sharers, max(2, int(_SHARED_BY * len(set(source)))))
+    found: dict[tuple[int, int], str] = {}
+    incidence = entities.incidence.tocsc()
+    for name, (start, stop) in zip(entities.names, pairwise(incidence.indptr.tolist()), strict=True):  # rarest first
+        if (key := normalize_name(name)) not in unborne:
+            continue
+        sayers, heads = first_of(incidence.indices[start:stop].tolist()), first_of(titled[key])
+        pairs = [*combinations(sayers, 2)] if len(sayers) <= most else []
+        if len(heads) <= _MAX_TITLED and len(sayers) <= settings.max_bearers:
+            pairs += product(sayers, heads)
+        for one, other in pairs:
+            if source[one] != source[other] and not all(f" {key} " in titles[node] for node in (one, other)):
+                found.setdefault((min(one, other), max(one, other)), name)
+    return found
 
 
 def _parts_of(title: str) -> Iterator[str]:

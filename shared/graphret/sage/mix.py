@@ -29,17 +29,8 @@ def fitted_alpha(index: HybridIndex, links: EdgeTable) -> float:
 
     A sentence, or a row of a table, that names a node is a question whose answer is known. For each share the mean
     reciprocal rank of what a few hundred name is taken, the asking sources left out. Of the shares that are no worse
-    than the best by more than a standard error it is the one nearest to that of the index.
-
-    Parameters
-    ----------
-    links
-        ``MENTIONS`` edges over the nodes of the index.
-
-    Returns
-    -------
-    float
-        That of the index where there are fewer than 50 such questions, or nothing to embed them with.
+    than the best by more than a standard error it is the one nearest to that of the index; that of the index where
+    there are fewer than 50 such questions among its ``MENTIONS`` edges, or nothing to embed them with.
     """
     dense = index.dense
     most = min(_MOST, len(index.table) // _ONE_IN)

@@ -33,12 +33,7 @@ class Side:
 class Neighbors:
     """The nearest neighbours of nodes, by node, the best first, ties by position.
 
-    Parameters
-    ----------
-    own, other
-        Positions of the nodes and of their neighbours, ``(p,)``.
-    similarity
-        Cosines rounded to six decimals, all above 0, ``(p,)``.
+    `own` and `other` are positions, ``(p,)``, `similarity` cosines above 0, rounded to six decimals, ``(p,)``.
     """
 
     own: NDArray[np.int32]
@@ -70,16 +65,9 @@ def changed(
 ) -> Neighbors:
     """Return the neighbours after a change; where the search is exact, those that a search of all nodes finds.
 
-    Nodes that are new or lost a neighbour are looked up again, the others merge what is new.
-
-    Parameters
-    ----------
-    vectors
-        Unit rows, or zero ones, which find nothing and are never found, ``(u, d)``.
-    sides
-        The two sides after the change, each the other's targets; one where both are the same.
-    came_from
-        The position of every node before the change, ``(n,)``; -1 for those that are new or altered.
+    Nodes that are new or lost a neighbour are looked up again, the others merge what is new. The rows of `vectors`,
+    ``(u, d)``, are unit ones, or zero ones, which find nothing and are never found. Of two `sides` each is the other's
+    targets; there is one where both are the same. `came_from` is that of `Embeddings.changed`.
     """
     fresh = came_from < 0
     moved = np.full(1 + max(int(known.max(initial=-1)) for known in (came_from, old.own, old.other)), -1, np.int32)

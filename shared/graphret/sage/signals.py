@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from graphret.search.fields import NodeText
@@ -12,14 +12,6 @@ DOCUMENT, TABLE, RECORD = 0, 1, 2
 """Roles of nodes: labelled "Document", labelled "Table", and all others."""
 
 ROLES = ("document", "table", "record")
-
-#: Pairs of roles that are compared, by name.
-PAIR_KINDS: Mapping[str, tuple[int, int]] = {
-    "document-document": (DOCUMENT, DOCUMENT),
-    "table-table": (TABLE, TABLE),
-    "document-table": (DOCUMENT, TABLE),
-    "record-record": (RECORD, RECORD),
-}
 
 #: The field that is all that a node says; its embeddings are those of the search.
 CONTENT = "content"
@@ -39,7 +31,8 @@ class Signal:
     @property
     def roles(self) -> tuple[int, int]:
         """The roles of the two sides."""
-        return PAIR_KINDS[self.kind]
+        left, right = map(ROLES.index, self.kind.split("-"))
+        return left, right
 
 
 #: What makes nodes similar, by the names of SAGE, table 3 and appendix B: section 2.1 B, with the title and description

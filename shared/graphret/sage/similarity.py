@@ -17,7 +17,7 @@ from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Bearers, overlapping_pairs
 from graphret.sage.settings import SimilaritySettings
-from graphret.sage.signals import DOCUMENT, PAIR_KINDS, ROLES, SIGNALS, TABLE, Signal, role_of
+from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
 from graphret.sage.structure import sources_of
 from graphret.search.dense import DenseIndex
 from graphret.storage import Bundle, Parts
@@ -39,16 +39,10 @@ _CACHED = 1 << 14  # tables
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """The pairs of one kind that are considered, and the value of every signal for each of them.
+    """The pairs of nodes of one kind that are considered for edges of a relation, and what each signal says of them.
 
-    Parameters
-    ----------
-    relation, kind
-        The relation of the edges that they become, and the kind of pair.
-    low, high
-        Positions, the lower first, ``(p,)``, in ascending order.
-    values
-        For each signal its values, ``(p,)`` float32; NaN where a side lacks the field.
+    `low` and `high` are positions, ``(p,)``, ascending; `values` has float32 ``(p,)`` for each signal, NaN where a side
+    lacks the field.
     """
 
     relation: str
@@ -132,17 +126,9 @@ class SimilarityIndex:
         """Return the index of another table of nodes, with the same thresholds.
 
         Only texts that were not known are embedded; only the neighbours of nodes that are fresh or lost a neighbour are
-        looked up again. Entities, and what is computed from them, are read anew.
-
-        Parameters
-        ----------
-        nodes
-            The nodes after the change.
-        fresh
-            Ids of nodes that may differ from before; nodes that are new need not be named.
-        dense
-            The embeddings of the nodes' contents after the change, and what embeds other texts; without one there are
-            only shared entities.
+        looked up again. Entities, and what is computed from them, are read anew. `fresh` are the ids of nodes that may
+        differ from before; those that are new need not be named. `dense` has the embeddings of the nodes' contents
+        after the change, and embeds other texts; without one there are only shared entities.
         """
         given, embeddings = self.thresholds if len(self.nodes) else {}, Embeddings.empty()
         if dense is not None:
@@ -180,7 +166,7 @@ class SimilarityIndex:
             if of_kind.any():
                 values = {ENTITY_RARITY: rarity[of_kind]}
                 found.append(Candidates(SHARES_ENTITY, kind, low[of_kind], high[of_kind], values))
-            if kind in PAIR_KINDS:
+            if any(signal.kind == kind for signal in SIGNALS):
                 found.append(self._similar(kind, low[of_kind], high[of_kind]))
         return [group for group in found if len(group.low)]
 
@@ -230,27 +216,29 @@ class SimilarityIndex:
         weight = weights(group.values, self.thresholds.get(group.kind, {}), self.settings.logic)
         kept = np.flatnonzero(weight)
         low, high = group.low[kept], group.high[kept]
-        properties, rows = self._known(group, kept), np.full(len(low), NO_PART, np.int32)
-        key = "entities" if group.relation == SHARES_ENTITY else "shared_entities"
-        second = self.role[high] == TABLE
-        tables = np.where(second, high, low).tolist()
-        for i, names in enumerate(self.entities.shared_names(low, high, _MOST_NAMES)):
-            if names:
-                properties[i][key] = names
-            if names and group.kind == "document-table":
-                rows[i], column = _cell_of(cells(tables[i]), names)
+        shared = [*self.entities.shared_names(low, high)]
+        properties = self._properties(group, kept, shared)
+        rows, second = np.full(len(low), NO_PART, np.int32), self.role[high] == TABLE
+        if group.kind == "document-table":
+            tables = np.where(second, high, low).tolist()
+            for i, names in enumerate(shared):
+                rows[i], column = _cell_of(cells(tables[i]), names[:_MOST_NAMES])
                 properties[i] |= {"column": column} if column else {}
         codes, parts = np.zeros(len(low), np.int16), [np.where(side, rows, NO_PART) for side in (~second, second)]
         named = [group.relation]
         return EdgeTable.build(len(self.nodes), low, high, codes, named, weight[kept], parts[0], parts[1], properties)
 
-    def _known(self, group: Candidates, kept: NDArray[np.int64]) -> list[dict[str, Any]]:
-        """Return how many entities pairs of nodes share, or their signals that are known."""
+    def _properties(
+        self, group: Candidates, kept: NDArray[np.int64], shared: Sequence[list[str]]
+    ) -> list[dict[str, Any]]:
+        """Return what edges say of themselves, given the entities that the nodes of each share."""
         if group.relation == SHARES_ENTITY:
-            return [{"count": n} for n in self.entities.shared_counts(group.low[kept], group.high[kept]).tolist()]
+            return [{"count": len(names), "entities": names[:_MOST_NAMES]} for names in shared]
         rows = np.stack([*group.values.values()], axis=1)[kept].astype(np.float64).round(4).tolist()
         pairs = (zip(group.values, row, strict=True) for row in rows)
-        return [{"signals": {name: value for name, value in row if value == value}} for row in pairs]
+        known = ({"signals": {name: value for name, value in row if value == value}} for row in pairs)
+        entities = ({"shared_entities": names[:_MOST_NAMES]} if names else {} for names in shared)
+        return [{**signals, **names} for signals, names in zip(known, entities, strict=True)]
 
     # -- on disk
 
