@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import Runnable, RunnableLambda
 from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
@@ -14,7 +14,7 @@ from graphret.retriever import Call
 from graphret.stores.base import GraphStore
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.seeds import as_core_retriever
+from langchain_graphret.seeds import LangChainSeeds
 from langchain_graphret.state import Json, NodeSteps, asked_of, node
 
 
@@ -45,7 +45,8 @@ class GraspRetriever(CoreRetriever):
     """
 
     def __init__(self, planner: Any, store: GraphStore, index: Any, **options: Any) -> None:
-        super().__init__(Grasp, as_core_model(planner), store, as_core_retriever(index), **options)
+        index = LangChainSeeds(index) if isinstance(index, Runnable) else index
+        super().__init__(Grasp, as_core_model(planner), store, index, **options)
 
 
 class PlanOutput(TypedDict, total=False):

@@ -69,11 +69,6 @@ class LangChainSeeds(Retriever):
         return Retrieval(query, k, hits[:k], Signals(candidates=len(nodes), walked_edges=False), trace)
 
 
-def as_core_retriever(value: Any) -> Any:
-    """Return a retriever of LangChain as one of graphret, and anything else as it is."""
-    return LangChainSeeds(value) if isinstance(value, Runnable) else value
-
-
 def seed_hits(nodes: Iterable[Node], name: str | None = None) -> list[Hit]:
     """Return nodes as seeds that a retriever found, each once, with scores by rank."""
     distinct = list({node.id: node for node in nodes}.values())

@@ -35,7 +35,6 @@ class SageGraph(graphret.SageGraph):
         index: VectorStoreIndex,
         *,
         embed_model: BaseEmbedding | None = None,
-        embeddings: bool = True,
         settings: SageSettings | None = None,
         **options: Any,
     ) -> Self:
@@ -50,8 +49,6 @@ class SageGraph(graphret.SageGraph):
         ----------
         embed_model
             What embeds questions: the index's own model by default.
-        embeddings
-            Whether the index's embeddings and its model are used. Without them words and names alone find and connect.
         settings, options
             As `from_nodes` takes them.
 
@@ -61,8 +58,6 @@ class SageGraph(graphret.SageGraph):
             When the index holds no nodes, or its store does not give them out: then use `from_nodes`.
         """
         nodes, store = nodes_of(index), index.vector_store
-        if not embeddings:
-            return cls.from_nodes(nodes, encoder=None, settings=settings, **options)
         if isinstance(store, SimpleVectorStore):  # which keeps embeddings apart from the nodes
             apart = store.data.embedding_dict
             nodes = [node.model_copy(update={"embedding": apart.get(node.node_id, node.embedding)}) for node in nodes]

@@ -91,17 +91,14 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     ----------
     store
         Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
-    timeout, max_rows
-        Of a structured query: seconds, and how many rows are read.
     """
 
     supports_vector_queries = True
 
-    def __init__(self, store: GraphStore, *, timeout: float = 30.0, max_rows: int = 1000) -> None:
+    def __init__(self, store: GraphStore) -> None:
         if not isinstance(store, GraphStore):
             raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
         self.store = store
-        self.limits: dict[str, Any] = {"timeout": timeout, "max_rows": max_rows}
         self.supports_structured_queries = isinstance(store, CypherStore)
         self._vectors: DenseIndex | None = None
         self._schema: GraphSchema | None = None
@@ -212,7 +209,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        rows = run_checked(self.store, query, param_map or {}, **self.limits)
+        rows = run_checked(self.store, query, param_map or {})
         if rows.truncated:
             _log.warning("structured_query: only the first %s rows were read", len(rows))
         return [{name: _plain(value) for name, value in row.items()} for row in rows.to_dicts()]

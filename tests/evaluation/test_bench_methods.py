@@ -175,8 +175,6 @@ def test_the_shares_and_what_they_are_shares_of(model_queries: Path) -> None:
     assert counts["queries"] == 10
     assert [counts[f"guard/{name}"] for name in result["rows"]["guard"]] == [6, 2, 1]
     assert (counts["accepted"], counts["accepted/directions"], counts["accepted/labels"]) == (7, 1, 1)
-    assert "<-[:ACTED_IN]-(m:Movie)" in result["directions"][0]["query"]
-    assert "m.born" in result["labels"][0]["query"]
     assert result["rows"]["mutations"] == dict.fromkeys(MUTATIONS, 100.0)
     assert 0 < result["seconds"]["check_median"] < 1
     json.dumps(result)

@@ -60,6 +60,7 @@ from llama_index_graphret import (
     to_llama_node,
     to_where,
 )
+from llama_index_graphret.graph import nodes_of
 
 NEW = "new"
 
@@ -123,7 +124,7 @@ def index(request: pytest.FixtureRequest, documents: list[Document]) -> VectorSt
 def test_an_index_gets_the_links_of_the_files_and_is_followed(
     index: VectorStoreIndex, venue_links: set[tuple[str, int, str]]
 ) -> None:
-    graph = SageGraph.from_index(index, embeddings=False)
+    graph = SageGraph.from_nodes(nodes_of(index), encoder=None)
     assert mentions(graph) == venue_links
     assert not graph.refresh_from_index(index)
 
@@ -135,7 +136,7 @@ def test_an_index_gets_the_links_of_the_files_and_is_followed(
     assert (done.added, done.changed, set(done.deleted)) == ((NEW,), (), {node.id for node in poljud})
     assert str(done) == f"1 added, 0 changed, {len(poljud)} deleted"
     assert NEW in {found.node_id for found in SageRetriever(graph, similarity_top_k=2).retrieve(VENUE_QUESTION)}
-    assert mentions(graph) == mentions(SageGraph.from_index(index, embeddings=False))
+    assert mentions(graph) == mentions(SageGraph.from_nodes(nodes_of(index), encoder=None))
 
 
 def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:

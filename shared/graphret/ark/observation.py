@@ -86,21 +86,11 @@ def shortened(value: str, longest: int) -> str:
 def fitting(
     head: Mapping[str, Any], entries: Sequence[Entry], query: str | None, *, snippet_chars: int, max_tokens: int
 ) -> tuple[str, list[int]]:
-    """Write a first line and as many entries as fit, the first ones; their texts are cut before any is left out.
+    """Write a first line and as many entries as fit, the first ones; return the text, and which of them it shows.
 
-    Parameters
-    ----------
-    head, entries
-        The first line, and what to show, the most important first. Of a head that takes half of the tokens the longest
-        fields are left out, as is an entry that does so without its text. The head says how many entries are "shown"
-        where it has such a field or they are not all, and whether anything is "cut".
-    query, snippet_chars
-        The words that excerpts of texts turn around, and the longest excerpt.
-
-    Returns
-    -------
-    text, shown
-        The text, and which of the entries it shows.
+    Texts are cut, to what is around the words of `query`, before any entry is left out. Of a head that takes half of
+    the tokens the longest fields are left out, as is an entry that does so without its text. The head says how many
+    entries are "shown" where it has such a field or they are not all, and whether anything is "cut".
     """
     half, brief = max_tokens // 2, dict(head)
     while estimate_tokens(json_line(brief)) > half:
