@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
 
@@ -59,6 +59,8 @@ class Node:
 
 #: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
 PART_KEYS = ("source_row", "target_row")
+#: What an edge is identified and ordered by in a store: source, target, relation and rows, -1 for none.
+EdgeKey: TypeAlias = tuple[str, str, str, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,10 @@ class Edge:
     properties: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
-    def identity(self) -> tuple[Any, ...]:
-        """What identifies the edge in a store: source, relation, target and rows."""
-        return self.source, self.relation, self.target, *map(self.properties.get, PART_KEYS)
+    def identity(self) -> EdgeKey:
+        """What identifies the edge in a store, and orders it there."""
+        own = self.properties
+        return self.source, self.target, self.relation, own.get("source_row", -1), own.get("target_row", -1)
 
     def to_dict(self) -> dict[str, Any]:
         """The edge as JSON values."""

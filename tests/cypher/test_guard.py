@@ -42,6 +42,7 @@ FILMS = GraphSchema(
     },
     {"ACTED_IN": {"role": PropertySchema("STRING")}, "FOLLOWS": {}},
 )
+MISPLACED = {kinds.MISPLACED_PROPERTY, kinds.WRONG_DIRECTION, kinds.WRONG_ENDS}
 SCHEMAS = {
     "": None,
     "films": FILMS,
@@ -86,11 +87,11 @@ def test_what_is_found_where_and_what_is_proposed(
             assert suggestions.split("|") in ([""], list(one.suggestions[: suggestions.count("|") + 1]))
     if part.startswith("@"):
         assert check(query).tree is None
-    if kind in kinds.MISPLACED_NAMES and severity == "error" and "sampled" not in schema:
+    if kind in MISPLACED and severity == "error" and "sampled" not in schema:
         known: Any = SCHEMAS[schema]
         parts = {"sampled_properties": known.labels, "sampled_relation_properties": known.relation_properties}
         sample = replace(known, sampled_relations=set(known.relation_names), **parts)
-        misplaced = [f for f in check(query, sample, dialect=dialect).findings if f.kind in kinds.MISPLACED_NAMES]
+        misplaced = [f for f in check(query, sample, dialect=dialect).findings if f.kind in MISPLACED]
         assert [(f.kind, f.severity) for f in misplaced] == [(kind, "warning")]
 
 

@@ -135,7 +135,7 @@ def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(ask:
     assert told["tokens"] > 0
     names = BM25Index.of_store(MEMORY)
     for where in (Linker.of_store(MEMORY), names):
-        linked = EntityNamer(OpenAIChat("m"), MEMORY, where, top=2).link("q", ["ada ames", "graph retrieval field"])
+        linked = EntityNamer(OpenAIChat("m"), MEMORY, where).link("q", ["ada ames", "graph retrieval field"])
         assert linked[0].nodes == {"a0": pytest.approx(1.0, abs=0.05)}
         assert linked[1].name.startswith("Graph Retrieval")
     with OpenAIServer([status(500)]) as server:

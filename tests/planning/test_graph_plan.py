@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -39,7 +40,6 @@ def plan(**changes: Any) -> GraphPlan:
 
 def test_a_plan_is_read_written_and_told() -> None:
     read = plan(surplus=1, order={"by": "year", "limit": 3})
-    assert not read.problems(SCHEMA)
     assert read.checked(SCHEMA) is read
     assert GraphPlan.model_validate_json(read.model_dump_json(by_alias=True)) == read
     assert json.loads(read.model_dump_json(by_alias=True))["hops"][0]["from"] == "i"
@@ -68,8 +68,7 @@ NO_TOPIC = {"from": "T", "rel": "has_topic", "to_var": "f", "to_label": "field_o
     ],
 )
 def test_what_is_wrong_is_said(changes: dict[str, Any], problem: str) -> None:
-    assert problem in "; ".join(plan(**changes).problems(SCHEMA))
-    with pytest.raises(InvalidInput, match="plan: "):
+    with pytest.raises(InvalidInput, match=f"plan: .*{re.escape(problem)}"):
         plan(**changes).checked(SCHEMA)
 
 
@@ -83,7 +82,7 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], problem: str) -> None:
     ],
 )
 def test_what_goes_beyond_the_paper_is_valid(changes: dict[str, Any]) -> None:
-    assert not plan(**changes).problems(SCHEMA)
+    plan(**changes).checked(SCHEMA)
 
 
 @pytest.mark.parametrize(

@@ -145,14 +145,7 @@ def limit(tree: AstNode, rows: int) -> list[Edit]:
     """The edits after which each ``RETURN`` that ends a query gives at most so many rows.
 
     A limit that is a smaller number stays; a parameter or an expression gives way to the number.
-
-    Raises
-    ------
-    InvalidInput
-        When `rows` is negative.
     """
-    if rows < 0:
-        raise InvalidInput(f"rows: {rows} is negative")
     edits = []
     for clause in returns(tree):
         if clause.limit is None:

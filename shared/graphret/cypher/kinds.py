@@ -48,5 +48,3 @@ MEANING = (
 )
 #: A name that the schema does not have at all.
 UNKNOWN_NAMES = frozenset((UNKNOWN_LABEL, UNKNOWN_RELATION, UNKNOWN_PROPERTY))
-#: Names that the schema has, but not together; warnings where the schema is a sample.
-MISPLACED_NAMES = frozenset((MISPLACED_PROPERTY, WRONG_DIRECTION, WRONG_ENDS))

@@ -59,7 +59,7 @@ def spotted(planner: PathPlanner, question: str) -> list[Entity]:
 
 
 class EntityNamer:
-    """Has a chat model name what a question mentions, and finds the nodes: by exact name, else the most similar ones.
+    """Has a chat model name what a question mentions, and finds the nodes: by exact name, else the most similar one.
 
     Parameters
     ----------
@@ -69,12 +69,10 @@ class EntityNamer:
         The graph.
     names
         A `Linker`, which compares by meaning too if it has an encoder, or a text index over the graph.
-    top
-        At most so many nodes for a name that no node bears.
     """
 
-    def __init__(self, model: ChatModel, store: GraphStore, names: Linker | TextIndex, *, top: int = 1) -> None:
-        self.model, self.store, self.names, self.top = model, store, names, top
+    def __init__(self, model: ChatModel, store: GraphStore, names: Linker | TextIndex) -> None:
+        self.model, self.store, self.names = model, store, names
 
     def ask(self, question: str) -> Call[Answer[_Named]]:
         """Return the step in which the model names what a question mentions."""
@@ -92,8 +90,8 @@ class EntityNamer:
 
     def _nodes(self, name: str) -> dict[str, float]:
         if isinstance(self.names, Linker):
-            return {one.id: one.score for one in self.names.link(name, k=self.top)}
+            return {one.id: one.score for one in self.names.link(name, k=1)}
         found = self.names.search(name, _FOUND)
         exact = {one.id: 1.0 for one in self.store.get(found.ids) if one and one.name.casefold() == name.casefold()}
         shares = found.scores / max(found.scores.max(initial=0.0), 1e-9)
-        return exact or dict(zip(found.ids[: self.top], shares.tolist(), strict=False))
+        return exact or dict(zip(found.ids[:1], shares.tolist(), strict=False))

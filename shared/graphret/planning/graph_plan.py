@@ -179,13 +179,9 @@ class GraphPlan(_Part):
             placed |= set() if hop.negated else {hop.source, hop.to_var}
         return begin, found
 
-    def problems(self, schema: GraphSchema) -> list[str]:
-        """Return what is wrong with the plan on a graph, in words that a model can act on; nothing for a valid plan."""
-        return list(self._problems(schema))
-
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan; an `InvalidInput` says what is wrong with it."""
-        if found := self.problems(schema):
+        """Return the plan; an `InvalidInput` says what is wrong with it, in words that a model can act on."""
+        if found := [*self._problems(schema)]:
             raise InvalidInput(f"plan: {'; '.join(found)}")
         return self
 

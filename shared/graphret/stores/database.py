@@ -13,12 +13,9 @@ from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
 from graphret.stores.conditions import require_decided
-from graphret.types import Edge, Node
+from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import checked_nodes, require_edge, require_properties
 from graphret.where import Where, WhereLike, both
-
-#: What an edge is identified and ordered by: source, target, relation and rows.
-EdgeKey = tuple[str, str, str, int, int]
 
 
 class DatabaseStore(AttachedIndexes, ABC):
@@ -201,12 +198,6 @@ def condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:
     return other if wanted is None else both(Where("$in", "label", tuple(wanted)), other)
 
 
-def edge_key(edge: Edge) -> EdgeKey:
-    """Return what an edge is identified and ordered by; one without rows comes first."""
-    own = edge.properties
-    return edge.source, edge.target, edge.relation, own.get("source_row", -1), own.get("target_row", -1)
-
-
 def distinct_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
     """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that comes twice."""
     found: dict[str, Node] = {}
@@ -220,4 +211,4 @@ def distinct_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
 
 def distinct_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
     """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
-    return {edge_key(edge): edge for edge in edges if require_edge(edge)}
+    return {edge.identity: edge for edge in edges if require_edge(edge)}

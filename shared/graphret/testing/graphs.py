@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 from typing import Any
 
 from graphret.schema import GraphSchema
@@ -89,9 +90,8 @@ def random_graph(seed: int, n_nodes: int = 40, n_edges: int = 160) -> tuple[list
     return nodes, list(found.values())
 
 
-def edge_key(edge: Edge) -> tuple[Any, ...]:
-    """Return the place of an edge in the order that stores keep: source, target, relation, rows."""
-    return edge.source, edge.target, edge.relation, *(edge.properties.get(row, -1) for row in _ROWS)
+#: The place of an edge in the order that stores keep.
+edge_key = attrgetter("identity")
 
 
 def expected_neighbors(

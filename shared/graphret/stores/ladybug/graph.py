@@ -10,7 +10,6 @@ from typing import Any
 
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.conditions import SIGNS, Conditions, require_decided
-from graphret.stores.database import EdgeKey, edge_key
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.tables import (
     EDGE_COLUMNS,
@@ -23,7 +22,7 @@ from graphret.stores.ladybug.tables import (
     node,
     quoted,
 )
-from graphret.types import Edge, Node
+from graphret.types import Edge, EdgeKey, Node
 from graphret.where import PROPERTIES, Where, both
 
 #: A node with so many edges more than a limit is asked for alone, and the database cuts them.
@@ -171,7 +170,7 @@ class Graph:
                     arrow = f"-[r:{'|'.join(quoted(table.name) for table in tables)}]-"
                     pattern = f"(n){arrow}>({other.pattern})" if outgoing else f"(n)<{arrow}({other.pattern})"
                     for anchor, found in self._touching(name, ids, pattern, other, limit, outgoing):
-                        of_anchor[anchor][edge_key(found)] = found
+                        of_anchor[anchor][found.identity] = found
         kept: dict[EdgeKey, Edge] = {}
         for edges in of_anchor.values():
             kept.update(sorted(edges.items(), key=lambda item: (-item[1].weight, item[0]))[:limit])

@@ -13,7 +13,6 @@ from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
 from graphret.stores.conditions import is_text
-from graphret.stores.database import EdgeKey, edge_key
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.graph import Graph, by_table
 from graphret.stores.ladybug.tables import (
@@ -29,7 +28,7 @@ from graphret.stores.ladybug.tables import (
     literal,
     quoted,
 )
-from graphret.types import Edge, Node
+from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import edge_words
 
 #: A batch of at least this many rows is copied, a smaller one created row by row: a copy costs a checkpoint.
@@ -127,7 +126,7 @@ class Writer:
         moved = {own: located[own] for own, table in placed.items() if located.get(own, table) != table}
         if moved:  # their primary label is another one, and their edges go with them
             kept = graph.neighbors(moved)
-            linked = {edge_key(edge): edge for edge in kept} | dict(linked)
+            linked = {edge.identity: edge for edge in kept} | dict(linked)
             located |= graph.locate({end for edge in kept for end in (edge.source, edge.target)})
         table_of = located | placed
         self._observe_edges(linked.values(), table_of)

@@ -10,7 +10,6 @@ from typing import Any
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.conditions import SIGNS, Conditions, require_decided
-from graphret.stores.database import EdgeKey
 from graphret.stores.neo4j.connection import Answer
 from graphret.stores.neo4j.layout import (
     ADDED,
@@ -25,7 +24,7 @@ from graphret.stores.neo4j.layout import (
     node_rows,
     quote,
 )
-from graphret.types import PART_KEYS, Edge, Node
+from graphret.types import PART_KEYS, Edge, EdgeKey, Node
 from graphret.validation import json_value
 from graphret.where import PROPERTIES, Where, both
 

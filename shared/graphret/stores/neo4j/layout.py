@@ -23,8 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.stores.database import EdgeKey
-from graphret.types import Edge, Node
+from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import edge_words, json_value
 
 MARKER = "__Graphret__"
