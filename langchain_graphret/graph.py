@@ -12,7 +12,7 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from graphret import corpus, sage
-from graphret.corpus import Chunker, from_chunks, to_edges
+from graphret.corpus import from_chunks, to_edges
 from graphret.errors import InvalidInput
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
@@ -29,11 +29,10 @@ class SageGraph(sage.SageGraph):
         documents: Iterable[Document],
         embedding: Any = "default",
         *,
-        chunker: Chunker | str | None = None,
         edges: Iterable[Edge] = (),
         **options: Any,
     ) -> Self:
-        """Build a graph of documents, one node each unless a chunker is given.
+        """Build a graph of documents, one node each.
 
         Parameters
         ----------
@@ -44,31 +43,25 @@ class SageGraph(sage.SageGraph):
             begins. `graphret.corpus.from_chunks` has the rule.
         embedding
             LangChain embeddings, or anything else that `graphret.SageGraph.build` takes; `None` goes without.
-        chunker, edges, options
-            As `graphret.SageGraph.build` has them; a chunker is for documents that are whole files. Options are
-            ``metadata``, ``settings`` and ``progress``.
+        edges, options
+            As `graphret.SageGraph.build` has them; options are ``metadata``, ``settings`` and ``progress``.
 
         Raises
         ------
         InvalidInput
             When there are no documents, two have the same id, or the metadata of one is not JSON.
         """
-        if chunker is not None:
-            whole = corpus.read([require_document(document) for document in documents])
-            return cls.build(whole, encoder=embedding, chunker=chunker, edges=edges, **options)
         nodes = from_chunks(_chunks(documents))
         return cls.from_nodes(nodes, encoder=embedding, edges=to_edges(edges, nodes), **options)
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add documents of LangChain or items of graphret, each in place of the one that had its id; return node ids.
 
-        Documents are cut where the graph was made with a chunker. `refresh_from_store` also takes away what is gone.
+        `refresh_from_store` also takes away what is gone.
         """
         listed = items if isinstance(items, corpus.Corpus) else list(items)
         if isinstance(listed, corpus.Corpus) or not any(isinstance(one, Document) for one in listed):
             return super().add(listed, edges=edges)
-        if self.chunker is not None:
-            return super().add(corpus.read([require_document(document) for document in listed]), edges=edges)
         return self.add_nodes(_chunks(listed), edges=edges)
 
     def refresh_from_store(self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> Changes:
@@ -111,20 +104,15 @@ def documents_of(store: BaseStore[str, Document] | VectorStore | Iterable[Docume
     return list(store)
 
 
-def require_document(value: object) -> Document:
-    """Return a document of LangChain; an `InvalidInput` names the type of anything else."""
-    if not isinstance(value, Document):
-        kind = f"{type(value).__module__.split('.')[0]}.{type(value).__qualname__}"
-        raise InvalidInput(f"documents: a LangChain Document is expected, not {kind}")
-    return value
-
-
 def _chunks(documents: Iterable[Document]) -> list[Node]:
     """Return the documents as nodes; those without an id whose content comes again get a number behind it."""
     nodes: list[Node] = []
     times: Counter[str] = Counter()
     for document in documents:
-        node = from_chunk(require_document(document))
+        if not isinstance(document, Document):
+            kind = f"{type(document).__module__.split('.')[0]}.{type(document).__qualname__}"
+            raise InvalidInput(f"documents: a LangChain Document is expected, not {kind}")
+        node = from_chunk(document)
         times[node.id] += 1
         again = times[node.id] > 1 and not document.id
         nodes.append(replace(node, id=f"{node.id}-{times[node.id]}") if again else node)
