@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from cypherast.ast import AstNode
@@ -51,7 +50,12 @@ class Known:
 
         They are kept for the next query: a schema is checked against thousands of times, and does not change.
         """
-        return _known(_Same(schema), dialect)
+        key = id(schema), dialect
+        if (kept := _KEPT.get(key)) is None:
+            if len(_KEPT) >= _SCHEMAS:
+                _KEPT.clear()
+            kept = _KEPT[key] = schema, _known(schema, dialect)
+        return kept[1]
 
     @property
     def unlabelled(self) -> bool:
@@ -59,24 +63,12 @@ class Known:
         return "" in self.sampled_properties or ("" in self.linked and "" not in self.properties)
 
 
-class _Same:
-    """A schema as a key: equal to itself alone, since what it holds cannot be hashed."""
-
-    __slots__ = ("schema",)
-
-    def __init__(self, schema: GraphSchema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self.schema is other.schema
+#: By the identity of a schema, which cannot be hashed, and the dialect: the schema, so that it stays, and what it says.
+_KEPT: dict[tuple[int, str], tuple[GraphSchema, Known]] = {}
 
 
-@lru_cache(_SCHEMAS)
-def _known(same: _Same, dialect: str) -> Known:
-    schema = same.schema.in_cypher()
+def _known(schema: GraphSchema, dialect: str) -> Known:
+    schema = schema.in_cypher()
     fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
     spelling: dict[str, str] = {}
     if dialect == "ladybug":
