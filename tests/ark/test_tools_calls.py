@@ -233,11 +233,16 @@ filters = st.fixed_dictionaries(
     }
 )
 
+
+class Approximate(DenseIndex):
+    hnsw_above = 1
+
+
 INDEXES: dict[str, Callable[[MemoryStore], TextIndex]] = {
     "words": BM25Index.of_store,
     "half": lambda store: BM25Index.build([node for block in store.nodes() for node in block][::2]),
     "dense": lambda store: DenseIndex.of_store(store, HashingEncoder()),
-    "hnsw": lambda store: DenseIndex.of_store(store, HashingEncoder(), hnsw_above=1),
+    "hnsw": lambda store: Approximate.of_store(store, HashingEncoder()),
     "fields": FieldIndex.of_store,
 }
 

@@ -83,7 +83,8 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
 
     rows, asked = vectors(n), vectors(200)
     nodes = NodeTable.of(Node(f"n{i:07d}") for i in range(n))
-    exact, ours = (DenseIndex.build(nodes, None, vectors=rows, hnsw_above=above) for above in (n, 0))
+    exact, ours = (DenseIndex.build(nodes, None, vectors=rows) for _ in range(2))
+    exact.hnsw_above, ours.hnsw_above = n, 0
     queries = [f"q{i}" for i in range(len(asked))]
     for query, vector in zip(queries, asked, strict=True):
         exact.remember(query, vector)

@@ -33,9 +33,10 @@ class TestBM25(TextIndexSuite):
 
 class TestDense(TextIndexSuite):
     @pytest.fixture(params=["exact", "hnsw"])
-    def make(self, request: pytest.FixtureRequest, encoder: Any) -> MakeIndex:
-        above = 10**6 if request.param == "exact" else 2
-        return lambda nodes: DenseIndex.build(nodes, encoder, hnsw_above=above)
+    def make(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, encoder: Any) -> MakeIndex:
+        if request.param == "hnsw":
+            monkeypatch.setattr(DenseIndex, "hnsw_above", 2)
+        return lambda nodes: DenseIndex.build(nodes, encoder)
 
 
 class TestHybrid(TextIndexSuite):
@@ -173,7 +174,8 @@ def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
     vectors = rng.standard_normal((1500, 32)).astype(np.float32)
     nodes = [Node(f"n{i:04d}", properties={"even": i % 2 == 0}) for i in range(1500)]
     exact = DenseIndex.build(nodes, None, vectors=vectors)
-    approximate = DenseIndex.build(nodes, None, vectors=vectors, hnsw_above=100)
+    approximate = DenseIndex.build(nodes, None, vectors=vectors)
+    approximate.hnsw_above = 100
     assert approximate.approximate
     shared = 0
     for i in range(20):
@@ -192,7 +194,9 @@ def vectors_index(n: int, above: int) -> tuple[DenseIndex, Any]:
     vectors = np.random.default_rng(5).standard_normal((n + 10, 16))
     encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given", dimension=16)
     nodes = [Node(f"n{i:03d}", name=str(i)) for i in range(n)]
-    return DenseIndex.build(nodes, encoder, text=NodeText.names(), hnsw_above=above), encoder
+    index = DenseIndex.build(nodes, encoder, text=NodeText.names())
+    index.hnsw_above = above
+    return index, encoder
 
 
 def test_after_a_write_the_search_is_exact() -> None:
@@ -226,6 +230,7 @@ def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
     monkeypatch.setattr("graphret.search.dense.hnsw_graph", graph)
     opened = DenseIndex.from_bundle(bundle, index.table, encoder, NodeText.names())
+    opened.hnsw_above = 100
     found = [opened.search(str(i), 5).ids for i in range(20)]
     assert found == expected
     assert built == ([400] if altered else [])

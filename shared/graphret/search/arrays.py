@@ -96,6 +96,7 @@ class TableIndex(ABC):
         fresh = {node.id: node for node in upserts if node.id not in outside}
         table = self.table.merged(NodeTable.of(fresh.values()), {*deletes, *outside})[0]
         state = self.changed(table, [node.id for node in upserts], source)
+        state.scope = self.scope
         # one assignment, so that a search sees the old state or the new
         return lambda: setattr(self, "__dict__", state.__dict__)
 
@@ -120,7 +121,9 @@ class TableIndex(ABC):
         for leaf in cut.leaves():
             stale |= leaf.text.naming(ids, hidden)
             leaf.text = leaf.text.view(condition)
-        return cut.changed(cut.table, sorted(stale)) if stale else cut
+        cut = cut.changed(cut.table, sorted(stale)) if stale else cut
+        cut.scope = self.scope
+        return cut
 
 
 class ArrayIndex(TableIndex, BatchIndex):

@@ -210,9 +210,7 @@ class BM25Index(ArrayIndex):
         return self._of(table, self.terms.take(positions))
 
     def _of(self, table: NodeTable, terms: FieldTerms) -> Self:
-        other = type(self)(table, terms, self.text, self.analyzer, self.settings)
-        other.scope = self.scope
-        return other
+        return type(self)(table, terms, self.text, self.analyzer, self.settings)
 
     # -- on disk
 

@@ -58,19 +58,14 @@ class DenseIndex(ArrayIndex):
         What embeds queries; without one only queries given to `remember` can be asked.
     text
         How nodes become text.
-    hnsw_above
-        Number of nodes above which the search is approximate. The graph is made when it is first asked for, and saved
-        with the index; after a write the search is exact until the index is opened or built again.
     """
 
+    #: Number of nodes above which the search is approximate. The graph of HNSW is made when it is first asked for, and
+    #: saved with the index; after a write the search is exact until the index is opened or built again.
+    hnsw_above = HNSW_ABOVE
+
     def __init__(
-        self,
-        table: NodeTable,
-        vectors: Floats,
-        encoder: Encoder | None,
-        *,
-        text: NodeText | None = None,
-        hnsw_above: int = HNSW_ABOVE,
+        self, table: NodeTable, vectors: Floats, encoder: Encoder | None, *, text: NodeText | None = None
     ) -> None:
         super().__init__(table)
         if vectors.ndim != 2 or len(vectors) != len(table):
@@ -78,7 +73,6 @@ class DenseIndex(ArrayIndex):
         self.vectors = vectors
         self.encoder = encoder
         self.text = text or NodeText()
-        self.hnsw_above = hnsw_above
         self._queries: dict[str, Floats] = {}
         self._graphs: list[Any] = []  # the one, once it is made; shared by the copies that searches take
         self._written = False
@@ -91,7 +85,6 @@ class DenseIndex(ArrayIndex):
         *,
         vectors: NDArray[Any] | None = None,
         text: NodeText | None = None,
-        hnsw_above: int = HNSW_ABOVE,
         source: GraphStore | None = None,
     ) -> Self:
         """Index nodes, embedding their texts unless their vectors are given, in the order of the nodes.
@@ -106,14 +99,17 @@ class DenseIndex(ArrayIndex):
         )
         if vectors is not None and table is not given:
             made = made[np.argsort(table.positions(node.id for node in given))]
-        return cls(table, normalize(made), encoder, text=text, hnsw_above=hnsw_above)
+        return cls(table, normalize(made), encoder, text=text)
+
+    @property
+    def _width(self) -> int | None:
+        return self.vectors.shape[1] if len(self.vectors) else None
 
     # -- embeddings of queries
 
     def remember(self, query: str, vector: Any) -> Floats:
         """Use a given embedding for a query instead of the encoder's; return it at length 1."""
-        width = self.vectors.shape[1] if len(self.vectors) else None
-        unit: Floats = normalize(check_vectors([vector], 1, width, what="query embedding"))[0]
+        unit: Floats = normalize(check_vectors([vector], 1, self._width, what="query embedding"))[0]
         with self._lock:
             remember(self._queries, query, unit, _QUERIES_KEPT)
             self._recent.pop(query, None)
@@ -190,28 +186,22 @@ class DenseIndex(ArrayIndex):
         old, vectors = table.places_in(self.table, fresh), self.vectors
         if len(new := np.flatnonzero(old < 0)):
             made = _embedded(table.at(new), self.text.bound(source), self.encoder)
-            width = vectors.shape[1] if len(vectors) else None
-            made = normalize(check_vectors(made, len(new), width, what="embedding"))
+            made = normalize(check_vectors(made, len(new), self._width, what="embedding"))
             old[new] = len(vectors) + np.arange(len(new))
             vectors = np.concatenate([vectors, made]) if len(vectors) else made
-        other = self._of(table, vectors[old])
+        other = type(self)(table, vectors[old], self.encoder, text=self.text)
         other._written = True
         return other
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        return self._of(table, np.asarray(self.vectors[positions]))
-
-    def _of(self, table: NodeTable, vectors: Floats) -> Self:
-        other = type(self)(table, vectors, self.encoder, text=self.text, hnsw_above=self.hnsw_above)
-        other.scope = self.scope
-        return other
+        return type(self)(table, np.asarray(self.vectors[positions]), self.encoder, text=self.text)
 
     # -- on disk
 
     def parts(self) -> Parts:
         """The index as it is saved, without its table; with the graph of HNSW where one was built."""
-        meta = {"encoder": self.encoder.name if self.encoder else None, "hnsw_above": self.hnsw_above}
-        parts = Parts(arrays={"vectors": self.vectors}, meta=meta)
+        name = self.encoder.name if self.encoder else None
+        parts = Parts(arrays={"vectors": self.vectors}, meta={"encoder": name})
         if self._graphs:
             parts.arrays["graph"] = saved = np.frombuffer(self._graphs[0].save(), dtype=np.uint8)
             parts.meta["crc32"] = zlib.crc32(saved.data)
@@ -225,7 +215,7 @@ class DenseIndex(ArrayIndex):
         made_by = bundle.meta["encoder"]
         if encoder is not None and made_by is not None and encoder.name != made_by:
             raise InvalidInput(f"encoder: the index was built with {made_by!r}, not with {encoder.name!r}")
-        index = cls(table, bundle.arrays["vectors"], encoder, text=text, hnsw_above=bundle.meta["hnsw_above"])
+        index = cls(table, bundle.arrays["vectors"], encoder, text=text)
         # A large file may not have been compared when it was opened, and what was altered would not be safe to read.
         if "crc32" in bundle.meta and zlib.crc32(bundle.arrays["graph"].data) == bundle.meta["crc32"]:
             index._graphs.append(hnsw_graph(index.vectors.shape[1]))

@@ -9,7 +9,7 @@ import sqlite3
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import cached_property
 from pathlib import Path
@@ -239,19 +239,16 @@ class CachedEncoder:
         return self.encoder.encode_queries(texts)
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
-        def encoded(distinct: list[str]) -> Floats:
-            keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in distinct]
-            known = self._read(keys)
-            missing = [row for row, key in enumerate(keys) if key not in known]
-            for block in (missing[start : start + _BLOCK] for start in range(0, len(missing), _BLOCK)):
-                made = check_vectors(self.encoder.encode_documents([distinct[row] for row in block]), len(block))
-                self._write(fresh := {keys[row]: vector for row, vector in zip(block, made, strict=True)})
-                known |= fresh
-            return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")
+        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in texts]
+        known = self._read(set(keys))
+        missing = [*{key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items()]
+        for block in (dict(missing[start : start + _BLOCK]) for start in range(0, len(missing), _BLOCK)):
+            made = check_vectors(self.encoder.encode_documents([*block.values()]), len(block))
+            self._write(fresh := dict(zip(block, made, strict=True)))
+            known |= fresh
+        return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")
 
-        return each_once(texts, encoded)
-
-    def _read(self, keys: Sequence[bytes]) -> dict[bytes, Floats]:
+    def _read(self, keys: Iterable[bytes]) -> dict[bytes, Floats]:
         found: dict[bytes, Floats] = {}
 
         def read(database: sqlite3.Connection) -> None:

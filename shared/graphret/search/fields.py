@@ -87,8 +87,7 @@ class NodeText:
     @classmethod
     def one_field(cls, name: str) -> NodeText:
         """One field alone: ``title``, ``body`` or another that `fields` makes, or else a property."""
-        known = ("title", "aliases", "body", "section", "header", "introduction", "rows")
-        return cls(weights={}, properties=() if name in known else (name,), only=(name,))
+        return cls(weights={}, properties=(name,), only=(name,))
 
     @classmethod
     def relation(cls, name: str, *, neighbors: int = 20) -> NodeText:
