@@ -127,6 +127,7 @@ def _from_index(root: Path, encoder: Encoder | None, chunk_size: int, *, chroma:
     from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 
     from llama_index_graphret import EncoderEmbedding, SageGraph
+    from llama_index_graphret.graph import nodes_of
 
     options: dict[str, Any] = {}
     if chroma:
@@ -139,7 +140,7 @@ def _from_index(root: Path, encoder: Encoder | None, chunk_size: int, *, chroma:
         options["storage_context"] = StorageContext.from_defaults(vector_store=ChromaVectorStore(collection))
     model = EncoderEmbedding(encoder) if encoder is not None else MockEmbedding(8)
     index = VectorStoreIndex(_llama_nodes(root, chunk_size), embed_model=model, **options)
-    return SageGraph.from_index(index, embeddings=encoder is not None)
+    return SageGraph.from_index(index) if encoder is not None else SageGraph.from_nodes(nodes_of(index), encoder=None)
 
 
 def _chroma(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
