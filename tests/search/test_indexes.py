@@ -192,7 +192,7 @@ def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
 def vectors_index(n: int, above: int) -> tuple[DenseIndex, Any]:
     """Nodes named by number, each with a vector of its own, as are the queries of its number."""
     vectors = np.random.default_rng(5).standard_normal((n + 10, 16))
-    encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given", dimension=16)
+    encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given")
     nodes = [Node(f"n{i:03d}", name=str(i)) for i in range(n)]
     index = DenseIndex.build(nodes, encoder, text=NodeText.names())
     index.hnsw_above = above

@@ -157,7 +157,7 @@ def cached(folder: Path, fn: Counting | None = None, name: str = "counting") -> 
 
 def test_rows_come_back_in_order_and_each_text_is_encoded_once() -> None:
     fn, texts = Counting(), ["b", "", "a", "b", "é", "a"]
-    encoder = CallableEncoder(fn, name="f", dimension=3)
+    encoder = CallableEncoder(fn, name="f")
     out = encoder.encode_documents(texts)
     assert fn.seen == ["b", "", "a", "é"]
     assert np.array_equal(out, [encoder.encode_queries([text])[0] for text in texts])

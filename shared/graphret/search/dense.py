@@ -101,19 +101,14 @@ class DenseIndex(ArrayIndex):
             made = made[np.argsort(table.positions(node.id for node in given))]
         return cls(table, normalize(made), encoder, text=text)
 
-    @property
-    def _width(self) -> int | None:
-        return self.vectors.shape[1] if len(self.vectors) else None
-
     # -- embeddings of queries
 
-    def remember(self, query: str, vector: Any) -> Floats:
-        """Use a given embedding for a query instead of the encoder's; return it at length 1."""
-        unit: Floats = normalize(check_vectors([vector], 1, self._width, what="query embedding"))[0]
+    def remember(self, query: str, vector: Any) -> None:
+        """Use a given embedding for a query instead of the encoder's."""
+        unit: Floats = normalize(check_vectors([vector], 1, self.vectors.shape[1], what="query embedding"))[0]
         with self._lock:
             remember(self._queries, query, unit, _QUERIES_KEPT)
             self._recent.pop(query, None)
-        return unit
 
     def remembers(self, query: str) -> bool:
         """Whether the embedding of a query is at hand."""
@@ -136,11 +131,10 @@ class DenseIndex(ArrayIndex):
 
     def query_vector(self, query: str) -> Floats:
         """Return the embedding of a query, ``(d,)``."""
-        if (known := self._queries.get(query)) is not None:
-            return known
-        if self.encoder is None:
+        self.prepare([query])
+        if (known := self._queries.get(query)) is None:
             raise InvalidInput("encoder: the index has none, and the query's embedding was not given")
-        return self.remember(query, self.encoder.encode_queries([query])[0])
+        return known
 
     # -- scoring
 
@@ -186,7 +180,7 @@ class DenseIndex(ArrayIndex):
         old, vectors = table.places_in(self.table, fresh), self.vectors
         if len(new := np.flatnonzero(old < 0)):
             made = _embedded(table.at(new), self.text.bound(source), self.encoder)
-            made = normalize(check_vectors(made, len(new), self._width, what="embedding"))
+            made = normalize(check_vectors(made, len(new), vectors.shape[1], what="embedding"))
             old[new] = len(vectors) + np.arange(len(new))
             vectors = np.concatenate([vectors, made]) if len(vectors) else made
         other = type(self)(table, vectors[old], self.encoder, text=self.text)

@@ -170,8 +170,8 @@ class CallableEncoder:
     fn, query_fn
         Take the distinct documents of a call, and queries, where they are embedded differently; anything of shape
         (n, d) may come back.
-    name, dimension
-        Identity for caches, and width of a vector; `None` learns it from the first answer.
+    name
+        Identity for caches.
     """
 
     def __init__(
@@ -179,13 +179,12 @@ class CallableEncoder:
         fn: Callable[[list[str]], ArrayLike],
         *,
         name: str,
-        dimension: int | None = None,
         query_fn: Callable[[list[str]], ArrayLike] | None = None,
     ) -> None:
         self.name = name
         self._fn = fn
         self._query_fn = query_fn or fn
-        self._dimension = dimension
+        self._dimension: int | None = None  # until the first answer
 
     @property
     def dimension(self) -> int:
@@ -223,20 +222,14 @@ class CachedEncoder:
     """
 
     def __init__(self, encoder: Encoder, folder: str | Path | None = None) -> None:
-        self.encoder = encoder
+        self.encoder, self.name = encoder, encoder.name
+        self.encode_queries = encoder.encode_queries  # questions are not kept
         user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret"
         self.folder = Path(folder or os.environ.get("GRAPHRET_CACHE") or user).expanduser()
 
     @property
-    def name(self) -> str:
-        return self.encoder.name
-
-    @property
     def dimension(self) -> int:
         return self.encoder.dimension
-
-    def encode_queries(self, texts: Sequence[str]) -> Floats:
-        return self.encoder.encode_queries(texts)
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
         keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in texts]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, overload, runtime_checkable
+from typing import Protocol, TypeVar, cast, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,10 @@ class Matches:
 
 @runtime_checkable
 class TextIndex(Protocol):
-    """Finds nodes by text. Every call takes one query or a batch of them."""
+    """Finds nodes by text. Every call takes one query or a batch of them.
+
+    `search` and `score` are as here for subclasses of `BatchIndex`; any other index has its own.
+    """
 
     @overload
     def search(
@@ -44,14 +47,22 @@ class TextIndex(Protocol):
     def search(
         self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
     ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are."""
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
+
+        An `InvalidInput` says that `k`, a query or the filter is malformed.
+        """
+        asked, k, condition = require_queries(query), require_k(k), Where.parse(where)
+        found = cast("BatchIndex", self)._search(asked, k, labels, condition)
+        return found[0] if isinstance(query, str) else found
 
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
     @overload
     def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
     def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order."""
+        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+        found = cast("BatchIndex", self)._score(require_queries(query), ids)
+        return found[0] if isinstance(query, str) else found
 
     def upsert(self, nodes: Iterable[Node]) -> None:
         """Add nodes, or replace those of the same id."""
@@ -67,7 +78,7 @@ class TextIndex(Protocol):
         """
 
 
-class BatchIndex(ABC):
+class BatchIndex(TextIndex):
     """Asks for one query as for a batch of one: a subclass gives `_search` and `_score`, which take batches."""
 
     @abstractmethod
@@ -77,30 +88,6 @@ class BatchIndex(ABC):
     @abstractmethod
     def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
         """Return the scores of given nodes for each query."""
-
-    @overload
-    def search(
-        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches: ...
-    @overload
-    def search(
-        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> list[Matches]: ...
-    def search(
-        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
-    ) -> Matches | list[Matches]:
-        """Do as `TextIndex.search`; an `InvalidInput` says that `k`, a query or the filter is malformed."""
-        found = self._search(require_queries(query), require_k(k), labels, Where.parse(where))
-        return found[0] if isinstance(query, str) else found
-
-    @overload
-    def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
-    @overload
-    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
-    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
-        found = self._score(require_queries(query), ids)
-        return found[0] if isinstance(query, str) else found
 
 
 def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:

@@ -140,10 +140,9 @@ class FieldTerms:
 
     def parts(self) -> Parts:
         """The terms as they are saved."""
-        terms = self.vocabulary if isinstance(self.vocabulary, Strings) else Strings.of(self.vocabulary)
         parts = Parts(
             arrays={"part_indptr": self.part_indptr},
-            tables={"terms": pa.table({"term": terms.array})},
+            tables={"terms": pa.table({"term": Strings.of(self.vocabulary).array})},
             meta={"n_terms": len(self.vocabulary), "fields": list(self.fields)},
         )
         for name, (indptr, said) in self.fields.items():
