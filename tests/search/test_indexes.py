@@ -132,6 +132,7 @@ def test_terms_count_once_and_stop_words_not_at_all() -> None:
     built = index(["apple pear", "plum", "pear"])
     np.testing.assert_array_equal(built.scores("apple apple the"), built.scores("apple"))
     assert not built.search("the of and", 2).scores.any()
+    np.testing.assert_array_equal(built.scores("What pears do have?"), built.scores("pears"))
     nodes = [Node("body", text="apple"), Node("title", name="apple"), Node("none", text="pear", name="pear")]
     assert BM25Index.build(nodes).search("apple", 2).ids == ["title", "body"]  # a title weighs more
 
@@ -142,6 +143,16 @@ def test_words_are_folded_and_stemmed_in_any_script() -> None:
     assert analyzer("東京") == ["東", "京"]
     assert analyzer("שלום 🙂") == ["שלום"]
     assert Analyzer(language="", stopwords="")("the running") == ["the", "running"]
+
+
+def test_words_that_make_a_question_are_not_asked_for() -> None:
+    ask = Analyzer().of_query
+    assert ask("Who did sing with The Who?") == ["sing", "who"]  # a name keeps its words
+    assert ask("who was what") == ["who", "what"]  # and so does a question of nothing else
+    assert Analyzer(language="german", stopwords="")("do") == Analyzer(stopwords="").of_query("do")
+
+
+def test_no_analyzer_is_made_of_what_nobody_has() -> None:
     for unknown in ({"language": "klingon"}, {"stopwords": "klingon"}):
         with pytest.raises(InvalidInput, match="klingon"):
             Analyzer(**unknown)("word")

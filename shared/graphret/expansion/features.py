@@ -139,7 +139,7 @@ def _share(said: NDArray[Any]) -> NDArray[Any]:
 
 def _said(analyzer: Analyzer, texts: list[str], query: str) -> NDArray[np.float64]:
     """Return the share of the terms of each text that the question says."""
-    asked, terms_of = set(analyzer(query)), _analyzed(analyzer)
+    asked, terms_of = set(analyzer.of_query(query)), _analyzed(analyzer)
     terms = [terms_of(text) for text in texts]
     return np.asarray([len(asked & one) / len(one) if one else np.nan for one in terms], dtype=np.float64)
 

@@ -20,10 +20,6 @@ Piece: TypeAlias = tuple[str, bool]
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
 
 _SNIPPET = 220  # characters
-# Words of questions that say nothing about where the answer stands, beyond the stop words of search.
-_ASKING = """
-who whom whose what which when where why how than more most many much had has have did does do done been were one
-""".split()
 _NAMES_SHOWN = 3
 
 
@@ -83,8 +79,7 @@ class Marker:
 
     def __init__(self, question: str, answer: str = "") -> None:
         self._analyzer = Analyzer()
-        words = [word for word, _, _ in tokenize(question) if word not in _ASKING]
-        self._terms = frozenset(self._analyzer(" ".join(words)))
+        self._terms = frozenset(self._analyzer.of_query(question))
         literal = r"\s+".join(map(re.escape, answer.split())) or "(?!)"  # which is nowhere
         self._answer = re.compile(rf"(?<!\w){literal}(?!\w)", re.IGNORECASE)
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from graphret.errors import InvalidInput
-from graphret.text import words
+from graphret.text import tokenize, words
+
+#: Words that make a question of what is asked, and are no part of it.
+QUESTION_WORDS = frozenset(
+    """
+    what which who whom whose when where why how many much do does did done has have had were been being can could may
+    might should would
+    """.split()
+)
 
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
 
@@ -28,6 +36,13 @@ class Analyzer:
         """Return the terms of a text, in order, repeated as often as they occur."""
         terms = _terms(self.language, self.stopwords)
         return [term for word in words(text) if (term := terms[word])]
+
+    def of_query(self, query: str) -> list[str]:
+        """Return the terms of a question: without English question words, but those in names, if others are left."""
+        if self.stopwords != "english":
+            return self(query)
+        asked = [word for word, at, _ in tokenize(query) if word not in QUESTION_WORDS or (at and query[at].isupper())]
+        return self(" ".join(asked)) or self(query)
 
 
 class _Terms(dict[str, str]):

@@ -144,7 +144,7 @@ class BM25Index(ArrayIndex):
     def term_ids(self, query: str) -> NDArray[np.int64]:
         """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
         positions = self.terms.positions
-        terms = dict.fromkeys(self.analyzer(query))
+        terms = dict.fromkeys(self.analyzer.of_query(query))
         return np.asarray([positions[term] for term in terms if term in positions], dtype=np.int64)
 
     def _scores(self, query: str) -> NDArray[np.float32]:
@@ -179,7 +179,7 @@ class BM25Index(ArrayIndex):
         A node, or a part of one, that says the two terms next to each other too has the mean of their rarities. `said`
         are the weights of the terms in the same places; a part of `NO_PART` is the whole node.
         """
-        terms = [self.terms.positions.get(term, -1) for term in self.analyzer(query)]
+        terms = [self.terms.positions.get(term, -1) for term in self.analyzer.of_query(query)]
         pairs = np.asarray([two for two in dict.fromkeys(pairwise(terms)) if min(two) >= 0], np.int64).reshape(-1, 2)
         column = {term: at for at, term in enumerate(self.term_ids(query).tolist())}
         first, second = ([column[term] for term in side] for side in pairs.T.tolist())
@@ -191,7 +191,7 @@ class BM25Index(ArrayIndex):
     def ceiling(self, query: str) -> float:
         """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
         terms = self.term_ids(query)
-        unknown = len(set(self.analyzer(query))) - len(terms)
+        unknown = len(set(self.analyzer.of_query(query))) - len(terms)
         return float(self.weights.idf[terms].sum()) + unknown * float(_rarity(self.terms.n_nodes, np.asarray(0)))
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
