@@ -13,6 +13,7 @@ from tiny_model import tiny_model
 from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
 from graphret.graphraft import Candidate
+from graphret.graphraft.trie import GroundedLogits, Trie
 from graphret.graphraft.writer import ChatWriter, Writer, prompt_of
 from graphret.llm import OpenAIChat
 from graphret.llm.causal import answer_tokens, chat_tokens
@@ -35,13 +36,14 @@ def tiny() -> tuple[Any, Any]:
     return tiny_model()
 
 
-def alone(model: Any, tokenizer: Any, question: str, texts: Sequence[str]) -> list[float]:
+def alone(model: Any, tokenizer: Any, question: str, texts: Sequence[str], power: float = 0.0) -> list[float]:
     """The log-probability of each, where the model reads it whole."""
     prompt, scores = chat_tokens(tokenizer, prompt_of(question)), []
     for sequence in answer_tokens(tokenizer, [bare_pattern(one) for one in texts]):
         with torch.inference_mode():
             logits = model(torch.tensor([[*prompt, *sequence]])).logits[0, len(prompt) - 1 : -1]
-        scores.append(float(logits.log_softmax(-1)[range(len(sequence)), sequence].sum()))
+        total = float(logits.log_softmax(-1)[range(len(sequence)), sequence].sum())
+        scores.append(total / len(sequence) ** power)
     return scores
 
 
@@ -68,10 +70,14 @@ def test_a_model_that_would_mix_up_branches_is_refused() -> None:
         Writer(model, tokenizer).rank("Which?", candidates(TEXTS), 3)
 
 
-def test_another_ranking_counts_by_its_weight(tiny: tuple[Any, Any]) -> None:
-    scores, prior = alone(*tiny, "Which?", TEXTS), [-0.5 * (place % 3) for place in range(len(TEXTS))]
-    wanted = [score + 3 * other for score, other in zip(scores, prior, strict=True)]
-    found = Writer(*tiny, prior_weight=3).rank("Which?", candidates(TEXTS), 7, prior)
+def test_length_size_and_another_ranking_count_by_option(tiny: tuple[Any, Any]) -> None:
+    sizes, scores = [10 ** (place % 5) for place in range(len(TEXTS))], alone(*tiny, "Which?", TEXTS, 0.7)
+    prior = [-0.5 * (place % 3) for place in range(len(TEXTS))]
+    wanted = [
+        score - 0.5 * math.log10(size + 1) + 3 * other for score, size, other in zip(scores, sizes, prior, strict=True)
+    ]
+    writer = Writer(*tiny, prior_weight=3, size_weight=0.5, length_power=0.7)
+    found = writer.rank("Which?", candidates(TEXTS, sizes), 7, prior)
     assert [place for place, _ in found] == sorted(range(len(TEXTS)), key=lambda i: -wanted[i])[:7]
     assert found[1][1] / found[0][1] == pytest.approx(math.exp(wanted[found[1][0]] - wanted[found[0][0]]), rel=1e-3)
 
@@ -84,14 +90,18 @@ def test_prompts_and_queries_are_read_apart_and_always_end(template: str | None,
     assert query[-1] not in query[:-1]
     writer = Writer(model, tokenizer)
     assert len(writer.rank("Who", candidates(TEXTS), 5)) == 5
+    assert {*writer.write(["Who"], [TEXTS])[0]} <= {*TEXTS}
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_what_is_held_to_nothing_writes_anything(tiny: tuple[Any, Any], beams: int) -> None:
+def test_what_is_written_is_a_candidate_of_its_own_question(tiny: tuple[Any, Any], beams: int) -> None:
     writer = Writer(*tiny)
-    both = writer.write(["Which gene does it target?", "Who?"], beams=beams, tokens=8)
-    assert both[1] == writer.write(["Who?"], beams=beams, tokens=8)[0]
-    assert all(1 <= len(found) <= beams and not {*found} & {*TEXTS} for found in both)
+    given = [TEXTS, TEXTS[:1], [], TEXTS[4:9]]
+    found = writer.write(["Which gene does it target?", "Who?", "Nothing?", "What?"], given, beams=beams)
+    assert [len(some) for some in found] == [beams, 1, 0, beams]
+    assert all({*some} <= {*texts} for some, texts in zip(found, given, strict=True))
+    assert found[3] == writer.write(["What?"], [TEXTS[4:9]], beams=beams)[0]
+    assert not {*writer.write(["Who?"], beams=beams, tokens=8)[0]} & {*TEXTS}
 
 
 def test_one_candidate_needs_no_model_and_none_is_no_error() -> None:
@@ -99,7 +109,17 @@ def test_one_candidate_needs_no_model_and_none_is_no_error() -> None:
     assert (writer.rank("?", [], 3), writer.rank("?", candidates(TEXTS[:1]), 3)) == ([], [(0, 1.0)])
 
 
-def test_nan_is_an_error() -> None:
+def test_nan_is_an_error_in_ranking_and_the_least_in_writing(
+    tiny: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trie = Trie([[5, 9], [6, 9], [6, 7, 9]])
+    mask = GroundedLogits([trie], 1, 9)
+    scores = torch.zeros(3, 12)
+    scores[0, 5], scores[1] = math.nan, math.nan
+    first = mask(torch.tensor([[1]] * 3), scores)
+    assert [row.tolist()[5:7] for row in first] == [[-1e4, 0], [-1e4, -1e4], [0, 0]]
+    second = mask(torch.tensor([[1, 6], [1, 5], [1, 11]]), scores)  # beams changed places, and one is no candidate
+    assert [row.isfinite().nonzero().flatten().tolist() for row in second] == [[7, 9], [9], [9]]
     model, tokenizer = tiny_model()
     model.lm_head.weight.data[:] = math.nan
     with pytest.raises(ModelError, match="NaN"):

@@ -84,7 +84,7 @@ def test_the_command_trains_merges_and_measures(base: str, tmp_path: Path) -> No
     )
     assert ran.json["counts"]["trained"] == 5
     assert (out / "model.safetensors").exists()
-    assert Writer.load(out).write(["?"], tokens=2)[0]
+    assert Writer.load(out).write(["?"], [["(T:a)"]]) == [["(T:a)"]]
     asked = write(tmp_path / "asked.jsonl", records(4))
     rows = graphret("bench", "graphraft", "--data", asked, "--writer", out, "--json", "-").json["rows"]
     assert rows["fewest"] == {"top_is_best": 50.0, "hit@1": 50.0, "recall@20": 100.0}

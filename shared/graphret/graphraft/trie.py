@@ -59,6 +59,46 @@ class Trie:
             self._children[node] = found
         return self._children[node]
 
+    def find(self, tokens: Sequence[int]) -> Span | None:
+        """Return the node that tokens lead to, if they begin a sequence."""
+        node: Span | None = self.root
+        for token in tokens:
+            node = self.children(node).get(token) if node is not None else None
+        return node
+
+
+class GroundedLogits:
+    """A logits processor for ``generate`` that lets each question's beams write its candidates alone (equation 2).
+
+    A step costs what the tokens cost that are allowed at the beams' places in the trie, whatever the number of
+    candidates. NaN counts as next to nothing.
+
+    Parameters
+    ----------
+    tries
+        The candidates of each question of a batch.
+    prompt
+        Tokens of the padded prompts, which are skipped.
+    end
+        The token that ends a sequence.
+    """
+
+    def __init__(self, tries: Sequence[Trie], prompt: int, end: int) -> None:
+        self.tries, self.prompt, self.end = tries, prompt, end
+
+    def __call__(self, input_ids: Any, scores: Any) -> Any:
+        """Return the scores, ``(rows, vocabulary)``, with those of all other tokens at −∞."""
+        masked = scores.new_full(scores.shape, -np.inf)
+        beams = len(scores) // len(self.tries)
+        for row, written in enumerate(input_ids[:, self.prompt :].tolist()):
+            trie = self.tries[row // beams]
+            node = trie.find(written)
+            if node is not None and (allowed := [*trie.children(node)]):
+                masked[row, allowed] = scores[row, allowed].nan_to_num(nan=-1e4)
+            else:  # no more than an end after it, and where there are fewer candidates than beams
+                masked[row, self.end] = 0.0
+        return masked
+
 
 #: What leads to a branch, its tokens, and the first of them after which logits are wanted.
 _Branch = tuple[NDArray[np.intp], Sequence[int], int]
@@ -104,7 +144,7 @@ class SharedPrefixes:
 
 
 def best_first(
-    trie: Trie, reader: SharedPrefixes, prompt: Sequence[int], most: int, prior: _Floats
+    trie: Trie, reader: SharedPrefixes, prompt: Sequence[int], most: int, prior: _Floats, length_power: float
 ) -> list[tuple[int, float]]:
     """Return the best sequences, exactly: the same as if each were scored alone, with the score of each.
 
@@ -117,12 +157,15 @@ def best_first(
         How many are wanted.
     prior
         What is added to the log-probability of each, by place.
+    length_power
+        Log-probabilities are divided by the length to this power.
 
     Raises
     ------
     ModelError
         When a logit is NaN.
     """
+    lengths = np.asarray([len(sequence) for sequence in trie.sequences]) ** length_power
     added = prior[trie.places]
     heap: list[tuple[float, bool, int, float, Any]] = []
 
@@ -134,12 +177,13 @@ def best_first(
         if not after and len(tokens) == first + 1:
             complete(logprob, node)
             return
-        bound = float(logprob + added[node.start : node.stop].max())
+        span = slice(node.start, node.stop)
+        bound = float(logprob / lengths[span].max() + added[span].max())
         heapq.heappush(heap, (-bound, False, node.start, logprob, (node, before, tokens, first)))
 
     def complete(logprob: float, node: Span) -> None:
         for i in range(node.start, node.stop):  # of one text
-            score = float(logprob + added[i])
+            score = float(logprob / lengths[i] + added[i])
             heapq.heappush(heap, (-score, True, trie.places[i], score, None))
 
     found: list[tuple[int, float]] = []

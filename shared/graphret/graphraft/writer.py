@@ -13,7 +13,7 @@ from pydantic import Field, create_model
 from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, ModelError, StorageError
 from graphret.graphraft.candidates import Candidate, Prior, Written
-from graphret.graphraft.trie import SharedPrefixes, Trie, best_first
+from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, best_first
 from graphret.llm import ChatModel, Message, ask_json
 from graphret.llm.causal import SETTINGS, answer_tokens, chat_tokens, end_of, load_model
 
@@ -39,15 +39,34 @@ class Writer:
     prior_weight
         How much another ranking counts, that of words in `GraphRAFT`: what it gives a candidate, to this power, is
         multiplied with what the model does. A model knows its questions better, words the relations that it seldom saw.
+    size_weight
+        How much a query that finds many counts less: times the logarithm (base 10) of its size plus 1.
+    length_power
+        Log-probabilities are divided by the number of tokens to this power; 0 for not at all.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str = "writer", prior_weight: float = 2.0) -> None:
-        self.model, self.tokenizer, self.name, self.prior_weight = model, tokenizer, name, prior_weight
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        name: str = "writer",
+        prior_weight: float = 2.0,
+        size_weight: float = 0.0,
+        length_power: float = 0.0,
+    ) -> None:
+        self.model, self.tokenizer, self.name = model, tokenizer, name
+        self.prior_weight, self.size_weight, self.length_power = prior_weight, size_weight, length_power
         self._reads_branches = False
 
     @classmethod
-    def load(cls, folder: str | Path, *, device: str | None = None, prior_weight: float = 2.0) -> Writer:
+    def load(cls, folder: str | Path, *, device: str | None = None, **options: float) -> Writer:
         """Load what ``graphret train writer`` wrote, an adapter or a whole model, or any causal model by name.
+
+        Parameters
+        ----------
+        options
+            ``prior_weight``, ``size_weight`` and ``length_power``.
 
         Raises
         ------
@@ -58,7 +77,7 @@ class Writer:
         if (path / "checkpoints").is_dir() and not (path / SETTINGS).is_file():
             raise StorageError(f"{folder}: no model: training did not end; the same command goes on with it")
         model, tokenizer = load_model(folder, device)
-        return cls(model, tokenizer, name=path.name, prior_weight=prior_weight)
+        return cls(model, tokenizer, name=path.name, **options)
 
     def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
         """Return the places of the best candidates, with the share of each in their probability.
@@ -72,16 +91,16 @@ class Writer:
         """
         if len(candidates) < 2:
             return [(place, 1.0) for place in range(min(len(candidates), most))]
-        added = self.prior_weight * np.asarray(prior or [0.0] * len(candidates))
-        trie = Trie(answer_tokens(self.tokenizer, [bare_pattern(one.text) for one in candidates]))
-        prompt = chat_tokens(self.tokenizer, prompt_of(question))
+        added = -self.size_weight * np.log10(np.asarray([one.size for one in candidates]) + 1.0)
+        added += self.prior_weight * np.asarray(prior or 0.0)
+        trie, prompt = self._trie([one.text for one in candidates]), chat_tokens(self.tokenizer, prompt_of(question))
         try:
             import torch
 
             with torch.inference_mode():
                 if not self._reads_branches:
                     self._require_masks()
-                found = best_first(trie, SharedPrefixes(self.model), prompt, most, added)
+                found = best_first(trie, SharedPrefixes(self.model), prompt, most, added, self.length_power)
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
         shares = [math.exp(score - found[0][1]) for _, score in found]
@@ -101,13 +120,35 @@ class Writer:
                 raise ModelError("its attention takes no mask of each token; attn_implementation='sdpa' does")
         self._reads_branches = True
 
-    def write(self, questions: Sequence[str], *, beams: int = 4, tokens: int = 128) -> list[list[str]]:
-        """Return what beams of at most so many tokens write for each question, the best first, held to nothing.
+    def _trie(self, texts: Sequence[str]) -> Trie:
+        return Trie(answer_tokens(self.tokenizer, [bare_pattern(text) for text in texts]) if texts else [])
 
-        It shows what holding a model to the candidates gains: `rank` does.
+    def write(
+        self,
+        questions: Sequence[str],
+        texts: Sequence[Sequence[str]] | None = None,
+        *,
+        beams: int = 4,
+        tokens: int = 128,
+    ) -> list[list[str]]:
+        """Write a query for each question, by greedy search (one beam) or beam search.
+
+        Parameters
+        ----------
+        texts
+            The candidates of each question; without them nothing holds the model to what exists.
+        tokens
+            The most that are written without candidates.
+
+        Returns
+        -------
+        list of list of str
+            What the beams of each question wrote, the best first: candidates as they were given, or else any text.
         """
         import torch
 
+        if not questions:
+            return []
         end = end_of(self.tokenizer)
         prompts = [chat_tokens(self.tokenizer, prompt_of(question)) for question in questions]
         batch = self.tokenizer.pad({"input_ids": prompts}, return_tensors="pt").to(self.model.device)
@@ -115,11 +156,20 @@ class Writer:
         options: dict[str, Any] = {"max_new_tokens": tokens, "eos_token_id": end, "pad_token_id": end}
         options |= {"num_beams": beams, "num_return_sequences": beams, "do_sample": False}
         options |= {"length_penalty": 0.0} if beams > 1 else {}
+        tries = list(map(self._trie, texts or ()))
+        if texts is not None:
+            options["max_new_tokens"] = max((len(one) for trie in tries for one in trie.sequences), default=1)
+            options["logits_processor"] = [GroundedLogits(tries, width, end)]
         with torch.inference_mode():
             rows = self.model.generate(**batch, **options)[:, width:].tolist()
-        read = (row[: row.index(end)] if end in row else row for row in rows)
-        written = [self.tokenizer.decode(row, skip_special_tokens=True).strip() for row in read]
-        return [list(dict.fromkeys(written[at : at + beams])) for at in range(0, len(written), beams)]
+        found: list[list[str]] = [[] for _ in questions]
+        for row, read in enumerate(rows):
+            i, query = row // beams, read[: read.index(end) + 1] if end in read else read
+            if texts is None:
+                found[i].append(self.tokenizer.decode(query, skip_special_tokens=True).strip())
+            elif (node := tries[i].find(query)) is not None and query[-1:] == [end]:
+                found[i] += [texts[i][place] for place in tries[i].places[node.start : node.stop]]
+        return [list(dict.fromkeys(each)) for each in found]
 
 
 _CHOOSE = """\
