@@ -210,12 +210,16 @@ def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str) -> N
     tuned.tokenizer.save_pretrained(folder)
     settings = {"model": tuning.model, "merged": tuning.merge}
     rows = [f"| {name} | {value} |" for name, value in {**asdict(tuning), **tuned.counts}.items()]
-    curve = [f"| {one['step']} | {one['eval_loss']:.4f} |" for one in tuned.curve if "eval_loss" in one]
+    steps = sorted({int(one["step"]) for one in tuned.curve})
+    losses = {
+        key: {one["step"]: f"{one[key]:.4f}" for one in tuned.curve if key in one} for key in ("loss", "eval_loss")
+    }
+    curve = [f"| {step} | {losses['loss'].get(step, '')} | {losses['eval_loss'].get(step, '')} |" for step in steps]
     lines = [
         *("---", f"base_model: {tuning.model}", "library_name: peft", "tags: [graphret, lora]", "---", ""),
         *(f"# {folder.name}", "", purpose, "", f"Trained on `{Path(data).name}` in {tuned.seconds:.0f} s.", ""),
         *("| setting | |", "| --- | --- |", *rows, ""),
-        *("| step | loss |", "| ---: | ---: |", *curve, ""),
+        *("| step | loss | validation |", "| ---: | ---: | ---: |", *curve, ""),
     ]
     (folder / "README.md").write_text("\n".join(lines), "utf-8")
     # last: a folder without it is not finished
