@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -34,8 +35,8 @@ class Analyzer:
 
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
-        terms = _terms(self.language, self.stopwords)
-        return [term for word in words(text) if (term := terms[word])]
+        term_of = _terms(self.language, self.stopwords)
+        return [term for word in words(text) if (term := term_of(word))]
 
     def of_query(self, query: str) -> list[str]:
         """Return the terms of a question: without English question words, but those in names, if others are left."""
@@ -45,24 +46,15 @@ class Analyzer:
         return self(" ".join(asked)) or self(query)
 
 
-class _Terms(dict[str, str]):
-    """The term of each word, empty for a stop word; made when first asked for."""
+@lru_cache(maxsize=8)
+def _terms(language: str, stopwords: str) -> Callable[[str], str]:
+    """Return what makes a word a term, empty for a stop word."""
+    import Stemmer
+    from bm25s.tokenization import Tokenizer  # importing bm25s takes a tenth of a second
 
-    def __init__(self, language: str, stopwords: str) -> None:
-        import Stemmer
-        from bm25s.tokenization import Tokenizer  # importing bm25s takes a tenth of a second
-
-        try:
-            self._stem = Stemmer.Stemmer(language).stemWord if language else str
-            self._stopwords = frozenset(Tokenizer(stopwords=stopwords).stopwords if stopwords else ())
-        except (KeyError, ValueError) as error:
-            raise InvalidInput(f"analyzer: {language!r}, {stopwords!r}: {error}") from None
-
-    def __missing__(self, word: str) -> str:
-        term: str = "" if word in self._stopwords else self._stem(word)
-        if len(self) < _WORDS_KEPT:
-            self[word] = term
-        return term
-
-
-_terms = lru_cache(maxsize=8)(_Terms)
+    try:
+        stem = Stemmer.Stemmer(language).stemWord if language else str
+        left_out = frozenset(Tokenizer(stopwords=stopwords).stopwords if stopwords else ())
+    except (KeyError, ValueError) as error:
+        raise InvalidInput(f"analyzer: {language!r}, {stopwords!r}: {error}") from None
+    return lru_cache(_WORDS_KEPT)(lambda word: "" if word in left_out else stem(word))

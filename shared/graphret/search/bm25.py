@@ -204,13 +204,11 @@ class BM25Index(ArrayIndex):
     def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
         old = table.places_in(self.table, fresh)
         new = self.text.bound(source).all_fields(table.at(np.flatnonzero(old < 0)))
-        return self._of(table, self.terms.changed(old, new, self.analyzer))
+        terms = self.terms.changed(old, new, self.analyzer)
+        return type(self)(table, terms, self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        return self._of(table, self.terms.take(positions))
-
-    def _of(self, table: NodeTable, terms: FieldTerms) -> Self:
-        return type(self)(table, terms, self.text, self.analyzer, self.settings)
+        return type(self)(table, self.terms.take(positions), self.text, self.analyzer, self.settings)
 
     # -- on disk
 

@@ -68,8 +68,6 @@ class DenseIndex(ArrayIndex):
         self, table: NodeTable, vectors: Floats, encoder: Encoder | None, *, text: NodeText | None = None
     ) -> None:
         super().__init__(table)
-        if vectors.ndim != 2 or len(vectors) != len(table):
-            raise InvalidInput(f"vectors: {len(table)} rows are expected, not an array of shape {vectors.shape}")
         self.vectors = vectors
         self.encoder = encoder
         self.text = text or NodeText()
