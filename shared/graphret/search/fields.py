@@ -18,7 +18,7 @@ from graphret.where import PROPERTIES, Where
 FieldText: TypeAlias = str | list[str]
 
 #: Weights of fields in BM25F; a field that is not named weighs 1.
-FIELD_WEIGHTS: Mapping[str, float] = {"title": 3.0, "section": 2.0, "header": 2.0, "rows": 2.0}
+FIELD_WEIGHTS: Mapping[str, float] = {"title": 3.0, "section": 2.0, "header": 3.0, "rows": 3.0}
 #: The field that holds the names of a node's neighbours.
 NEIGHBORS = "neighbors"
 #: The property that holds what else a node is called, unless another is named.
