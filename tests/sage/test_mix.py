@@ -12,7 +12,7 @@ import pytest
 from graphret import Document, SageGraph, SageSettings
 from graphret.search.encoder import CallableEncoder
 
-N = 520
+N = 780
 VECTORS = np.random.default_rng(0).normal(size=(N, 64))
 
 

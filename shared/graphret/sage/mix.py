@@ -18,7 +18,7 @@ from graphret.search.index import min_max
 
 #: At most so many links are asked, one for so many nodes, so that embedding them costs little beside embedding these;
 #: fewer than the least say nothing.
-_MOST, _ONE_IN, _LEAST = 300, 10, 50
+_MOST, _ONE_IN, _LEAST = 300, 15, 50
 #: What names are left out of wants more meaning than questions do: farther from 0.6 nothing is believed.
 _SHARES = np.linspace(0.4, 0.8, 5)
 _MIN_WORDS = 5
