@@ -31,10 +31,8 @@ class Covered:
 
     Parameters
     ----------
-    pairs, said, together
-        The pairs, the weight of the question's terms at their two ends, ``(m, t)`` each, and their scores, ``(m,)``.
-    third, extended
-        Nodes that extend a pair, and the scores of these triples, ``(x,)``.
+    pairs, together
+        The pairs, and their scores, ``(m,)``.
     scale
         The BM25F that counts 1.
     ranked
@@ -42,10 +40,7 @@ class Covered:
     """
 
     pairs: Links
-    said: tuple[NDArray[np.float32], NDArray[np.float32]]
     together: NDArray[np.float32]
-    third: NDArray[np.int64]
-    extended: NDArray[np.float32]
     scale: float
     ranked: Ranked
 
@@ -120,8 +115,7 @@ class Coverage:
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        said = pairs.said(self.phrases)
-        covered = np.maximum(*said)
+        covered = np.maximum(*pairs.said(self.phrases))
         total = covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
@@ -152,7 +146,7 @@ class Coverage:
         ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
         if self.repeated:
             ranked = self._fresh_first(frontier, ranked)
-        return Covered(pairs, said, together, third, extended, scale, ranked)
+        return Covered(pairs, together, scale, ranked)
 
     def _fresh_first(self, frontier: Frontier, ranked: Ranked) -> Ranked:
         """Return the ranking, in whose first places what repeats the words of those before it comes later."""

@@ -19,7 +19,7 @@ from graphret.training.questions import Question
 from graphret.training.tuned import Progress, cross_validated
 
 #: Where recall is taken; the ranking is chosen by the mean.
-SHOWN_AT = (5, 10, 20)
+SHOWN_AT = (2, 5, 10, 20)
 #: The weight of coverage's score beside the model's: none, and as where trees only correct it.
 _WEIGHTS = {"model alone": 0.0, "coverage and model": 10.0}
 #: Small trees, held back: a few hundred questions are little. Positives within the first 20 count (LambdaMART).
