@@ -116,7 +116,7 @@ def test_propagation_adds_a_share_of_the_best_seed() -> None:
 def test_the_papers_ranking_is_seeds_then_their_best_neighbours() -> None:
     store, index = parts()
     seeds = IndexRetriever(index).retrieve(QUESTION, 2).ids
-    ranking = Paper(seed_share=0.5, use_metadata=False)
+    ranking = Paper(seed_share=0.5)
     reached = {end for e in store.neighbors(seeds) for end in (e.source, e.target)} - set(seeds)
     best = sorted(reached, key=lambda i: (-index.lexical.score(QUESTION, [i])[0], i))
     assert Expand(None, store, index, ranking=ranking).retrieve(QUESTION, 4).ids == [*seeds, *best[:2]]

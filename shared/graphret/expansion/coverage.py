@@ -26,26 +26,6 @@ _LONG_QUESTION = 16
 
 
 @dataclass(frozen=True)
-class Covered:
-    """What `Coverage` found out of a question.
-
-    Parameters
-    ----------
-    pairs, together
-        The pairs, and their scores, ``(m,)``.
-    scale
-        The BM25F that counts 1.
-    ranked
-        The ranking.
-    """
-
-    pairs: Links
-    together: NDArray[np.float32]
-    scale: float
-    ranked: Ranked
-
-
-@dataclass(frozen=True)
 class Coverage:
     """Score linked pairs by how much of the question their two ends say together.
 
@@ -100,10 +80,10 @@ class Coverage:
 
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
-        return self.covered(frontier).ranked
+        return self.covered(frontier)[0]
 
-    def covered(self, frontier: Frontier) -> Covered:
-        """Return the ranking, and what it was made of."""
+    def covered(self, frontier: Frontier) -> tuple[Ranked, Links, NDArray[np.float32]]:
+        """Return the ranking, the pairs that it was made of, and their scores, ``(m,)``."""
         seeds, index, query = frontier.seeds, frontier.index, frontier.query
         fade = min(1.0, _LONG_QUESTION / max(1, len(index.lexical.term_ids(query))))
         with_cosine = index.dense is not None
@@ -115,7 +95,7 @@ class Coverage:
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
-        covered = np.maximum(*pairs.said(self.phrases))
+        covered = pairs.said_together(self.phrases)
         total = covered.sum(axis=1)
         scale = max(float(total.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
@@ -146,7 +126,7 @@ class Coverage:
         ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
         if self.repeated:
             ranked = self._fresh_first(frontier, ranked)
-        return Covered(pairs, together, scale, ranked)
+        return ranked, pairs, together
 
     def _fresh_first(self, frontier: Frontier, ranked: Ranked) -> Ranked:
         """Return the ranking, in whose first places what repeats the words of those before it comes later."""
@@ -230,17 +210,16 @@ def named_pairs(frontier: Frontier, positions: NDArray[np.int64]) -> tuple[NDArr
     Of names that overlap the longest counts, as in any text; nodes that share a name are no pair.
     """
     question = f" {normalize_name(frontier.query)} "
-    spans: list[tuple[int, int, int]] = []
+    bearers: dict[str, list[int]] = {}
     for position, name in zip(positions.tolist(), frontier.graph.nodes.names.take(positions), strict=True):
-        said = [(question.find(f" {form} "), len(form)) for form in _spoken(name)]
-        at, length = max(said, key=lambda found: (found[0] >= 0, found[1]), default=(-1, 0))
-        if at >= 0:
-            spans.append((at, at + length, position))
-    spans.sort(key=lambda span: (span[0] - span[1], span))
-    kept: list[tuple[int, int, int]] = []
-    for start, end, position in spans:
-        if not any(s < end and start < e and (s, e) != (start, end) for s, e, _ in kept):
-            kept.append((start, end, position))
-    pairs = [(one[2], other[2]) for one, other in combinations(kept, 2) if one[:2] != other[:2]]
-    left, right = zip(*pairs, strict=True) if pairs else ((), ())
-    return np.asarray(left, dtype=np.int64), np.asarray(right, dtype=np.int64)
+        for form in _spoken(name):
+            bearers.setdefault(f" {form} ", []).append(position)
+    named = []
+    for form in sorted(bearers, key=len, reverse=True):
+        before, found, after = question.partition(form)
+        if found:
+            named.append(bearers[form])
+            question = f"{before} · {after}"
+    pairs = [(one, other) for these, those in combinations(named, 2) for one in these for other in those]
+    left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
+    return left[left != right], right[left != right]

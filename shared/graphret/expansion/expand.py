@@ -12,7 +12,7 @@ import numpy as np
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
-from graphret.expansion.reach import Reached, reach
+from graphret.expansion.reach import reach
 from graphret.fusion import filled, fills
 from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
 from graphret.search.bm25 import BM25Index
@@ -177,18 +177,18 @@ class Expand(Retriever):
         return Retrieval(query, k, hits, Signals(len(ranked.positions), confidence, walked), trace)
 
     def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
-        here = self._here()
-        reached = Reached(*here) if here else reach(self.store, self.index, query, [h.id for h in seeds], self.links)
-        found = reached.graph.nodes.find(hit.id for hit in seeds)
-        present = found >= 0
-        if reached.held is not None:
-            present &= np.asarray([hit.id in reached.held for hit in seeds], dtype=bool)
-        if own_seeds and reached.scores is None:
-            return Frontier(query, reached.graph, reached.index, found[present])
-        scores = min_max(np.asarray([hit.score for hit in seeds], dtype=np.float32))
-        if not scores.any():
-            scores[:] = 1.0
-        return Frontier(query, reached.graph, reached.index, found[present], scores[present], reached.scores)
+        ids, here = [hit.id for hit in seeds], self._here()
+        if here:
+            found = here[0].nodes.find(ids)
+            frontier = Frontier(query, *here, found[found >= 0])
+        else:
+            frontier = reach(self.store, self.index, query, ids, self.links)
+        if own_seeds and frontier.scores is None:
+            return frontier
+        said = {hit.id: hit.score for hit in seeds}
+        held = frontier.graph.nodes.ids.take(frontier.seeds)
+        scores = min_max(np.asarray([said[seed] for seed in held], dtype=np.float32))
+        return replace(frontier, seed_scores=scores if scores.any() else np.ones_like(scores))
 
     def _filled(self, query: str, k: int, where: Where | None, hits: list[Hit]) -> list[Hit]:
         seen = {hit.id for hit in hits}

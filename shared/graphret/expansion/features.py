@@ -8,26 +8,24 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.expansion.coverage import Covered
-from graphret.expansion.frontier import NONE, Frontier
+from graphret.expansion.frontier import NONE, Frontier, Links, Ranked
 from graphret.search.analysis import Analyzer
 
 #: Features by name, ``(n,)`` each; NaN where one does not apply.
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
-def features_of(frontier: Frontier, covered: Covered, depth: int) -> Columns:
-    """Return the features of the first `depth` nodes of a ranking.
+def features_of(frontier: Frontier, ranked: Ranked, pairs: Links, together: NDArray[np.float32], depth: int) -> Columns:
+    """Return the features of the first `depth` nodes of a ranking by pairs and their scores.
 
     None of them says which node it is: what is learned of them holds for nodes that are added later, too.
     """
-    at = covered.ranked.positions[:depth]
-    return _alone(frontier, covered, at) | _in_pairs(frontier, covered, at)
+    return _alone(frontier, ranked, depth) | _in_pairs(frontier, ranked, pairs, together, depth)
 
 
-def _alone(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Columns:
+def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
     """What a node is, and says by itself."""
-    lexical, score = frontier.index.lexical, covered.ranked.scores[: len(at)]
+    lexical, at, score = frontier.index.lexical, ranked.positions[:depth], ranked.scores[:depth]
     said, names = lexical.term_weights(frontier.query, at), frontier.graph.nodes.names.take(at)
     codes: dict[str, int] = {}
     bearers = np.asarray([codes.setdefault(name, len(codes)) for name in names], dtype=np.int64)
@@ -38,12 +36,12 @@ def _alone(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Colum
     if "body" in terms.fields:
         starts["terms"] = terms.fields["body"][0]
     return {
-        "score": score / max(float(score.max(initial=0)), 1e-9),
+        "score": _to_the_best(score),
         "place": np.log1p(np.arange(1, len(at) + 1)),
         "score by itself": frontier.own(at),
         "score behind a namesake": best[bearers] - score,
         "namesakes": np.bincount(bearers)[bearers],
-        "words": said.sum(axis=1) / covered.scale,
+        "words": _to_the_best(said.sum(axis=1)),
         "terms said": np.count_nonzero(said, axis=1) / max(1, said.shape[1]),
         "meaning": frontier.index.near_at(frontier.query, at),
         "name said": _said(lexical.analyzer, names, frontier.query),
@@ -51,14 +49,14 @@ def _alone(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Colum
     }
 
 
-def _in_pairs(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Columns:
+def _in_pairs(frontier: Frontier, ranked: Ranked, pairs: Links, together: NDArray[np.float32], depth: int) -> Columns:
     """How many pairs a node is in, what the best of them scores, and how much of the question its link says."""
-    pairs, n = covered.pairs, len(at)
+    n = min(depth, len(ranked.positions))
     place = np.zeros(len(frontier.graph.nodes), dtype=np.int64)
-    place[covered.ranked.positions] = np.arange(1, len(covered.ranked.positions) + 1)
+    place[ranked.positions] = np.arange(1, len(ranked.positions) + 1)
     ends, others = np.concatenate([pairs.source, pairs.target]), np.concatenate([pairs.target, pairs.source])
     near = np.flatnonzero((place[ends] > 0) & (place[ends] <= n))
-    node, score = place[ends[near]] - 1, np.tile(covered.together, 2)[near]
+    node, score = place[ends[near]] - 1, np.tile(together, 2)[near]
     best, nearest, which = np.full(n, np.nan), np.full(n, np.nan), np.full(n, len(ends))
     np.fmax.at(best, node, score)
     np.fmin.at(nearest, node, place[others[near]])
@@ -80,6 +78,10 @@ def _in_pairs(frontier: Frontier, covered: Covered, at: NDArray[np.int64]) -> Co
         "link's column said": said[0],
         "link's name said": said[1],
     }
+
+
+def _to_the_best(values: NDArray[np.float32]) -> NDArray[np.float32]:
+    return np.asarray(values / max(float(values.max(initial=0)), 1e-9))
 
 
 def _said(analyzer: Analyzer, texts: list[str], query: str) -> NDArray[np.float64]:

@@ -168,16 +168,11 @@ class Links:
             self.frontier, *(np.concatenate([getattr(one, name) for one in (self, other)]) for name in _COLUMNS)
         )
 
-    def said(self, phrases: float) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the weights of what the question says at both ends, ``(m, t)`` each; see `terms_said`."""
-        n = len(self)
-        values, inverse = terms_said(
-            self.frontier,
-            np.concatenate([self.source, self.target]),
-            np.concatenate([self.source_part, self.target_part]),
-            phrases,
-        )
-        return values[inverse[:n]], values[inverse[n:]]
+    def said_together(self, phrases: float) -> NDArray[np.float32]:
+        """Return the weights of the question's terms on the side that says each best, ``(m, t)``; see `terms_said`."""
+        ends, parts = np.append(self.source, self.target), np.append(self.source_part, self.target_part)
+        values, place = terms_said(self.frontier, ends, parts, phrases)
+        return np.maximum(values[place[: len(self)]], values[place[len(self) :]])
 
 
 _COLUMNS = ("edges", "strength", "source", "target", "source_part", "target_part")
@@ -250,20 +245,13 @@ def best_of(
     positions: NDArray[np.int64], scores: NDArray[np.float32], via: NDArray[np.int64], **details: int
 ) -> Ranked:
     """Rank candidates, each by the best of the scores it comes with, of equal ones the first; ties by position."""
-    order = np.argsort(_falling(positions, scores), kind="stable")
+    order = np.lexsort((-scores, positions))
     ordered = positions[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = ordered[1:] != ordered[:-1]
     kept = order[first]
     kept = kept[np.argsort(-scores[kept], kind="stable")]
     return Ranked(positions[kept], scores[kept], via[kept], details)
-
-
-def _falling(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Return one key each that rises with the position and, within it, as the score falls: one sort in place of two."""
-    bits = (np.asarray(scores, dtype=np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
-    rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # floats in the order of integers
-    return np.asarray((positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising))
 
 
 def spread(positions: NDArray[np.int64], at: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -26,27 +26,17 @@ _CHECKED = 50
 class Paper:
     """The union of the k seeds and the k′ best of their one-hop neighbours (SAGE, section 2.2 B and listing 1).
 
-    Neighbours are ranked by BM25 and cosine, scaled over the neighbours alone. Those whose edge agrees with the
-    question come first (section 2.1 B): a shared entity, its name, its column or a cell of its row is said in
-    the question.
+    Neighbours are ranked by BM25 and cosine, scaled over the neighbours alone. Of the best 50, or 5 k′ if that is more,
+    those come first whose edge agrees with the question (section 2.1 B): it says a shared entity, its name, its column
+    or a cell of its row. Shared names, which the paper does not link by, do not count.
 
     Parameters
     ----------
     seed_share
         The share of the total that goes to seeds, rounded up; the paper gives totals only.
-    use_metadata
-        Whether edges that agree with the question come first, among the best 50 neighbours or 5 k′ if that is more.
-    strength
-        Factor on the weight of edges by relation; 0 leaves a relation out. Shared names, which the paper does not
-        link by, count where they are given a factor.
-    alpha
-        Share of BM25 in a node's own score, seeds' too, where the graph is in this process; the index's by default.
     """
 
     seed_share: float = 0.7
-    use_metadata: bool = True
-    strength: Mapping[str, float] = field(default_factory=lambda: {SHARES_NAME: 0.0})
-    alpha: float | None = None
     name: str = "paper"
 
     def n_seeds(self, k: int) -> int:
@@ -56,7 +46,7 @@ class Paper:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds, below them their neighbours."""
         seeds = frontier.seeds[: self.n_seeds(k)]
-        links = frontier.incident(seeds, self.strength)
+        links = frontier.incident(seeds, {SHARES_NAME: 0.0})
         ends = np.concatenate([links.target, links.source])
         edges = np.concatenate([links.edges, links.edges])
         outside = spread(ends, seeds, np.ones(len(seeds), dtype=np.float32)) == 0
@@ -67,10 +57,9 @@ class Paper:
         dense = min_max(index.dense.score_at(query, neighbors)) if index.dense else 0.0
         scores = np.asarray(index.lexical_share * lexical + (1 - index.lexical_share) * dense, dtype=np.float32)
         order = np.lexsort((neighbors, -scores))
-        if self.use_metadata:
-            near = order[: max(_CHECKED, 5 * (k - len(seeds)))]
-            agrees = _agreement(links.take(np.searchsorted(links.edges, via[near])), query)
-            order[: len(near)] = near[np.argsort(-agrees, kind="stable")]
+        near = order[: max(_CHECKED, 5 * (k - len(seeds)))]
+        agrees = _agreement(links.take(np.searchsorted(links.edges, via[near])), query)
+        order[: len(near)] = near[np.argsort(-agrees, kind="stable")]
         floor = frontier.own(seeds).min(initial=0)
         ladder = floor * (1 - np.arange(1, len(order) + 1) / (len(order) + 1))  # below every seed, in their order
         return Ranked(

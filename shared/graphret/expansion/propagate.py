@@ -25,14 +25,11 @@ class Propagate:
         How many of the best seeds are walked from.
     strength
         Factor on the weight of links by relation; 0 leaves a relation out, one that is not named counts 1.
-    alpha
-        Share of BM25 in a node's own score, seeds' too, where the graph is in this process; the index's by default.
     """
 
     inherit: float = 0.5
     walked: int = 50
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
-    alpha: float | None = None
     name: str = "propagate"
 
     def n_seeds(self, k: int) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
+from graphret.expansion.frontier import Frontier
 from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
@@ -23,31 +24,9 @@ from graphret.types import Edge
 ONWARD = 60
 
 
-@dataclass(frozen=True)
-class Reached:
-    """The part of a graph around seeds.
-
-    Parameters
-    ----------
-    graph
-        Nodes and the edges among them.
-    index
-        Text index over these nodes.
-    scores
-        What the index of the whole graph says of each node, scaled to 0 … 1, ``(n,)``, where that is not `index`.
-    held
-        The seeds that the store holds; `graph` may have nodes that it does not.
-    """
-
-    graph: Graph
-    index: HybridIndex
-    scores: NDArray[np.float32] | None = None
-    held: Collection[str] | None = None
-
-
 def reach(
     store: GraphStore, index: HybridIndex | TextIndex, query: str, seeds: Sequence[str], links: int | None
-) -> Reached:
+) -> Frontier:
     """Read one hop around all seeds, and a second around the best of what they lead to: two batched calls.
 
     Where `index` is in this process and holds every node, no node is read from the store but the seeds, which the store
@@ -68,16 +47,18 @@ def reach(
     found = list(edges.values())
     ids = [*held, *_others(found, held)]
     if isinstance(index, HybridIndex) and (index.table.find(ids) >= 0).all():
-        return Reached(Graph(index.table, EdgeTable.of(index.table, found)), index, held=frozenset(held))
+        graph = Graph(index.table, EdgeTable.of(index.table, found))
+        return Frontier(query, graph, index, graph.nodes.find(held))
     table = NodeTable.of(node for node in store.get(ids) if node is not None)
     there = set(table.ids)
     graph = Graph(table, EdgeTable.of(table, (e for e in found if e.source in there and e.target in there)))
+    at = table.find(seed for seed in held if seed in there)
     if isinstance(index, HybridIndex):
         own = index.lexical
         around = BM25Index.build(table, text=own.text, analyzer=own.analyzer, settings=own.settings)
-        return Reached(graph, HybridIndex(around))
+        return Frontier(query, graph, HybridIndex(around), at)
     around = BM25Index.build(table, text=_own_text(index))
-    return Reached(graph, HybridIndex(around), _asked(index, query, table.ids.tolist()))
+    return Frontier(query, graph, HybridIndex(around), at, scores=_asked(index, query, table.ids.tolist()))
 
 
 def _own_text(index: TextIndex) -> NodeText:

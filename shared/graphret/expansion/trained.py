@@ -62,10 +62,10 @@ class Trained:
 
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
-        covered = self.inner.covered(frontier)
-        if not len(covered.ranked.positions):
-            return covered.ranked
-        ranked, columns = covered.ranked, features_of(frontier, covered, self.depth)
+        ranked, pairs, together = self.inner.covered(frontier)
+        if not len(ranked.positions):
+            return ranked
+        columns = features_of(frontier, ranked, pairs, together, self.depth)
         rows = self.rows(columns)
         scores = self.scores(rows, columns["score"])
         order, n = np.argsort(-scores, kind="stable"), len(rows)

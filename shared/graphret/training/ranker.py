@@ -95,12 +95,12 @@ def train_ranking(
     for done, question in enumerate(questions, 1):
         seeds = state.index.top(question.text, inner.n_seeds(max(SHOWN_AT)))
         frontier = Frontier(question.text, state.graph, state.index, seeds)
-        covered = inner.covered(frontier)
-        columns = features_of(frontier, covered, depth)
+        ranked, pairs, together = inner.covered(frontier)
+        columns = features_of(frontier, ranked, pairs, together, depth)
         names = tuple(columns)
         gold = [answers[answer] for answer in question.gold]
         rows = Trained("", names).rows(columns)
-        cases.append(_Case(rows, columns["score"], covered.ranked.positions[:depth], gold))
+        cases.append(_Case(rows, columns["score"], ranked.positions[:depth], gold))
         progress(done, len(questions))
 
     def fitted(chosen: NDArray[Any], weight: float) -> Trained:
