@@ -21,7 +21,7 @@ LAYERS = [
     {"stores"},
     {"search", "llm"},
     {"executors", "corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},
-    {"planning"},
+    {"planning", "ranker"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
     {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
 ]

@@ -1,6 +1,6 @@
 """One-hop expansion of seeds over a graph, and the rankings it can use."""
 
-from typing import Any
+from collections.abc import Callable
 
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
@@ -8,9 +8,8 @@ from graphret.expansion.expand import Expand
 from graphret.expansion.frontier import Frontier, Ranked, Ranking
 from graphret.expansion.paper import Paper
 from graphret.expansion.propagate import Propagate
-from graphret.expansion.trained import Trained
 
-RANKINGS: dict[Any, Any] = {"coverage": Coverage, "propagate": Propagate, "paper": Paper}
+RANKINGS: dict[str, Callable[[], Ranking]] = {"coverage": Coverage, "propagate": Propagate, "paper": Paper}
 
 
 def ranking_of(ranking: Ranking | str) -> Ranking:
@@ -19,9 +18,7 @@ def ranking_of(ranking: Ranking | str) -> Ranking:
         return ranking
     if ranking not in RANKINGS:
         raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}")
-    made: Ranking = RANKINGS[ranking]()
-    return made
+    return RANKINGS[ranking]()
 
 
-__all__ = ["RANKINGS", "Coverage", "Expand", "Frontier", "Paper", "Propagate", "Ranked", "Ranking"]
-__all__ += ["Trained", "ranking_of"]
+__all__ = ["RANKINGS", "Coverage", "Expand", "Frontier", "Paper", "Propagate", "Ranked", "Ranking", "ranking_of"]

@@ -91,7 +91,7 @@ class Coverage:
         weight = self.weight * (fade if with_cosine else fade**4)  # without cosines nothing else speaks for a pair
 
         links = frontier.incident(seeds[: self.walked], self.strength, by_source=True)
-        pairs = self._pairs(frontier, links)
+        pairs = links.joined(named_pairs(frontier, seeds[: self.walked], self.named)) if self.named > 0 else links
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
@@ -124,9 +124,7 @@ class Coverage:
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
         via = np.where((best.via == NONE) & ~np.isin(best.positions, seeds), brought, best.via)
         ranked = best_of(best.positions, final.astype(np.float32), via.astype(np.int64), **counts)
-        if self.repeated:
-            ranked = self._fresh_first(frontier, ranked)
-        return ranked, pairs, together
+        return self._fresh_first(frontier, ranked), pairs, together
 
     def _fresh_first(self, frontier: Frontier, ranked: Ranked) -> Ranked:
         """Return the ranking, in whose first places what repeats the words of those before it comes later."""
@@ -148,13 +146,6 @@ class Coverage:
         return replace(
             ranked, positions=ranked.positions[order], scores=falling.astype(np.float32), via=ranked.via[order]
         )
-
-    def _pairs(self, frontier: Frontier, links: Links) -> Links:
-        """Return the links, and besides pairs of nodes that the question names; these have no edge but `NONE`."""
-        left, right = named_pairs(frontier, frontier.seeds[: self.walked] if self.named > 0 else frontier.seeds[:0])
-        whole = np.full(len(left), NO_PART, dtype=np.int32)
-        strength = np.full(len(left), self.named, dtype=np.float32)
-        return links.joined(Links(frontier, np.full(len(left), NONE), strength, left, right, whole, whole))
 
     def _of_naming(self, frontier: Frontier, edges: NDArray[np.int64], part: NDArray[np.int32]) -> NDArray[np.float32]:
         """Return what the sources of edges count, `part` being what of them each is about, ``(m,)``."""
@@ -182,8 +173,7 @@ class Coverage:
         fits &= np.bincount(side[fits], minlength=2 * len(at))[side] <= _HUB
         other = np.where(leaves, edges.target[found], edges.source[found]).astype(np.int64)
         fits &= (other != pairs.source[pair[end]]) & (other != pairs.target[pair[end]])
-        factors = np.asarray([self.strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
-        strength = edges.weight[found] * factors[edges.relation[found]] if len(found) else np.empty(0, np.float32)
+        strength = frontier.weights(found, self.strength)
         fits &= strength > 0
         found, end, other, leaves, strength = (c[fits] for c in (found, end, other, leaves, strength))
         which = pair[end]
@@ -204,8 +194,8 @@ def _spoken(name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(form for form in forms if form))
 
 
-def named_pairs(frontier: Frontier, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return pairs of the nodes at `positions` that the question names in different places, ``(p,)`` each.
+def named_pairs(frontier: Frontier, positions: NDArray[np.int64], strength: float) -> Links:
+    """Return pairs of the nodes at `positions` that the question names in different places; they have no edge.
 
     Of names that overlap the longest counts, as in any text; nodes that share a name are no pair.
     """
@@ -221,5 +211,7 @@ def named_pairs(frontier: Frontier, positions: NDArray[np.int64]) -> tuple[NDArr
             named.append(bearers[form])
             question = f"{before} · {after}"
     pairs = [(one, other) for these, those in combinations(named, 2) for one in these for other in those]
-    left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    return left[left != right], right[left != right]
+    left, right = np.asarray([pair for pair in pairs if pair[0] != pair[1]], dtype=np.int64).reshape(-1, 2).T
+    whole = np.full(len(left), NO_PART, dtype=np.int32)
+    weights = np.full(len(left), strength, dtype=np.float32)
+    return Links(frontier, np.full(len(left), NONE), weights, left, right, whole, whole)

@@ -191,17 +191,8 @@ class Expand(Retriever):
         return replace(frontier, seed_scores=scores if scores.any() else np.ones_like(scores))
 
     def _filled(self, query: str, k: int, where: Where | None, hits: list[Hit]) -> list[Hit]:
-        seen = {hit.id for hit in hits}
-        floor = hits[-1].score if hits else 1.0
-        found = self.index.search(query, k + len(seen), where=where)
-        table = self.index.table if isinstance(self.index, HybridIndex) else None
-        nodes = self.store.get(found.ids) if table is None else table.at(table.find(found.ids))
-        for node, score in zip(nodes, found.scores.tolist(), strict=True):
-            if len(hits) >= k:
-                break
-            if node is not None and node.id not in seen:
-                hits.append(Hit(node, min(score, floor), (Evidence("fill"),), 0.0))
-        return hits
+        found = self._search.retrieve(query, k + len(hits), where)
+        return filled(hits, [replace(hit, evidence=(Evidence("fill"),), relevance=0.0) for hit in found], k)
 
 
 def _labelled_first(frontier: Frontier, ranked: Ranked, labels: Sequence[str]) -> Ranked:
@@ -213,10 +204,9 @@ def _labelled_first(frontier: Frontier, ranked: Ranked, labels: Sequence[str]) -
     if fits is None:
         return ranked
     places = np.flatnonzero(~np.isin(ranked.positions, frontier.seeds))
-    ordered = places[np.argsort(~fits[ranked.positions[places]], kind="stable")]
-    positions, via = ranked.positions.copy(), ranked.via.copy()
-    positions[places], via[places] = ranked.positions[ordered], ranked.via[ordered]
-    return replace(ranked, positions=positions, via=via)
+    order = np.arange(len(ranked.positions))
+    order[places] = places[np.argsort(~fits[ranked.positions[places]], kind="stable")]
+    return replace(ranked, positions=ranked.positions[order], via=ranked.via[order])
 
 
 def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -77,32 +77,19 @@ class Frontier:
             not about a part of its node: who names a source means the chunk that answers the question.
         """
         edges = self.graph.edges
-        factors = np.asarray([strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
         found = edges.incident(positions)
-        links = self._links(found, edges.source[found], edges.target[found], factors)
+        links = self._links(found, edges.source[found], edges.target[found], strength)
         if not by_source or SAME_SOURCE not in edges.relations:
             return links
         of_source = np.asarray([name not in strength for name in edges.relations], dtype=bool)
         near, beside = self._beside(positions)
-        others = np.unique(beside)
-        found, which = edges.incident_each(others)
-        at = others[which]
-        leaves = edges.source[found] == at
-        fits = of_source[edges.relation[found]] & (
-            np.where(leaves, edges.source_part[found], edges.target_part[found]) == NO_PART
-        )
-        i, j = matches(beside, at[fits])
-        found, leaves, near = found[fits][j], leaves[fits][j], near[i]
-        source, target = np.where(leaves, near, edges.source[found]), np.where(leaves, edges.target[found], near)
-        links = links.joined(self._links(found, source, target, factors))
+        found = edges.incident(np.unique(beside))
+        around = self._links(found, edges.source[found], edges.target[found], strength)
+        around = around.take(of_source[edges.relation[around.edges]])
+        links = links.joined(around.moved("source", beside, near), around.moved("target", beside, near))
         for this, that in (("source", "target"), ("target", "source")):
-            whole = of_source[edges.relation[links.edges]] & (getattr(links, f"{that}_part") == NO_PART)
-            seeded = links.take(whole & np.isin(getattr(links, this), positions))
-            ends = getattr(seeded, that)
-            far, beside = self._beside(np.unique(ends))
-            i, j = matches(ends, far)
-            other = {this: getattr(seeded, this)[i], that: beside[j]}
-            links = links.joined(self._links(seeded.edges[i], other["source"], other["target"], factors))
+            seeded = links.take(of_source[edges.relation[links.edges]] & np.isin(getattr(links, this), positions))
+            links = links.joined(seeded.moved(that, *self._beside(np.unique(getattr(seeded, that)))))
         return links
 
     def stands_for(self, positions: NDArray[np.int64], ends: NDArray[Any]) -> NDArray[np.bool_]:
@@ -114,15 +101,19 @@ class Frontier:
             same |= np.isin(positions * width + ends, near * width + beside)
         return np.asarray(same)
 
-    def _links(
-        self, found: NDArray[np.int64], source: NDArray[Any], target: NDArray[Any], factors: NDArray[np.float32]
-    ) -> Links:
+    def weights(self, found: NDArray[np.int64], strength: Mapping[str, float]) -> NDArray[np.float32]:
+        """Return the weights of edges, times the factors on their relations, ``(m,)``."""
         edges = self.graph.edges
-        weights = edges.weight[found] * factors[edges.relation[found]] if len(found) else np.empty(0, np.float32)
-        kept = (weights > 0) & (source != target)
-        found = found[kept]
-        ends = source[kept].astype(np.int64), target[kept].astype(np.int64)
-        return Links(self, found, weights[kept], *ends, edges.source_part[found], edges.target_part[found])
+        factors = np.asarray([strength.get(name, 1.0) for name in edges.relations], dtype=np.float32)
+        return np.asarray(edges.weight[found] * factors[edges.relation[found]])
+
+    def _links(
+        self, found: NDArray[np.int64], source: NDArray[Any], target: NDArray[Any], strength: Mapping[str, float]
+    ) -> Links:
+        edges, weights = self.graph.edges, self.weights(found, strength)
+        ends = source.astype(np.int64), target.astype(np.int64)
+        links = Links(self, found, weights, *ends, edges.source_part[found], edges.target_part[found])
+        return links.take((weights > 0) & (source != target))
 
     def _beside(self, positions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return pairs of a node among `positions` and another one of its source."""
@@ -162,11 +153,18 @@ class Links:
         """Return some of the links."""
         return Links(self.frontier, *(getattr(self, name)[chosen] for name in _COLUMNS))
 
-    def joined(self, other: Links) -> Links:
+    def joined(self, *others: Links) -> Links:
         """Return these links and others."""
-        return Links(
-            self.frontier, *(np.concatenate([getattr(one, name) for one in (self, other)]) for name in _COLUMNS)
-        )
+        columns = (np.concatenate([getattr(one, name) for one in (self, *others)]) for name in _COLUMNS)
+        return Links(self.frontier, *columns)
+
+    def moved(self, end: str, near: NDArray[np.int64], beside: NDArray[np.int64]) -> Links:
+        """Return the links to the whole of nodes `near`, with the nodes `beside` these at that `end`."""
+        whole = self.take(getattr(self, f"{end}_part") == NO_PART)
+        i, j = matches(getattr(whole, end), near)
+        ends: dict[str, Any] = {end: beside[j]}
+        moved = replace(whole.take(i), **ends)
+        return moved.take(moved.source != moved.target)
 
     def said_together(self, phrases: float) -> NDArray[np.float32]:
         """Return the weights of the question's terms on the side that says each best, ``(m, t)``; see `terms_said`."""
@@ -245,13 +243,20 @@ def best_of(
     positions: NDArray[np.int64], scores: NDArray[np.float32], via: NDArray[np.int64], **details: int
 ) -> Ranked:
     """Rank candidates, each by the best of the scores it comes with, of equal ones the first; ties by position."""
-    order = np.lexsort((-scores, positions))
+    order = np.argsort(_falling(positions, scores), kind="stable")
     ordered = positions[order]
     first = np.ones(len(order), dtype=bool)
     first[1:] = ordered[1:] != ordered[:-1]
     kept = order[first]
     kept = kept[np.argsort(-scores[kept], kind="stable")]
     return Ranked(positions[kept], scores[kept], via[kept], details)
+
+
+def _falling(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Return one key each that rises with the position and, within it, as the score falls: one sort in place of two."""
+    bits = (np.asarray(scores, dtype=np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
+    rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)  # floats in the order of integers
+    return np.asarray((positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising))
 
 
 def spread(positions: NDArray[np.int64], at: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:

@@ -16,8 +16,8 @@ from graphret.expansion.frontier import NONE, SHARES_NAME, Frontier, Links, Rank
 from graphret.search.index import min_max
 
 # What edges say of themselves: phrases, and lists of phrases.
-_NAMED = frozenset(("name", "column"))
-_LISTED = frozenset(("entities", "shared_entities"))
+_NAMED = ("name", "column")
+_LISTED = ("entities", "shared_entities")
 
 _CHECKED = 50
 
@@ -81,20 +81,16 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
         return bool(terms) and asked.issuperset(terms)
 
     @cache
-    def rows(position: int) -> list[list[str]]:
-        return graph.nodes.properties[position].get("table_rows") or []
-
-    @cache
     def row_said(position: int, part: int) -> bool:
-        return part != NO_PART and part < len(rows(position)) and any(map(said, rows(position)[part]))
+        rows = graph.nodes.properties[position].get("table_rows") or []
+        return NO_PART < part < len(rows) and any(map(said, rows[part]))
 
     def edge_said(known: Mapping[str, Any]) -> bool:
-        for key, value in known.items():
-            if key in _NAMED and isinstance(value, str) and said(value):
-                return True
-            if key in _LISTED and isinstance(value, list) and any(said(one) for one in value if isinstance(one, str)):
-                return True
-        return False
+        phrases = [known.get(key) for key in _NAMED]
+        for key in _LISTED:
+            listed = known.get(key)
+            phrases += listed if isinstance(listed, list) else []
+        return any(said(phrase) for phrase in phrases if isinstance(phrase, str))
 
     ends = (links.source, links.source_part, links.target, links.target_part)
     edges = zip(graph.edges.properties.take(links.edges), *(column.tolist() for column in ends), strict=True)

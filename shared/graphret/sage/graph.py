@@ -26,8 +26,9 @@ from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.executors import LOCAL, Executor, embed
-from graphret.expansion import Ranking, Trained
+from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
+from graphret.ranker import Trained
 from graphret.retriever import Retriever
 from graphret.sage import persistence
 from graphret.sage.mix import fitted_alpha

@@ -9,7 +9,7 @@ from typing import Any
 from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
-from graphret.expansion import Trained
+from graphret.ranker import Trained
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
 from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.state import SageState

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.expansion import Coverage, Frontier, Trained
-from graphret.expansion.features import features_of
+from graphret.expansion import Coverage, Frontier
+from graphret.ranker import Trained, features_of
 from graphret.sage import SageGraph
 from graphret.sage.state import SageState
 from graphret.training.questions import Question

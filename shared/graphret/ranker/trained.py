@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from graphret.errors import MissingDependency
 from graphret.expansion.coverage import Coverage
-from graphret.expansion.features import Columns, features_of
 from graphret.expansion.frontier import Frontier, Ranked
+from graphret.ranker.features import Columns, features_of
 from graphret.storage import Bundle, Parts
 from graphret.types import Evidence
 
@@ -32,7 +32,7 @@ class Trained:
     model
         Trees of LightGBM, as it writes them.
     features
-        What it reads of a node, by name; see `graphret.expansion.features`.
+        What it reads of a node, by name; see `graphret.ranker.features`.
     weight
         Of the score that the node had, 0 … 1, beside what the model says.
     depth
