@@ -98,7 +98,8 @@ def test_a_name_that_too_many_bear_says_nothing() -> None:
     assert links(said, *bearers, settings=LinkSettings(max_bearers=3)) == []
 
 
-def test_numbers_and_stop_words_are_no_names_in_text() -> None:
+def test_numbers_are_no_names_in_text_and_no_short_names_and_stop_words_are_none() -> None:
+    assert links(table("2001"), passage("p", "2001 (film)")) == []
     assert links(passage("a", "A", "It was in 12 of the year."), passage("b", "12"), passage("c", "It")) == []
 
 

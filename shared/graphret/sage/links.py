@@ -181,7 +181,8 @@ def _names_of(node: Node) -> list[str]:
     aliases = node.properties.get("aliases") or ()
     given = [aliases] if isinstance(aliases, str) else [alias for alias in aliases if isinstance(alias, str)]
     made = "source_id" in node.properties or node.label in ("Document", "Table")
-    return [node.name, *short_names(node.name), *given, *([] if made else [node.id])]
+    short = [name for name in short_names(node.name) if not name.isdigit()]  # a year in a cell means no film
+    return [node.name, *short, *given, *([] if made else [node.id])]
 
 
 def _units(nodes: NodeTable) -> Iterator[_Unit]:
