@@ -1,11 +1,13 @@
 """Whether what the frameworks' own loaders and splitters make retrieves as well as what graphret reads itself.
 
-``python tools/bench_loaders.py --data DIR [--chunk-size 512] [--encoder none]``
+``python tools/bench_loaders.py --data DIR [--ottqa DIR] [--chunk-size 512] [--encoder none]``
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import json
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +17,7 @@ from typing import Any
 from graphret.corpus import read
 from graphret.evaluation.dataset import Dataset, Question, read_json
 from graphret.evaluation.metrics import recall_at_k
+from graphret.evaluation.ottqa import title_of
 from graphret.sage import SageGraph
 from graphret.search.encoder import Encoder, as_encoder
 
@@ -22,6 +25,42 @@ from graphret.search.encoder import Encoder, as_encoder
 HITS = 100
 #: How many tokens a chunk shares with the next, and how many characters a token has where a splitter counts these.
 OVERLAP, CHARS = 20, 4
+#: Tables of OTT-QA in a folder that is made of it.
+TABLES = 240
+
+
+def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> None:
+    """Write the first tables of OTT-QA as CSV, the passages that they link to as Markdown, and their questions.
+
+    Parameters
+    ----------
+    ottqa
+        A folder in the layout of the public OTT-QA repository.
+    root
+        What `bench_loaders` reads; it must not exist.
+    """
+    source, root = Path(ottqa), Path(root)
+    for folder in ("tables", "passages"):
+        (root / folder).mkdir(parents=True)
+    known = set()
+    for path in sorted((source / "data/traindev_tables_tok").glob("*.json"))[:tables]:
+        raw = read_json(path)
+        with open(root / "tables" / f"{path.stem}.csv", "w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([[cell[0] for cell in row] for row in (raw["header"], *raw["data"])])
+        known.add(f"{path.stem}.csv")
+        for url, text in read_json(source / "data/traindev_request_tok" / path.name).items():
+            (root / "passages" / _page(url)).write_text(f"# {title_of(url)}\n\n{text}\n", encoding="utf-8")
+            known.add(_page(url))
+    asked = []
+    for one in read_json(source / "released_data/dev.traced.json"):
+        pages = {_page(url) for *_, url, kind in one["answer-node"] if kind == "passage" and url}
+        if (table := f"{one['table_id']}.csv") in known:
+            asked.append({"question": one["question"], "gold": sorted({table, *pages} & known)})
+    (root / "questions.json").write_text(json.dumps(asked, ensure_ascii=False), encoding="utf-8")
+
+
+def _page(url: str) -> str:
+    return url.removeprefix("/wiki/").replace("/", "%2F")[:200] + ".md"
 
 
 def bench_loaders(
@@ -160,9 +199,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Print the recall and the edges of each way."""
     parser = argparse.ArgumentParser(prog="python tools/bench_loaders.py", description=__doc__)
     parser.add_argument("--data", required=True, help="a folder with tables, passages and questions.json")
+    parser.add_argument("--ottqa", help="a copy of OTT-QA, of which the folder is made first")
     parser.add_argument("--encoder", default="default", help="a model, or none")
     parser.add_argument("--chunk-size", type=int, default=512, help="tokens of a chunk of the frameworks' splitters")
     options = parser.parse_args(argv)
+    if options.ottqa:
+        write_folder(options.ottqa, options.data)
     encoder = None if options.encoder == "none" else options.encoder
     result = bench_loaders(options.data, encoder=encoder, chunk_size=options.chunk_size)
     for name, row in result["rows"].items():
