@@ -16,8 +16,7 @@ from graphret.expansion.frontier import NONE, SHARES_NAME, Frontier, Links, Rank
 from graphret.search.index import min_max
 
 # What edges say of themselves: phrases, and lists of phrases.
-_NAMED = ("name", "column")
-_LISTED = ("entities", "shared_entities")
+_TOLD = frozenset(("name", "column", "entities", "shared_entities"))
 
 _CHECKED = 50
 
@@ -81,16 +80,15 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
         return bool(terms) and asked.issuperset(terms)
 
     @cache
+    def rows(position: int) -> list[list[str]]:
+        return graph.nodes.properties[position].get("table_rows") or []
+
     def row_said(position: int, part: int) -> bool:
-        rows = graph.nodes.properties[position].get("table_rows") or []
-        return NO_PART < part < len(rows) and any(map(said, rows[part]))
+        return part != NO_PART and any(said(cell) for row in rows(position)[part : part + 1] for cell in row)
 
     def edge_said(known: Mapping[str, Any]) -> bool:
-        phrases = [known.get(key) for key in _NAMED]
-        for key in _LISTED:
-            listed = known.get(key)
-            phrases += listed if isinstance(listed, list) else []
-        return any(said(phrase) for phrase in phrases if isinstance(phrase, str))
+        listed = (value if isinstance(value, list) else [value] for key, value in known.items() if key in _TOLD)
+        return any(said(phrase) for phrases in listed for phrase in phrases if isinstance(phrase, str))
 
     ends = (links.source, links.source_part, links.target, links.target_part)
     edges = zip(graph.edges.properties.take(links.edges), *(column.tolist() for column in ends), strict=True)
