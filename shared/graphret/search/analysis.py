@@ -42,8 +42,8 @@ class Analyzer:
         """Return the terms of a question: without English question words, but those in names, if others are left."""
         if self.stopwords != "english":
             return self(query)
-        asked = [word for word, at, _ in tokenize(query) if word not in QUESTION_WORDS or (at and query[at].isupper())]
-        return self(" ".join(asked)) or self(query)
+        asked = (word for word, at, _ in tokenize(query) if word not in QUESTION_WORDS or (at and query[at].isupper()))
+        return [term for term in map(_terms(self.language, self.stopwords), asked) if term] or self(query)
 
 
 @lru_cache(maxsize=8)

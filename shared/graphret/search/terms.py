@@ -100,13 +100,12 @@ class FieldTerms:
         order = np.argsort(keys)
         whole = parts == NO_PART
         rows = np.concatenate([ranges(self.part_indptr, nodes[whole]), (self.part_indptr[nodes] + parts)[~whole]])
-        of_row = np.concatenate(
-            [np.repeat(np.flatnonzero(whole), np.diff(self.part_indptr)[nodes[whole]]), np.flatnonzero(~whole)]
-        )
+        n_parts = self.part_indptr[nodes + 1] - self.part_indptr[nodes]
+        of_row = np.concatenate([np.repeat(np.flatnonzero(whole), n_parts[whole]), np.flatnonzero(~whole)])
         for name, (indptr, terms) in self.fields.items():
             at, place = (rows, of_row) if name.endswith(PARTS) else (nodes, np.arange(len(nodes)))
             said = terms[ranges(indptr, at)]
-            text = np.repeat(np.arange(len(at)), np.diff(indptr)[at])
+            text = np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at])
             near = np.flatnonzero(asked[said[:-1]] & asked[said[1:]] & (text[:-1] == text[1:]))
             key = said[near].astype(np.int64) * n + said[near + 1]
             pair = order[np.minimum(np.searchsorted(keys, key, sorter=order), len(keys) - 1)]
