@@ -289,6 +289,9 @@ def test_a_key_that_no_node_has_is_warned_of() -> None:
             warnings.simplefilter("error")
             for known in ({"year": 1}, {"at.city": "x"}, {"name": "x", "label": "y"}, {"maybe": {"$exists": False}}):
                 retriever.retrieve("alpha", 2, known)
+    with pytest.warns(UserWarning, match="yaer") as warned:
+        Expand(None, store, index).retrieve("alpha", 2, {"yaer": 1})
+    assert len(warned) == 1  # once, though free places are filled by another search
     store.upsert([Node("c", properties={"yaer": 1})])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -191,8 +191,11 @@ class Expand(Retriever):
         return replace(frontier, seed_scores=scores if scores.any() else np.ones_like(scores))
 
     def _filled(self, query: str, k: int, where: Where | None, hits: list[Hit]) -> list[Hit]:
-        found = self._search.retrieve(query, k + len(hits), where)
-        return filled(hits, [replace(hit, evidence=(Evidence("fill"),), relevance=0.0) for hit in found], k)
+        found = self.index.search(query, k + len(hits), where=where)
+        table = self.index.table if isinstance(self.index, HybridIndex) else None
+        nodes = self.store.get(found.ids) if table is None else table.at(table.find(found.ids))
+        scored = zip(nodes, found.scores.tolist(), strict=True)
+        return filled(hits, [Hit(node, score, (Evidence("fill"),), 0.0) for node, score in scored if node], k)
 
 
 def _labelled_first(frontier: Frontier, ranked: Ranked, labels: Sequence[str]) -> Ranked:

@@ -15,8 +15,7 @@ from graphret.edges import NO_PART
 from graphret.expansion.frontier import NONE, SHARES_NAME, Frontier, Links, Ranked, spread
 from graphret.search.index import min_max
 
-# What edges say of themselves: phrases, and lists of phrases.
-_TOLD = frozenset(("name", "column", "entities", "shared_entities"))
+_TOLD = frozenset(("name", "column", "entities", "shared_entities"))  # what edges say of themselves
 
 _CHECKED = 50
 
