@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -57,9 +59,38 @@ class Shares:
         return {"name": name, "rows": dict(self.rows), "counts": self.counts, "seconds": seconds, "missed": missed}
 
 
+def json_files(folder: Path) -> dict[str, Path]:
+    """Return the JSON files of a folder by name, without ``.json`` or ``.json.gz``.
+
+    Where a file is there both plain and gzipped, it is the plain one.
+    """
+    files: dict[str, Path] = {}
+    for suffix in (".json.gz", ".json"):
+        for path in sorted(folder.glob(f"*{suffix}")):
+            files[path.name.removesuffix(suffix)] = path
+    return dict(sorted(files.items()))
+
+
 def read_json(path: Path) -> Any:
-    """Return what a JSON file holds; an `InvalidInput` names a file that is missing or holds none."""
+    """Return what a JSON file holds, gzipped where its name ends in ``.gz``.
+
+    Raises
+    ------
+    InvalidInput
+        When it is missing or holds no JSON; the message names it.
+    """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, OSError) as error:
+        raw = path.read_bytes()
+        if path.suffix == ".gz":
+            raw = gzip.decompress(raw)
+        return json.loads(raw.decode("utf-8"))
+    except (ValueError, OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{path}: {error}") from error
+
+
+def read_list(path: Path) -> list[Any]:
+    """Return the list that a JSON file holds; an `InvalidInput` names a file that holds none."""
+    listed = read_json(path)
+    if not isinstance(listed, list):
+        raise InvalidInput(f"{path}: a list is expected, not {type(listed).__name__}")
+    return listed

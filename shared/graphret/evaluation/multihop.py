@@ -8,7 +8,7 @@ from typing import Any
 
 from graphret.corpus import Document, HeuristicMetadata, describe, to_nodes
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import Dataset, read_json
+from graphret.evaluation.dataset import Dataset, json_files, read_json, read_list
 from graphret.training.questions import Question
 
 _CORPUS = "_corpus"
@@ -17,9 +17,10 @@ _CORPUS = "_corpus"
 def load_multihop(data: str | Path) -> list[Dataset]:
     """Read every ``<name>.json`` that has a ``<name>_corpus.json`` beside it, in the order of their names.
 
-    A corpus maps titles to sentences, or lists objects with ``title`` and ``text``; passages of one title and
-    different texts are separate nodes. The gold of a question is the passages that its ``supporting_facts``
-    (``[title, sentence]``) name, or those of its ``paragraphs`` that say ``is_supporting``, by title and text.
+    Files may be gzipped, with ``.gz`` behind their names. A corpus maps titles to sentences, or lists objects with
+    ``title`` and ``text``; passages of one title and different texts are separate nodes. The gold of a question is the
+    passages that its ``supporting_facts`` (``[title, sentence]``) name, or its ``paragraphs``, by title and text, but
+    for those whose ``is_supporting`` is false.
 
     Raises
     ------
@@ -27,17 +28,23 @@ def load_multihop(data: str | Path) -> list[Dataset]:
         When there are none, a file is not what it should be, or a question's gold is not in the corpus.
     """
     root = Path(data)
-    found = [
-        _load(path.stem, path, corpus)
-        for path in sorted(root.glob("*.json"))
-        if not path.stem.endswith(_CORPUS) and (corpus := path.with_name(f"{path.stem}{_CORPUS}.json")).exists()
-    ]
+    found = [load_passages(*files) for files in passage_files(json_files(root))]
     if not found:
         raise InvalidInput(f"{root}: there is no <name>.json with a <name>_corpus.json beside it")
     return found
 
 
-def _load(name: str, path: Path, corpus: Path) -> Dataset:
+def passage_files(files: Mapping[str, Path]) -> list[tuple[str, Path, Path]]:
+    """Return the name, the questions and the corpus of each data set among files."""
+    return [
+        (name, questions, files[name + _CORPUS])
+        for name, questions in files.items()
+        if not name.endswith(_CORPUS) and name + _CORPUS in files
+    ]
+
+
+def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
+    """Read the questions at `path` and their corpus; see `load_multihop`."""
     passages = list(dict.fromkeys(_passages(read_json(corpus), corpus)))
     ids = _ids(passages)
     documents = [Document(text, id=ids[title, text], title=title) for title, text in passages]
@@ -46,24 +53,35 @@ def _load(name: str, path: Path, corpus: Path) -> Dataset:
     for (title, _), node_id in ids.items():
         bearers.setdefault(title, []).append(node_id)
     questions = []
-    for nth, one in enumerate(read_json(path)):
+    for nth, one in enumerate(read_list(path)):
+        where = f"{path}, question {nth}"
         try:
-            gold = _gold(one, ids, bearers)
-        except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"{path}, question {nth}: {error!r}") from error
+            text, gold = one["question"], _gold(one, ids, bearers)
+        except InvalidInput as error:
+            raise InvalidInput(f"{where}: {error}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InvalidInput(f"{where}: {error!r}") from error
+        if not isinstance(text, str):
+            raise InvalidInput(f"{where}: 'question' is a string, not {text!r}")
         if not gold:
-            raise InvalidInput(f"{path}, question {nth}: it has no supporting passage")
-        questions.append(Question(one["question"], frozenset(gold)))
+            raise InvalidInput(f"{where}: it has no supporting passage")
+        questions.append(Question(text, frozenset(gold)))
     return Dataset(name, nodes, questions)
 
 
-def _passages(raw: Any, path: Path) -> Iterable[tuple[str, str]]:
+def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
+    """Return the title and the text of each passage of a corpus."""
     try:
         if isinstance(raw, Mapping):
-            return [(title, said if isinstance(said, str) else "".join(said)) for title, said in raw.items()]
-        return [(one["title"], one["text"]) for one in raw]
+            passages = [(title, said if isinstance(said, str) else "".join(said)) for title, said in raw.items()]
+        else:
+            passages = [(one["title"], one["text"]) for one in raw]
     except (KeyError, TypeError) as error:
         raise InvalidInput(f"{path}: it is no corpus of passages: {error!r}") from error
+    for nth, (title, text) in enumerate(passages):
+        if not isinstance(title, str) or not isinstance(text, str):
+            raise InvalidInput(f"{path}, passage {nth}: 'title' and 'text' are strings")
+    return passages
 
 
 def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -80,12 +98,26 @@ def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     return ids
 
 
-def _gold(one: Any, ids: Mapping[tuple[str, str], str], bearers: Mapping[str, list[str]]) -> set[str]:
-    if "supporting_facts" not in one:
-        return {ids[p["title"], p["paragraph_text"]] for p in one["paragraphs"] if p["is_supporting"]}
-    shown = {title: "".join(said) for title, said in one.get("context", ())}
+def _gold(
+    one: Any,
+    ids: Mapping[tuple[str, str], str],
+    bearers: Mapping[str, list[str]],
+) -> set[str]:
+    """Return the ids of a question's gold passages; one that is not in the corpus is an `InvalidInput`."""
     gold: set[str] = set()
+    if "supporting_facts" not in one:
+        for passage in one["paragraphs"]:
+            if not passage.get("is_supporting", True):
+                continue
+            title, text = passage["title"], passage["paragraph_text"]
+            if (title, text) not in ids:
+                raise InvalidInput(f"the corpus has no passage {title!r} with this text: {text[:60]!r}")
+            gold.add(ids[title, text])
+        return gold
+    shown = {title: "".join(said) for title, said in one.get("context", ())}
     for title in dict.fromkeys(fact[0] for fact in one["supporting_facts"]):
         exact = ids.get((title, shown.get(title, "")))
+        if exact is None and title not in bearers:
+            raise InvalidInput(f"the corpus has no passage {title!r}")
         gold.update([exact] if exact else bearers[title])
     return gold
