@@ -3,11 +3,14 @@
 Every measure takes the ids of a ranking, best first, and the ids that are right (`gold`), and lies between 0 and 1.
 Binary relevance as in Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, chapter 8. An empty
 `gold` and a `k` below 1 are an `InvalidInput`.
+
+The graded measures take parts of what answers a question (`GoldPart`), which several nodes may hold a share of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +20,8 @@ from graphret.search.index import require_k
 
 #: Resamples of the bootstrap; with 2,000 the ends of a 95 % interval are steady to about a twentieth of its width.
 RESAMPLES = 2000
+#: By how much a sum of shares may fall short of 1 and still be all of them.
+ROUNDING = 1e-9
 
 
 def recall_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
@@ -54,6 +59,42 @@ def _checked(gold: Collection[str], k: int) -> set[str]:
     return set(gold)
 
 
+@dataclass(frozen=True, slots=True)
+class GoldPart:
+    """A part of what answers a question, and how much of it each node holds.
+
+    A passage is held whole by one node, a table whole by each of its segments, and a span of a text in shares by the
+    chunks that it runs through.
+
+    Parameters
+    ----------
+    weight
+        What the part counts for; the weights of a question's parts sum to 1.
+    shares
+        The share of the part that a node holds, above 0 and at most 1, by the node's id.
+    """
+
+    weight: float
+    shares: Mapping[str, float]
+
+
+def holders(gold: Collection[GoldPart]) -> set[str]:
+    """Return the ids of the nodes that hold some of any part: what `hit_at_k` and `mrr` take."""
+    return {node_id for part in gold for node_id in part.shares}
+
+
+def graded_recall_at_k(ranked: Sequence[str], gold: Collection[GoldPart], k: int) -> float:
+    """Return how much of the parts the first `k` hold: ``Σ weight · min(1, Σ share of ranked[:k])``."""
+    found = _checked(holders(gold), k).intersection(ranked[:k])
+    held = [min(1.0, sum(part.shares.get(one, 0.0) for one in found)) for part in gold]
+    return sum(part.weight * share for part, share in zip(gold, held, strict=True))
+
+
+def graded_all_at_k(ranked: Sequence[str], gold: Collection[GoldPart], k: int) -> float:
+    """Return 1 if the first `k` hold all of every part, 0 if not: ``[recall@k ≥ 1 − 1e-9]``, for the rounding."""
+    return float(graded_recall_at_k(ranked, gold, k) >= 1 - ROUNDING)
+
+
 def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
     """Return the mean of ``ours − theirs`` over the same questions, and its 95 % bootstrap percentile interval.
 
@@ -73,10 +114,36 @@ def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
     a, b = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape or not len(a):
         raise InvalidInput(f"values of the same questions are expected, not of shapes {a.shape} and {b.shape}")
-    difference = a - b
-    drawn = np.random.default_rng(0).integers(len(difference), size=(RESAMPLES, len(difference)))
-    low, high = np.percentile(difference[drawn].mean(axis=1), [2.5, 97.5])
-    return {"gain": percent(difference.mean()), "low": percent(low), "high": percent(high)}
+    return mean_gain([a - b])
+
+
+def mean_gain(differences: Sequence[ArrayLike]) -> dict[str, float]:
+    """Return the mean over sets of questions of their mean difference, and its 95 % bootstrap percentile interval.
+
+    Each set counts alike, however many questions it has. Questions are drawn with replacement within each set, as many
+    as it has (Efron and Tibshirani 1993, section 8.4, for several samples), each time the same.
+
+    Parameters
+    ----------
+    differences
+        For each set ``ours − theirs`` of each question, ``(q,)``; an `InvalidInput` when there are none.
+
+    Returns
+    -------
+    dict
+        ``gain``, ``low`` and ``high``, as of `paired_bootstrap`.
+    """
+    sets = [np.asarray(one, dtype=np.float64) for one in differences]
+    if not sets or not all(one.ndim == 1 and len(one) for one in sets):
+        raise InvalidInput("differences: at least one set of questions is expected, and one question in each")
+    generator = np.random.default_rng(0)
+    resampled = np.zeros(RESAMPLES)
+    for one in sets:
+        drawn = generator.integers(len(one), size=(RESAMPLES, len(one)))
+        resampled += one[drawn].mean(axis=1)
+    low, high = np.percentile(resampled / len(sets), [2.5, 97.5])
+    gain = sum(float(one.mean()) for one in sets) / len(sets)
+    return {"gain": percent(gain), "low": percent(low), "high": percent(high)}
 
 
 def percent(share: float) -> float:
