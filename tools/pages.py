@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.evaluation.table import grouped, sections, shown_metrics
+from graphret.evaluation.table import grouped, sections, shown_metrics, title_of
 
 
 def updated(page: str, result: dict[str, object]) -> str:
@@ -40,8 +40,7 @@ def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> 
     for title, rows, intervals in sections(result):
         columns = metrics or result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
-            asked = result["counts"].get(f"{group}/questions")
-            lines += [f"**{f'{group}, {asked} questions' if asked else title}**", ""]
+            lines += [f"**{title_of(group, result) or title}**", ""]
             lines += [f"| | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
             for row in members:
                 gains = intervals.get(row, {})

@@ -18,7 +18,7 @@ from graphret.errors import InvalidInput
 from graphret.serve.methods import MethodOptions
 
 #: The benchmarks, each ``bench_<name>`` in `graphret.evaluation`.
-NAMES = ("ottqa", "multihop", "guard", "metaqa", "spark", "paths", "graphraft")
+NAMES = ("ottqa", "multihop", "general", "guard", "metaqa", "spark", "paths", "graphraft")
 _OWN = {"name", "encoder", "base_url", "json"}  # what is not handed on to every benchmark
 
 
@@ -40,6 +40,9 @@ def bench(
     k: Annotated[Any, option("Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers)] = None,
     limit: Annotated[int | None, option("Only so many questions; the corpus stays whole.", min=1)] = None,
     encoder: options.EncoderName = "default",
+    sets: Annotated[
+        list[str] | None, option("general: only these sets, several times or with commas.", "--set", metavar="NAME,…")
+    ] = None,
     reranker: Annotated[str | None, option("ottqa, multihop: a cross-encoder to rerank with.", metavar="MODEL")] = None,
     method: Annotated[str | None, option("metaqa: ark, grasp or graphraft.")] = None,
     aliases: Annotated[Path | None, option("metaqa: what people call relations and labels, YAML.")] = None,
@@ -61,13 +64,17 @@ def bench(
 
     measure = getattr(evaluation, f"bench_{name}")
     known = inspect.signature(measure).parameters
-    given = {key: value for key, value in context.params.items() if value is not None and key not in _OWN}
+    params = context.params if sets else {**context.params, "sets": None}
+    given = {key: value for key, value in params.items() if value is not None and key not in _OWN}
     if unknown := given.keys() - known.keys():
-        raise InvalidInput(f"--{min(unknown)}: the benchmark {name} does not know it")
+        called = {parameter.name: parameter.opts[-1] for parameter in context.command.params}
+        raise InvalidInput(f"{called[min(unknown)]}: the benchmark {name} does not know it")
     if name == "metaqa" and isinstance(train, str):
         raise InvalidInput(f"--train: a share of the questions is expected, not {train!r}")
     if model is not None:
         given["model"] = MethodOptions(model=model, base_url=base_url).chat_model()
+    if sets:
+        given["sets"] = [part.strip() for one in sets for part in one.split(",")]
     if "encoder" in known:
         given["encoder"] = options.encoder_of(encoder)
     with progress() as report:

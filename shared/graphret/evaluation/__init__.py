@@ -3,6 +3,7 @@
 Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of data and returns JSON values.
 """
 
+from graphret.evaluation.general import bench_general
 from graphret.evaluation.guard import bench_guard
 from graphret.evaluation.metaqa import bench_metaqa
 from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
@@ -15,6 +16,7 @@ from graphret.evaluation.table import render
 
 __all__ = [
     "all_at_k",
+    "bench_general",
     "bench_graphraft",
     "bench_guard",
     "bench_metaqa",

@@ -222,7 +222,7 @@ def compare(
     ks = sorted({require_k(one) for one in k})
     report = progress or (lambda stage, done, total: None)
     run = Run(dataset, "flat")
-    model = _cached(encoder, run)
+    model = cached_encoder(encoder, run.notes)
     run.baseline = "default" if reranker is not None or train is not None else "bm25" if model is None else "flat"
     with run.timed("build"):
         bare = graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
@@ -276,26 +276,34 @@ class _EachOnce(CrossEncoderReranker):
         return self.known[asked]
 
 
-def _cached(encoder: Any, run: Run) -> Encoder | None:
+def cached_encoder(encoder: Any, notes: list[str]) -> Encoder | None:
     """Return the encoder with a cache on disk, by content; none, with a note, where the default is not installed."""
-    note = "run without an encoder: no rows for dense and hybrid search"
+    note = "run without an encoder: the rows that need one are left out"
     try:
         model = as_encoder(encoder)
     except MissingDependency as error:
-        model, note = None, f"no encoder, so no rows for dense and hybrid search: {error}"
+        model, note = None, f"no encoder, so the rows that need one are left out: {error}"
     if model is None:
-        run.notes.append(note)
+        notes.append(note)
         return None
     return model if isinstance(model, CachedEncoder) else CachedEncoder(model)
 
 
+def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
+    """Return flat search as the paper has it: ``bm25``, and with embeddings ``dense`` and the hybrid, ``flat``."""
+    plain = BM25Index.build(index.table, text=OneText(), settings=BM25Settings(field_b={}))
+    made: dict[str, Retriever] = {"bm25": IndexRetriever(plain)}
+    if index.dense is not None:
+        made["dense"] = IndexRetriever(index.dense)
+        made["flat"] = IndexRetriever(HybridIndex(plain, index.dense))
+    return made
+
+
 def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -> dict[str, Retriever]:
     index = graph.index
-    plain = BM25Index.build(index.table, text=OneText(), settings=BM25Settings(field_b={}))
-    made: dict[str, Retriever] = {"bm25": IndexRetriever(plain), "bm25f": IndexRetriever(index.lexical)}
+    made = {**plain_retrievers(index), "bm25f": IndexRetriever(index.lexical)}
     if index.dense is not None:
-        flat = HybridIndex(plain, index.dense)
-        made |= {"dense": IndexRetriever(index.dense), "flat": IndexRetriever(flat), "hybrid": IndexRetriever(index)}
+        made["hybrid"] = IndexRetriever(index)
     made |= {name: graph.retriever(name) for name in RANKINGS}
     without = {**STRENGTH, SHARES_NAME: 0.0}
     fixed = Coverage(alpha=SHARE_OF_WORDS, lexical_share=0.8, naming=1.0, phrases=0.0, repeated=0.0, strength=without)

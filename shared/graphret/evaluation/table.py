@@ -26,13 +26,14 @@ def render(result: Mapping[str, Any]) -> Group:
     for title, rows, intervals in sections(result):
         metrics = result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
-            asked = result["counts"].get(f"{group}/questions")
-            table = _table(f"{group}, {asked} questions" if asked else title, metrics)
+            table = _table(title_of(group, result) or title, metrics)
             for row in members:
                 cells = [_cell(rows[row].get(m), intervals.get(row, {}).get(m)) for m in metrics]
                 table.add_row(row.rpartition("/")[2], *map(Text.from_markup, cells))
             parts.append(table)
-    counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items())
+    titled = result.get("titles", {})  # a title has the counts of its rows
+    kept = {name: count for name, count in result["counts"].items() if name.rpartition("/")[0] not in titled}
+    counts = ", ".join(f"{name} {count:,}" for name, count in kept.items())
     parts += [Text(counts, style="dim"), *(Text(note, style="yellow") for note in result.get("notes", ()))]
     return Group(*parts)
 
@@ -65,6 +66,14 @@ def sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Ma
         what = "settings were chosen on these" if half == "tuned" else "nothing was chosen on these"
         sections.append((f"{half} half, {part['questions']} questions: {what}", part["rows"], part["intervals"]))
     return sections
+
+
+def title_of(group: str, result: Mapping[str, Any]) -> str:
+    """Return the title of a group of rows: that which the result has, or its name and questions; else nothing."""
+    if group in result.get("titles", {}):
+        return str(result["titles"][group])
+    asked = result["counts"].get(f"{group}/questions")
+    return f"{group}, {asked} questions" if asked else ""
 
 
 def shown_metrics(rows: Mapping[str, Mapping[str, float]]) -> list[str]:
