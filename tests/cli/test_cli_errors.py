@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -153,7 +154,7 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
             ["build", "CORPUS", "--out", "OUT", "--metadata", "llm", "--model", "m", "--base-url", "localhost:80/v1"],
             "base_url: 'localhost:80/v1' is no address",
         ),
-        (["bench", "nonsense", "--data", "."], "known are ottqa, multihop, guard"),
+        (["bench", "nonsense", "--data", "."], "known are ottqa, multihop, general, guard"),
         (["bench", "ottqa", "--data", "missing"], "does not exist"),
         (["bench", "metaqa", "--data", ".", "--train", "file"], "--train: a share of the questions is expected"),
         (["bench", "guard", "--data", "CORPUS"], "corpus.jsonl"),
@@ -320,10 +321,26 @@ def test_a_benchmark_prints_and_writes_the_same_result(data: Path, tmp_path: Pat
     assert (again["counts"]["questions"], again["counts"]["nodes"]) == (1, 4)
 
 
+def test_the_benchmark_of_any_corpus_runs_the_sets_that_are_named(data: Path, tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        shutil.copytree(data, tmp_path / "sets" / name)
+    line = ["bench", "general", "--data", tmp_path / "sets", "--encoder", "none"]
+    file = tmp_path / "general.json"
+    ran = graphret(*line, "--set", "one,two", "--set", "three", "--k", "1,2", "--json", file)
+    assert ran.code == 0, ran.err
+    assert "all, the mean over 3 sets, 6 questions" in ran.out
+    written = json.loads(file.read_text(encoding="utf-8"))
+    assert written["rows"]["all/default"]["recall@2"] == 100.0
+    assert set(graphret(*line, "--set", "two", "--limit", 1, "--json", "-").json["best"]) == {"two"}
+    assert set(graphret(*line, "--json", "-").json["best"]) == {"one", "two", "three"}
+    assert "known are one, three, two" in refused(2, *line, "--set", "four")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--split", "nonsense"], "'nonsense'"),
+        (["--set", "tiny"], "--set: the benchmark multihop does not know it"),
         (["--hops", "1"], "--hops: the benchmark multihop does not know it"),
         (["--k", "one"], "Invalid value for '-k'"),
         (["--limit", "0"], "--limit"),
