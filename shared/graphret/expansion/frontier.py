@@ -24,8 +24,15 @@ MENTIONS = "MENTIONS"
 SHARES_NAME = "SHARES_NAME"
 
 #: Factors on relations that join nodes which say the same, or which merely stand in one source: such a pair answers no
-#: more of a question than its better half, so little or nothing is passed along these by default.
-STRENGTH: Mapping[str, float] = {"IS_SIMILAR": 0.0, "SHARES_ENTITY": 0.0, "SAME_SOURCE": 0.0, "NEXT": 0.7}
+#: more of a question than its better half, so little or nothing is passed along these by default. A link by a shared name
+#: is named here as it joins the two chunks that say the name, and no others of their sources.
+STRENGTH: Mapping[str, float] = {
+    "IS_SIMILAR": 0.0,
+    "SHARES_ENTITY": 0.0,
+    "SAME_SOURCE": 0.0,
+    "NEXT": 0.7,
+    SHARES_NAME: 1.0,
+}
 
 
 @dataclass(frozen=True)
@@ -217,7 +224,7 @@ class Ranked:
     positions: NDArray[np.int64]
     scores: NDArray[np.float32]
     via: NDArray[np.int64]
-    details: dict[str, int] = field(default_factory=dict)
+    details: dict[str, float] = field(default_factory=dict)
     told: Callable[[NDArray[np.int64]], Sequence[Evidence | None]] | None = None
 
 
@@ -240,7 +247,7 @@ class Ranking(Protocol):
 
 
 def best_of(
-    positions: NDArray[np.int64], scores: NDArray[np.float32], via: NDArray[np.int64], **details: int
+    positions: NDArray[np.int64], scores: NDArray[np.float32], via: NDArray[np.int64], **details: float
 ) -> Ranked:
     """Rank candidates, each by the best of the scores it comes with, of equal ones the first; ties by position."""
     order = np.argsort(_falling(positions, scores), kind="stable")

@@ -51,9 +51,10 @@ class Paper:
         neighbors, first = np.unique(ends[outside], return_index=True)
         via = edges[outside][first]
         index, query = frontier.index, frontier.query
+        words = index.share_of_words(query)
         lexical = min_max(index.lexical.score_at(query, neighbors))
         dense = min_max(index.dense.score_at(query, neighbors)) if index.dense else 0.0
-        scores = np.asarray(index.lexical_share * lexical + (1 - index.lexical_share) * dense, dtype=np.float32)
+        scores = np.asarray(words * lexical + (1 - words) * dense, dtype=np.float32)
         order = np.lexsort((neighbors, -scores))
         near = order[: max(_CHECKED, 5 * (k - len(seeds)))]
         agrees = _agreement(links.take(np.searchsorted(links.edges, via[near])), query)

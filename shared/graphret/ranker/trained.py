@@ -62,7 +62,7 @@ class Trained:
 
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
-        ranked, pairs, together = self.inner.covered(frontier)
+        ranked, pairs, together = self.inner.cover(frontier)
         if not len(ranked.positions):
             return ranked
         columns = features_of(frontier, ranked, pairs, together, self.depth)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +32,7 @@ from graphret.nodes import NodeTable
 from graphret.ranker import Trained
 from graphret.retriever import Retriever
 from graphret.sage import persistence
-from graphret.sage.mix import fitted_alpha
+from graphret.sage.calibration import calibrated
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
@@ -40,7 +41,7 @@ from graphret.sage.state import Changes, SageState, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import Encoder, as_encoder
-from graphret.search.hybrid import SHARE_OF_WORDS, HybridIndex
+from graphret.search.hybrid import HybridIndex
 from graphret.search.vectors import check_vectors
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
@@ -179,16 +180,12 @@ class SageGraph:
                 vectors = embed(encoder, texts, executor, partial(report, "embed"))
             dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
             report("embed", len(table), len(table))
-        alpha = SHARE_OF_WORDS if settings.alpha is None else settings.alpha
-        index = HybridIndex(lexical, dense, alpha=alpha)
+        index = HybridIndex(lexical, dense, alpha=settings.alpha)
         report("connect", 0, len(table))
         similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
         state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
         report("connect", len(table), len(table))
-        if settings.alpha is None:
-            alpha = fitted_alpha(index, state.graph.edges)
-            settings = replace(settings, alpha=alpha)
-            state = replace(state, index=HybridIndex(lexical, dense, alpha=alpha))
+        index.calibration = calibrated(index, state.graph)
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
@@ -253,7 +250,9 @@ class SageGraph:
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
         alpha = self.index.alpha if self.index.dense else None
-        return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha)
+        return GraphReport.of(
+            self.nodes, self.edges, self.thresholds, alpha, self.index.calibration
+        )
 
     def view(self, where: WhereLike) -> Self:
         """Return the graph of the nodes that satisfy `where` alone: a copy that cannot be changed.
@@ -324,11 +323,14 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit the thresholds of similarity edges to the nodes that there are now."""
+        """Fit the thresholds of similarity edges, and how far words, meaning and links are trusted, to the nodes now."""
         with self._writing:
             state = self.state
             refitted = replace(state.changeable, given={})
-            self.state = SageState.connected(state.index, refitted, state.explicit, self.settings.links)
+            connected = SageState.connected(state.index, refitted, state.explicit, self.settings.links)
+            index = copy(connected.index)
+            index.calibration = calibrated(index, connected.graph)
+            self.state = replace(connected, index=index)
 
     def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()) -> None:
         """Put the state in force that has `fresh` and not `gone`; the lock is held."""

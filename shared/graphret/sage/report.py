@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
 from graphret.sage.similarity import Thresholds
 from graphret.sage.structure import NEXT, sources_of
+from graphret.search.hybrid import Calibration
 
 # The classes of the histogram of degrees, and their upper ends but the last, which is open.
 _CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
@@ -50,7 +51,10 @@ class GraphReport:
     thresholds
         The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
     alpha
-        Share of BM25 in the hybrid score, given or fitted; `None` where there are no embeddings.
+        Share of BM25 in the hybrid score where it is given; `None` where each question has its own.
+    calibration
+        What the corpus shows about words, meaning and links: ``dense_quality`` and ``linked_gain`` (see
+        `graphret.search.hybrid.Calibration`).
     named, names
         Share of the nodes that have a name; the ten commonest names, with how many nodes bear each.
     """
@@ -68,6 +72,7 @@ class GraphReport:
     isolated: int
     thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
     alpha: float | None = None
+    calibration: dict[str, float] = field(default_factory=dict)
     named: float = 0.0
     names: dict[str, int] = field(default_factory=dict)
 
@@ -78,6 +83,7 @@ class GraphReport:
         edges: EdgeTable,
         thresholds: Thresholds | None = None,
         alpha: float | None = None,
+        calibration: Calibration | None = None,
     ) -> GraphReport:
         """Count a graph."""
         n = len(nodes)
@@ -107,6 +113,7 @@ class GraphReport:
             isolated=int((degree == 0).sum()),
             thresholds={kind: {name: round(v, 6) for name, v in of.items()} for kind, of in (thresholds or {}).items()},
             alpha=alpha,
+            calibration={name: round(value, 4) for name, value in asdict(calibration or Calibration()).items()},
             named=names.total() / n if n else 0.0,
             names=dict(names.most_common(_NAMES)),
         )
@@ -131,6 +138,7 @@ class GraphReport:
             *((f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()),
             *((f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number),
             *([] if self.alpha is None else [("share of words in the score", f"{self.alpha:g}")]),
+            *((f"calibration, {name.replace('_', ' ')}", f"{value:.2f}") for name, value in self.calibration.items()),
             *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
         ]
         left, right = (max(map(len, column)) for column in zip(*rows, strict=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -15,7 +16,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.fields import NodeText
-from graphret.search.index import min_max
+from graphret.search.index import min_max, top_k
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 
@@ -25,6 +26,8 @@ Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
 
 #: The share of BM25 beside cosines (SAGE, appendix E).
 SHARE_OF_WORDS = 0.6
+# The place of a ranking that its first one is compared with.
+_LEAD_OVER = 20
 
 
 class CombinedIndex(CombinedTable, ArrayIndex):
@@ -52,6 +55,25 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         return total
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """What a corpus itself shows about words, meaning and links, with no questions.
+
+    `graphret.sage.calibration` fits it to questions that are sentences cut out of passages.
+
+    Parameters
+    ----------
+    dense_quality
+        How well embeddings find the passage that a sentence was cut out of, against words: 1 for as well, or better.
+    linked_gain
+        How much more of such a question two linked passages say than one does, as a share of the question: what a link
+        adds by chance, as one passage has the answer.
+    """
+
+    dense_quality: float = 1.0
+    linked_gain: float = 0.0
+
+
 class HybridIndex(CombinedIndex):
     """``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1 over the index (SAGE, appendix E: 0.6 and 0.4).
 
@@ -60,14 +82,25 @@ class HybridIndex(CombinedIndex):
     lexical, dense
         Indexes of the same nodes; without a dense one the score is the scaled BM25.
     alpha
-        Share of BM25.
+        Share of BM25; `None` to choose it for each question by how far each of the two tells its best node from the
+        others (see `share_of_words`).
+    calibration
+        What the corpus shows about words and meaning.
     """
 
-    def __init__(self, lexical: BM25Index, dense: DenseIndex | None = None, *, alpha: float = SHARE_OF_WORDS) -> None:
+    def __init__(
+        self,
+        lexical: BM25Index,
+        dense: DenseIndex | None = None,
+        *,
+        alpha: float | None = None,
+        calibration: Calibration | None = None,
+    ) -> None:
         super().__init__({"lexical": lexical} if dense is None else {"lexical": lexical, "dense": dense})
-        if not 0 <= alpha <= 1:
-            raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
+        if alpha is not None and not 0 <= alpha <= 1:
+            raise InvalidInput(f"alpha: expected a number from 0 to 1 or None, got {alpha!r}")
         self.alpha = alpha
+        self.calibration = calibration or Calibration()
 
     @classmethod
     def build(
@@ -76,7 +109,7 @@ class HybridIndex(CombinedIndex):
         encoder: Any = None,
         *,
         text: NodeText | None = None,
-        alpha: float = SHARE_OF_WORDS,
+        alpha: float | None = None,
         source: GraphStore | None = None,
     ) -> Self:
         """Index nodes by their words, and by their embeddings where there is an encoder; see `BM25Index.build`."""
@@ -94,14 +127,25 @@ class HybridIndex(CombinedIndex):
         """The index of embeddings, if there is one."""
         return self.members.get("dense")  # type: ignore[return-value]
 
-    @property
-    def lexical_share(self) -> float:
-        """The share of BM25 in the score: `alpha`, or 1 without a dense index."""
-        return self.alpha if self.dense else 1.0
+    def share_of_words(self, query: str) -> float:
+        """Return the share of BM25 in the score of a query: `alpha`, 1 without a dense index, or by the query.
+
+        By the query it is ``w / (w + q · m)``. w is how far the best node by words is above the 20th, as a share of
+        the highest score that a node could have; m the same of the cosines; q the dense quality of the calibration.
+        Whichever of the two tells its best nodes from the rest counts more.
+        """
+        if self.dense is None:
+            return 1.0
+        if self.alpha is not None:
+            return self.alpha
+        words = _lead(self.lexical.scores(query)) / max(self.lexical.ceiling(query), 1e-9)
+        meaning = self.calibration.dense_quality * _lead(self.dense.scores(query))
+        return words / (words + meaning) if words + meaning > 0 else SHARE_OF_WORDS
 
     def shares(self, query: str) -> dict[str, float]:
-        """Return `alpha`, and what it leaves for the cosine."""
-        return {name: self.lexical_share if name == "lexical" else 1.0 - self.alpha for name in self.members}
+        """Return the share of words, and what it leaves for the cosine."""
+        words = self.share_of_words(query)
+        return {name: words if name == "lexical" else 1.0 - words for name in self.members}
 
     def near_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros without a dense index."""
@@ -110,10 +154,22 @@ class HybridIndex(CombinedIndex):
         return min_max(self.dense.scores(query))[positions]
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
-        """Return `alpha` of the share of the query's words that nodes say together, and the rest of the best cosine."""
+        """Return how well nodes answer together, 0 … 1.
+
+        It is the share of the query's words that they say together and their best cosine, mixed as in the score.
+        """
         near = self.dense.confidence(query, positions) if self.dense else 0.0
         said = self.lexical.confidence(query, positions)
-        return self.lexical_share * said + (1.0 - self.lexical_share) * near
+        words = self.share_of_words(query)
+        return words * said + (1.0 - words) * near
+
+
+def _lead(scores: NDArray[np.float32]) -> float:
+    """Return how far the best score is above the 20th best, or above the least of fewer."""
+    if not len(scores):
+        return 0.0
+    best = top_k(scores, _LEAD_OVER)
+    return float(scores[best[0]] - scores[best[-1]])
 
 
 class FieldIndex(CombinedIndex):

@@ -95,7 +95,7 @@ def train_ranking(
     for done, question in enumerate(questions, 1):
         seeds = state.index.top(question.text, inner.n_seeds(max(SHOWN_AT)))
         frontier = Frontier(question.text, state.graph, state.index, seeds)
-        ranked, pairs, together = inner.covered(frontier)
+        ranked, pairs, together = inner.cover(frontier)
         columns = features_of(frontier, ranked, pairs, together, depth)
         names = tuple(columns)
         gold = [answers[answer] for answer in question.gold]

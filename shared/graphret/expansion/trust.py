@@ -1,0 +1,92 @@
+"""How much links count for a question: from nothing, which is hybrid search, to all.
+
+A question that one passage answers needs no links, and links would only bring what
+stands near the answer. So links count as far as linked nodes say more of the question
+than the best node by itself, and more than they do in questions of the same corpus
+that one passage answers. A question that names one of the two, or a pair that is a row
+of a table with what it names, is no accident, and needs less of that.
+docs/concepts/expansion.md has the measurements.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from graphret.expansion.frontier import Frontier
+from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.text import normalize_name, short_names
+
+# Links begin to count where the gain is this far above what the corpus shows by chance,
+# or this far below where a link is expected, and count in full `_SLOPE` further up. From
+# `_SURE` on they may put another hit in the place of the first one of hybrid search. All
+# are shares of the question.
+_ABOVE_CHANCE, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.03, 0.2, 0.2, 0.15
+
+
+def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
+    """Return how much more of a question linked nodes say than one node.
+
+    Parameters
+    ----------
+    linked, single
+        BM25F weights of the question's terms in the best pair or triple, and in the
+        best node.
+
+    Returns
+    -------
+    float
+        The difference as a share of what a text could say of the question at most.
+    """
+    ceiling = max(frontier.index.lexical.ceiling(frontier.query), 1e-9)
+    return (linked - single) / ceiling
+
+
+class Trust(NamedTuple):
+    """How much links count for a question, 0 … 1, and whether they may choose the first hit."""
+
+    share: float
+    sure: bool
+
+
+def trust_in_links(frontier: Frontier, gain: float, *, expected: bool) -> Trust:
+    """Return how much links count for a question.
+
+    Parameters
+    ----------
+    gain
+        What `linked_gain` returns.
+    expected
+        Whether the question names one of the two nodes of its best pair, or that pair
+        is a row of a table with what it names.
+    """
+    by_chance = max(0.0, frontier.index.calibration.linked_gain)
+    margin = _BELOW_IF_EXPECTED if expected else -_ABOVE_CHANCE
+    share = float(np.clip((gain - by_chance + margin) / _SLOPE, 0, 1))
+    return Trust(share, sure=share == 1 and gain >= _SURE)
+
+
+def names_one(question: str, names: list[str]) -> bool:
+    """Tell whether a question says one of some names, in full or without its brackets.
+
+    A name of everyday words alone is said in passing.
+    """
+    said = f" {normalize_name(question)} "
+    forms = (
+        normalize_name(form) for name in names for form in (name, *short_names(name))
+    )
+    return any(_is_informative(form) and f" {form} " in said for form in forms)
+
+
+def _is_informative(name: str) -> bool:
+    words = name.split()
+    if sum(not word.isascii() and word.isalpha() for word in words) > 1:
+        return True  # Chinese characters and kana are a word each
+    return any(
+        len(word) > 1
+        and not word.isdigit()
+        and word not in FUNCTION_WORDS
+        and word not in COMMON_WORDS
+        for word in words
+    )
