@@ -72,6 +72,28 @@ def test_the_lead_sentence_names_what_nothing_else_does() -> None:
         assert describe(from_chunks([chunk]), HeuristicMetadata())[0].name == "The Mole is a tower"
 
 
+@pytest.mark.parametrize("stripped", [True, False])
+def test_a_further_heading_is_a_name_of_its_page(stripped: bool) -> None:
+    """LangChain's MarkdownHeaderTextSplitter, which takes the headings out of the texts, or leaves them."""
+    headings = ["Setup", "Examples", "Keep"]
+    chunks = [
+        Node(
+            f"c{i}",
+            ("Document",),
+            heading,
+            f"# {heading}\n\nText." if not stripped else "Text.",
+            {"source": "a.md", "Header 1": heading},
+        )
+        for i, heading in enumerate(headings)
+    ]
+    told = from_chunks(chunks)
+    assert [node.name for node in told] == ["Setup", "Setup › Examples", "Setup › Keep"]
+    assert {node.properties["chunk_index"] for node in told} == {0, 1, 2}
+    assert from_chunks(told) == told
+    alone = from_chunks(Node(one.id, one.labels, "", one.text, {"Header 1": one.name}) for one in chunks)
+    assert [node.name for node in alone] == headings  # of no page that is known
+
+
 def cut(text: str, size: int, overlap: int, *, source: str = "hotel.md", places: bool = True) -> list[Node]:
     """Cut a text as splitters do: pieces that overlap, without the white space around them."""
     nodes = []

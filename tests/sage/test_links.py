@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from graphret import Document, SageGraph, SageSettings, Table
+from graphret.corpus import HeuristicMetadata, describe
 from graphret.nodes import NodeTable
 from graphret.sage.entities import Bearers
 from graphret.sage.joins import JOINS, MAX_JOINS, join_links
-from graphret.sage.links import LinkSettings, name_links, shared_name_links
+from graphret.sage.links import name_links
+from graphret.sage.settings import LinkSettings
+from graphret.sage.shared_names import shared_name_links
 from graphret.types import Edge, Hit, Node
 
 
@@ -72,7 +77,9 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     assert not edges(*films, max_sharers=2)
     assert not edges(*films, shared_weight=0)
     chunks = [passage(f"a{i}", "Big Eyes", source_id="a", chunk_index=i, **director) for i in (1, 0)]
-    assert edges(*chunks, films[1]) == [("a0", "b", "Tim Burton", 0.85)]
+    assert edges(*chunks, films[1]) == [(f"a{i}", "b", "Tim Burton", 0.85) for i in (0, 1)]
+    assert not edges(*chunks, films[1], max_sharers=2)  # as rare as the chunks that say it are few
+    assert not edges(films[0], passage("d", "Big eyes", **director))  # what bears one title is one thing
     bearer = passage("t", "T. Burton", aliases=["Tim Burton"])
     assert not edges(*films, bearer)  # who bears it is linked by it
     series = [passage(f"s{i}", f"Tim Burton {i}", **director) for i in range(2)]
@@ -81,6 +88,117 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     history = [passage(f"h{i}", f"History of Maryland {i}") for i in range(3)]
     assert {one[:2] for one in edges(*towns, *history)} == {(h.id, t.id) for h in history for t in towns}
     assert not edges(*towns, *history, passage("h4", "Law in Maryland"))
+
+
+#: Texts that show how the corpus uses the words of the titles below.
+PROSE = """Two examples follow. Keep a seat free, so that you keep the time; there is a system prompt in each.
+The next steps are few. Den meisten fallen zwei ein."""
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "linked"),
+    [
+        ("Examples", "There are examples of it.", False),
+        ("Examples", "Examples of it are below.", False),  # every sentence begins with a capital
+        ("Examples", "## Examples\n\nThe list is long.", False),
+        ("Examples", "It was seen in Examples of it.", True),
+        ("Examples", "It is told in “examples” at length.", True),
+        ("Examples", "See `examples`, which is long.", True),
+        ("Examples", "See [examples](x.md) at length.", True),
+        ("Examples", 'It has {"examples": 3} as ever.', False),  # a key
+        ("Time", "It was bought by Time Warner last year.", False),  # part of a longer name
+        ("Time", "It was told in Time last year.", True),
+        ("SEAT", "A seat was made by them.", False),
+        ("SEAT", "It was made by SEAT in Spain.", True),
+        ("Next Steps", "Next steps are below.", False),
+        ("Next Steps", "It is told in Next Steps below.", True),
+        ("System prompt", "It has another system prompt today.", True),  # no everyday words, but a term of two
+        ("Boston", "Boston is old, and they left.", True),  # no text has it in lower case
+        ("Boston", "BOSTON, 12 MAY", True),
+        ("東京", "東京は大きい。", True),
+    ],
+)
+def test_an_everyday_word_is_a_title_only_where_the_text_uses_it_as_one(title: str, text: str, linked: bool) -> None:
+    found = links(passage("asker", "A", text), passage("bearer", title), passage("prose", "Z", PROSE))
+    assert ("asker" in {edge.source for edge in found}) is linked
+
+
+def test_a_name_of_its_own_first_words_is_shown_and_not_looked_for() -> None:
+    nodes = [passage("a", "", "They sail. It is old."), passage("b", "Sea", "Here they sail with others.")]
+    described = describe(nodes, HeuristicMetadata())
+    assert [node.name for node in described] == ["They sail", "Sea"]
+    assert links(*described) == []
+    assert len(links(passage("a", "They sail", "They sail. It is old."), nodes[1])) == 1
+
+
+@pytest.mark.parametrize("titles", [("Super Bowl 50", "super bowl 50"), ("Super Bowl 50", "Super  Bowl 50")])
+def test_no_link_within_what_bears_one_title(titles: tuple[str, str]) -> None:
+    nodes = [passage(f"n{i}", title, "In Super Bowl 50 they won.") for i, title in enumerate(titles)]
+    found = links(*nodes, passage("x", "Denver", "They won Super Bowl 50."))
+    assert {(edge.source, edge.target) for edge in found} == {("x", "n0"), ("x", "n1")}
+
+
+@pytest.mark.parametrize(("sayers", "others", "linked"), [(20, 0, True), (21, 0, False), (21, 190, True)])
+def test_a_title_that_many_sources_say_is_a_hub_and_makes_no_links(sayers: int, others: int, linked: bool) -> None:
+    said = [passage(f"s{i:03}", f"Page {i}", "As Graphret has it.") for i in range(sayers)]
+    found = links(passage("hub", "Graphret"), *said, *(passage(f"o{i:03}", f"Other {i}") for i in range(others)))
+    assert len(found) == (sayers if linked else 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "texts", "linked"),
+    [
+        ("NASA", ["It was built by NASA for this.", "They went to NASA in May."], True),
+        ("NASA", ["## NASA\n\nIt is old.", "NASA\n\nIt is old."], False),  # headings
+        ("SEVERABILITY", ["8. SEVERABILITY. Should a part not hold.", "9. SEVERABILITY. The others hold."], False),
+        ("Definition", ["See Definition before that.", "The Definition says that."], False),  # PROSE has the word
+        ("Section 3", ["As Section 3 has it, they may.", "Under Section 3 they will."], False),
+        ("Ask Ada", ["Ask Ada for the rest.", "Then wait. Ask Ada when done."], False),
+        ("Inc", ["It was sold to Acme, Inc. in May.", "They work for Foo, Inc. since then."], False),
+        ("XIX", ["In the century XIX they met.", "It was built in XIX by them."], False),
+        ("PRAGMA", ["#PRAGMA once\ncode", "#PRAGMA once\nmore"], False),
+        ("Tim Burton", ["It was made by Tim Burton then.", "Tim Burton made it."], True),
+    ],
+)
+def test_a_shared_name_is_one_that_both_texts_say_as_a_name(name: str, texts: list[str], linked: bool) -> None:
+    nodes = [passage(f"n{i}", f"Title {i}", text, entities=[name]) for i, text in enumerate(texts)]
+    prose = "a definition is given in each section here and you may ask for it"
+    nodes += [passage(f"p{i}", f"Prose {i}", prose) for i in range(3)]
+    table = NodeTable.of(nodes)
+    said = Bearers.of([given.get("entities", ()) for given in table.properties], 50)
+    assert len(shared_name_links(table, said)) == linked
+
+
+def test_a_place_that_every_text_names_joins_no_texts() -> None:
+    def joined(sayers: int) -> int:
+        texts = [passage(f"t{i:02}", f"Filing {i}", entities=["Delaware"]) for i in range(sayers)]
+        table = NodeTable.of([*texts, passage("law", "Law of Delaware")])
+        said = Bearers.of([given.get("entities", ()) for given in table.properties], 50)
+        return len(shared_name_links(table, said))
+
+    assert (joined(20), joined(21)) == (20, 0)
+
+
+def test_a_report_tells_the_commonest_and_the_least_believed_names_with_examples() -> None:
+    films = [Document("It was made by Ada Ames then.", title=f"Film {i}", id=f"{i:02}") for i in range(15)]
+    told = Document("See `keep` there. One may keep it, and others keep it too.", title="Told")
+    graph = SageGraph.build([*films, Document("x", title="Ada Ames"), told, Document("y", title="Keep")], encoder=None)
+    names = json.loads(json.dumps(graph.report().to_dict()))["link_names"]
+    first, *_ = names["commonest"]
+    last, *_ = names["doubtful"]
+    weight = pytest.approx(1 - 0.005 * math.log(1.5), abs=1e-4)
+    assert first == {
+        "name": "Ada Ames",
+        "relation": "MENTIONS",
+        "kind": "text",
+        "edges": 15,
+        "weight": weight,
+        "source": "Film 0",
+        "target": "Ada Ames",
+    }
+    assert (last["name"], last["source"], last["target"]) == ("Keep", "Told", "Keep")
+    assert last["weight"] == pytest.approx(1 - 0.1 * 2 / 3, abs=1e-4)
+    assert "15  1.00  Ada Ames  (MENTIONS text: Film 0 → Ada Ames)" in str(graph.report())
 
 
 def test_aliases_and_the_ids_of_records_are_names() -> None:

@@ -14,7 +14,17 @@ from statistics import mode
 from typing import Any
 
 from graphret.corpus.metadata import filled, without
-from graphret.corpus.names import file_of, given_name, given_section, headings, section_at, stem_of, title_among
+from graphret.corpus.names import (
+    file_of,
+    given_heading,
+    given_section,
+    given_title,
+    headings,
+    name_on_page,
+    section_at,
+    stem_of,
+    title_among,
+)
 from graphret.corpus.tables import TextTable, delimited, is_delimited, keyed, pipe_tables
 from graphret.types import Node
 
@@ -69,7 +79,7 @@ def source_of(node: Node) -> tuple[str, ...]:
     """Return what tells the source of a chunk: a file with its title or record, else its ``source_id``, else itself."""
     given = node.properties
     if file := file_of(given):
-        return ("file", file, given_name(given), *([str(given["seq_num"])] if "seq_num" in given else []))
+        return ("file", file, given_title(given), *([str(given["seq_num"])] if "seq_num" in given else []))
     source = given.get(DOCUMENT, given.get("source_id"))
     return ("source", source) if isinstance(source, str) else ("node", node.id)
 
@@ -79,6 +89,8 @@ def without_derived(node: Node) -> Node:
     given = node.properties
     derived = given.get(DERIVED, ())
     bare = without(node, DERIVED, PLACE)
+    if bare.name == given_heading(given):  # it may be one of many of its page
+        bare = replace(bare, name="")
     place = {DERIVED: kept} if (kept := [key for key in derived if key in PLACE]) else {}
     place |= {"source_id": given[DOCUMENT]} if DOCUMENT in derived else {}
     labels = ("Document",) if "table_rows" in derived and node.labels == ("Table",) else node.labels
@@ -113,14 +125,20 @@ def _known(nodes: Sequence[Node], key: tuple[str, ...]) -> list[tuple[str, dict[
         text, starts = _joined(nodes, "," if values else "|")
         spans = [(start, start + len(node.text)) for start, node in zip(starts, nodes, strict=True)]
         above = [] if values else headings(text)
-        title = title_among(above) or title
+        title = title_among(above) or _first_heading(nodes) or title
         found = _by_chunk(nodes, spans, delimited(text) if values else pipe_tables(text))
         for own, span in zip(found, spans, strict=True):
             own["section"] = section_at(above, *span, title)
     for number, (own, node) in enumerate(zip(found, nodes, strict=True)):
         own["section"] = given_section(node.properties) or own.get("section")
         own["chunk_index"] = number if len(nodes) > 1 else None
-    return [(given_name(node.properties) or title, own) for node, own in zip(nodes, found, strict=True)]
+    names = [given_title(node.properties) or name_on_page(title, given_heading(node.properties)) for node in nodes]
+    return [*zip(names, found, strict=True)]
+
+
+def _first_heading(nodes: Iterable[Node]) -> str:
+    """Return the first heading of the first level that a splitter took out of the text of chunks."""
+    return next(filter(None, (given_heading(node.properties) for node in nodes)), "")
 
 
 def _joined(nodes: Sequence[Node], bar: str) -> tuple[str, list[int]]:

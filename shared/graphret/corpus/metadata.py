@@ -103,15 +103,29 @@ class HeuristicMetadata(MetadataExtractor):
         return _Names.of(nodes)(nodes)
 
 
+def named_by_lead(node: Node) -> bool:
+    """Whether `HeuristicMetadata` made the name of a node of its own first words, for want of another."""
+    return "name" in node.properties.get(EXTRACTED, ()) and node.name == _name_of_lead(_lead(node.text))
+
+
+def _lead(text: str) -> str:
+    """Return the first sentence of a text, without what stands in brackets."""
+    head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
+    start, end = next(split_sentences(head), (0, 0))
+    return " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
+
+
+def _name_of_lead(lead: str) -> str:
+    words = clean_name(lead).split()
+    return " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
+
+
 def _of_text(node: Node, names: _Names) -> dict[str, Any]:
     title, given = node.name or str(node.properties.get("title") or ""), node.properties
-    head = _HEADINGS.sub("", running_text(node.text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
-    start, end = next(split_sentences(head), (0, 0))
-    lead = " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
+    lead = _lead(node.text)
     found, made = [*_bearers(node), *names.in_text(node.text)], ""
     if node.label == "Document":
-        words = clean_name(lead).split()
-        made = " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
+        made = _name_of_lead(lead)
     else:
         values = (part for value in given.values() for part in (value if isinstance(value, list) else [value]))
         found += [value for value in values if isinstance(value, str) and _is_textual(value)]

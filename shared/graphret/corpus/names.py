@@ -1,7 +1,8 @@
 """What a source is called: one rule, whichever way it came in.
 
 A title in the metadata, or in front matter; else the heading that is the title; else the stem of the file's name;
-else, by `HeuristicMetadata`, the lead sentence. A name is text alone: no HTML, no Markdown, no file extension.
+else, by `HeuristicMetadata`, the lead sentence. A name is text alone: no HTML, no Markdown, no file extension. A
+further heading is no name by itself but one of its page: “Page › Heading”.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-_TITLE_KEYS = ("title", "Title", "document_title", "name", "Header 1")
+_TITLE_KEYS = ("title", "Title", "document_title", "name")
 _FILE_KEYS = ("file_path", "source", "file_name", "filename", "path", "url")
-_SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))  # LangChain's MarkdownHeaderTextSplitter
+_HEADING_KEY = "Header 1"  # of LangChain's MarkdownHeaderTextSplitter
+_SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))
 
 _FRONT_MATTER = re.compile(r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 _YAML_TITLE = re.compile(r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""", re.MULTILINE | re.IGNORECASE)
@@ -59,9 +61,27 @@ def clean_name(text: object) -> str:
     return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
 
 
-def given_name(metadata: Mapping[str, Any]) -> str:
+def given_title(metadata: Mapping[str, Any]) -> str:
     """Return the title that the metadata of a document or chunk gives, empty where it gives none."""
     return next((name for key in _TITLE_KEYS if (name := clean_name(metadata.get(key)))), "")
+
+
+def given_heading(metadata: Mapping[str, Any]) -> str:
+    """Return the heading of the first level that a splitter by headings wrote into the metadata of a chunk.
+
+    It is the title of the page or, further down on it, one of its sections.
+    """
+    return clean_name(metadata.get(_HEADING_KEY))
+
+
+def given_name(metadata: Mapping[str, Any]) -> str:
+    """Return the name that metadata give by themselves: the title, else the heading of the first level."""
+    return given_title(metadata) or given_heading(metadata)
+
+
+def name_on_page(page: str, heading: str) -> str:
+    """Return what a part of a page is called that has a heading of its own: “Page › Heading”."""
+    return page if heading in ("", page) else f"{page} › {heading}"
 
 
 def given_section(metadata: Mapping[str, Any]) -> str:

@@ -26,6 +26,7 @@ class Gazetteer:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: dict[str, int] = {}
         self._lengths: dict[str, tuple[int, ...]] = {}  # of names, by their first two words, the longest first
+        self._first: set[str] = set()  # words
         self._next = 0
         for name in names:
             self.add(name)
@@ -36,6 +37,7 @@ class Gazetteer:
         own = words(name)
         if not own:
             return None
+        self._first.add(own[0])
         head, known = " ".join(own[:2]), self._lengths
         if len(own) > 1 and len(own) not in known.get(head, ()):
             known[head] = tuple(sorted((*known.get(head, ()), len(own)), reverse=True))
@@ -65,7 +67,10 @@ class Gazetteer:
     def find_every(self, words: Sequence[str]) -> list[Match]:
         """Return every name in normalised words, overlapping or not, by where it begins, the longest first."""
         names, lengths, matches = self._names.get, self._lengths.get, []
+        first = self._first
         for start, (word, following) in enumerate(zip(words, (*words[1:], ""), strict=False)):
+            if word not in first:
+                continue
             for length in lengths(f"{word} {following}", ()):
                 if start + length > len(words):
                     continue

@@ -12,7 +12,7 @@ import numpy as np
 from graphret.columns import Records, text_array, to_json
 from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
-from graphret.sage.links import MAX_NAME_WORDS, speaks
+from graphret.sage.names import MAX_NAME_WORDS, speaks
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
 from graphret.text import words as words_of

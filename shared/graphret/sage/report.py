@@ -15,6 +15,7 @@ from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
 from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
+from graphret.sage.link_names import lines_of, link_names
 from graphret.sage.similarity import Thresholds
 from graphret.sage.structure import NEXT, sources_of
 from graphret.search.hybrid import Calibration
@@ -24,6 +25,7 @@ _CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200",
 _UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _NAMES, _NAME_WIDTH = 10, 60
 _FEW_SOURCES = 10
+_LINK_NAMES = {"commonest": "the commonest", "doubtful": "the least believed"}
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class GraphReport:
         `graphret.search.hybrid.Calibration`).
     named, names
         Share of the nodes that have a name; the ten commonest names, with how many nodes bear each.
+    link_names
+        The names that make links, the ten commonest and the ten least believed, with an example each; see
+        `graphret.sage.link_names`.
     """
 
     nodes: int
@@ -75,6 +80,7 @@ class GraphReport:
     calibration: dict[str, float] = field(default_factory=dict)
     named: float = 0.0
     names: dict[str, int] = field(default_factory=dict)
+    link_names: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -116,6 +122,7 @@ class GraphReport:
             calibration={name: round(value, 4) for name, value in asdict(calibration or Calibration()).items()},
             named=names.total() / n if n else 0.0,
             names=dict(names.most_common(_NAMES)),
+            link_names=link_names(nodes, edges),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +149,12 @@ class GraphReport:
             *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
         ]
         left, right = (max(map(len, column)) for column in zip(*rows, strict=True))
-        return "\n".join(f"{name:<{left}}  {value:>{right}}" for name, value in rows)
+        lines = [f"{name:<{left}}  {value:>{right}}" for name, value in rows]
+        for which, names in self.link_names.items():
+            if names:
+                lines += ["", f"names that make links, {_LINK_NAMES[which]} (links, weight, name, example)"]
+                lines += lines_of(names)
+        return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw the degrees and the relations into a file: pdf, png or svg, by its suffix.

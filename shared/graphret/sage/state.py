@@ -14,8 +14,9 @@ from graphret.errors import InvalidInput
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.joins import join_links
-from graphret.sage.links import name_links, shared_name_links
+from graphret.sage.links import name_links
 from graphret.sage.settings import LinkSettings
+from graphret.sage.shared_names import shared_name_links
 from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.structure import structure_edges
 from graphret.search.hybrid import HybridIndex

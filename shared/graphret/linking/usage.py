@@ -1,0 +1,223 @@
+"""How a text uses a name: as one of its words, or as what something is called.
+
+Capitals tell, in every script that has them, and only within a sentence: at its beginning, in a heading and among
+capitals alone every word has one. So the texts of a corpus say themselves which of its titles are everyday words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import chain
+
+from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.text import words as words_of
+
+# What stands before the first word of a sentence, of a line, of a cell or of a quotation.
+_BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ]|\s[-+>] )[ ]*\Z""")
+
+_WORD = re.compile(r"[^\W\d_]+")
+_PLAIN_WORD, _GAP = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ -]\Z")
+_WORD_BEHIND = re.compile(r"[ -]([^\W\d_]+)")
+# Beside these a word in lower case is part of another word, of a path, or of code.
+_JOINS, _JOINS_BEHIND = frozenset("-_/\\.@#$"), frozenset("-_/\\@(=")
+_QUOTES = {
+    '"': '"',
+    "'": "'",
+    "`": "`",
+    "_": "_",
+    "*": "*",
+    "“": "”",
+    "„": "“”",
+    "‘": "’",
+    "«": "»",
+    "»": "«",
+    "「": "」",
+    "『": "』",
+    "《": "》",
+}
+# Around a name it is looked so far for a word that shows that this is a sentence: one in lower case of so many letters,
+# which has no lower case in titles as well.
+_AROUND, _SHORTEST = 80, 3
+_LOWER_IN_TITLES = frozenset(
+    "and but for nor yet off per via with from into like over than that upon onto "
+    "les von van der den del della dos und los las que por para con dans pour".split()
+)
+# A word of so many letters with a full stop is an abbreviation: Inc., Ltd., St., Mr.
+_ABBREVIATION = 4
+
+
+class Use(Enum):
+    """What one occurrence of a name is."""
+
+    WORD = auto()
+    """A word among others: “two examples follow”."""
+    UNCLEAR = auto()
+    """Where everything has a capital: “Examples follow”, a heading."""
+    PART = auto()
+    """Part of a longer name: “Time” in “Time Warner”."""
+    NAME = auto()
+    """What something is called: “as Examples has it”, “see `Examples`”."""
+
+
+@dataclass(slots=True)
+class Uses:
+    """How often a name is a word, and how often a name."""
+
+    words: int = 0
+    names: int = 0
+
+    @classmethod
+    def of(cls, name: str, text: str) -> Uses:
+        """Count the occurrences of a name in a text, `name` being as what bears it spells it."""
+        found = cls()
+        for start, end in _occurrences(name, text):
+            use = use_at(text, start, end, name)
+            found.words += use is Use.WORD
+            found.names += use is Use.NAME
+        return found
+
+    def add(self, other: Uses) -> None:
+        """Count further occurrences."""
+        self.words += other.words
+        self.names += other.names
+
+    @property
+    def everyday(self) -> float:
+        """The share of its occurrences in which it is a word, of those that tell; 0 where none does."""
+        return self.words / (self.words + self.names) if self.words else 0.0
+
+
+def may_be_word(name: str, text: str) -> bool:
+    """Whether a text that says a name may use it as a word; quick, to leave out most names."""
+    return name not in text if name.isupper() else name.lower() in text
+
+
+def can_be_everyday(name: str) -> bool:
+    """Whether a name can be an everyday word, as far as it says itself.
+
+    It is in a script that has capitals, and no term of several words, such as “system prompt”; but “next steps” is one.
+    """
+    words = words_of(name)
+    common = all(word in FUNCTION_WORDS or {word, word.removesuffix("s")} & COMMON_WORDS for word in words)
+    return (len(words) == 1 or common) and name.lower() != name.upper()
+
+
+def use_at(text: str, start: int, end: int, name: str) -> Use:
+    """Return what the occurrence of a name is that a text has from `start` to `end`.
+
+    `name` is the name as what bears it spells it.
+    """
+    said = text[start:end]
+    if (marked := _marked(text, start, end)) is not None:
+        return marked
+    if said == said.lower() or (name.isupper() and not said.isupper()):  # what is called SEAT is said in capitals
+        code = text[start - 1 : start] in _JOINS or text[end : end + 1] in _JOINS_BEHIND
+        return Use.UNCLEAR if code else Use.WORD
+    if said.isupper() and not name.isupper():
+        return Use.UNCLEAR
+    if begins_sentence(text, start):
+        content = [word for word in _WORD.findall(said) if word.lower() not in FUNCTION_WORDS]
+        capitals = sum(word[0].isupper() for word in content)
+        if capitals < len(content):
+            return Use.WORD  # “Next steps are”
+        if capitals < 2:
+            return Use.UNCLEAR
+    if not in_sentence(text, start, end):
+        return Use.UNCLEAR
+    return Use.PART if " " not in said and _is_part(text, start, end) else Use.NAME
+
+
+def in_sentence(text: str, start: int, end: int) -> bool:
+    """Whether what a line has around a stretch of it is a sentence, and no heading: it has words in lower case."""
+    from_, to = max(0, start - _AROUND), end + _AROUND
+    before = text[text.rfind("\n", from_, start) + 1 or from_ : start]
+    if before.lstrip().startswith("#"):
+        return False
+    line_end = text.find("\n", end, to)
+    behind = text[end : to if line_end < 0 else line_end]
+    words = chain(_WORD.finditer(behind), _WORD.finditer(before))
+    return any(_tells_sentence(match[0]) for match in words)
+
+
+def _tells_sentence(word: str) -> bool:
+    return len(word) >= _SHORTEST and word.islower() and word not in _LOWER_IN_TITLES
+
+
+def stands_in_sentence(name: str, text: str, *, first_is_word: bool = False) -> bool:
+    """Whether a text says a name within a sentence, and not only as a heading, among capitals or as an abbreviation.
+
+    A text that does not have the name as it is spelled is believed.
+
+    Parameters
+    ----------
+    first_is_word
+        Whether the first word of the name is an everyday word, which may have its capital of a sentence that it begins.
+    """
+    there = False
+    for start, end in _occurrences(name, text):
+        there = True
+        begins = begins_sentence(text, start)
+        behind = text[end : end + 1]
+        heading = begins and (not behind or behind in ".:\n")  # also one that the text goes on behind: “8. Notices. …”
+        short = end - start <= _ABBREVIATION and behind == "." and not text[start:end].isupper()
+        if not (heading or short or (begins and first_is_word)) and in_sentence(text, start, end):
+            return True
+    return not there
+
+
+def begins_sentence(text: str, start: int) -> bool:
+    """Whether what stands from `start` in a text begins a sentence, a line, a cell or a quotation."""
+    return _BEGINS_SENTENCE.search(text[max(0, start - 3) : start]) is not None
+
+
+def _occurrences(name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a text has a name, in any case and with any gaps between its words."""
+    first, *others = _PLAIN_WORD.findall(name.lower()) or [name.lower()]
+    lower = text.lower()
+    start = lower.find(first)
+    while start >= 0:
+        end = start + len(first)
+        for word in others:
+            gap = _GAP.match(lower, end)
+            end = gap.end() + len(word) if gap and lower.startswith(word, gap.end()) else -1
+            if end < 0:
+                break
+        if end >= 0 and not lower[start - 1 : start].isalnum() and not lower[end : end + 1].isalnum():
+            yield start, end
+        start = lower.find(first, start + len(first))
+
+
+def _marked(text: str, start: int, end: int) -> Use | None:
+    """Return what an occurrence is that stands in quotes, code marks or as the text of a link; `None` for another."""
+    if not start:
+        return None
+    opening = text[start - 1]
+    behind = text[end : end + 3]
+    if opening == "[":
+        return Use.NAME if behind.startswith(("](", "][", "]]")) else None
+    closing = _QUOTES.get(opening)
+    if closing is None or text[start - 2 : start] == "**":  # bold is a heading as often
+        return None
+    behind = behind.lstrip(",.")
+    if not behind or behind[0] not in closing:
+        return None
+    return Use.UNCLEAR if behind[1:2] in (":", "=") else Use.NAME  # the key of a record is no name
+
+
+def _is_part(text: str, start: int, end: int) -> bool:
+    """Whether the word beside an occurrence, with a capital as well, makes a longer name of it."""
+    behind = _WORD_BEHIND.match(text, end)
+    if behind and _is_capital(behind[1]):
+        return True
+    before = _WORD_BEFORE.search(text, max(0, start - 30), start)
+    if before is None or not _is_capital(before[1]):
+        return False
+    return not begins_sentence(text, before.start())
+
+
+def _is_capital(word: str) -> bool:
+    return word[0].isupper() and word.lower() not in FUNCTION_WORDS
