@@ -53,10 +53,11 @@ def ranking_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
         "`propagate`": Propagate(),
         "coverage, pairs alone": Coverage(beam=0),
         **{f"coverage, weight {weight:g}": Coverage(weight=weight) for weight in (1, 2, 8)},
-        "coverage, 10 seeds walked": Coverage(walked=10),
+        "coverage, 10 seeds walked": Coverage(max_seeds=10),
         "coverage, no phrases": Coverage(phrases=0.0),
-        "coverage, what names a page counts in full": Coverage(naming=1.0),
-        "coverage, repeats count in full": Coverage(repeated=0.0),
+        "coverage, what names a page counts in full": Coverage(mention_source_weight=1.0),
+        "coverage, repeats count in full": Coverage(redundancy_penalty=0.0),
+        "coverage, links count in full in every question": Coverage(trust=1.0),
         "coverage, no links by shared names": Coverage(strength={**STRENGTH, SHARES_NAME: 0.0}),
         **{
             f"coverage, `{name}` links count too": Coverage(strength={**STRENGTH, name: 1.0})

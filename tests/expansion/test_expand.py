@@ -17,7 +17,8 @@ from graphret.stores import MemoryStore
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval
 from graphret.where import Where
 
-RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage(), Coverage(beam=0)]
+# What is tested is the walk: links count in full, whatever the question.
+RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage(trust=1.0), Coverage(beam=0, trust=1.0)]
 each_ranking = pytest.mark.parametrize("ranking", RANKINGS, ids=lambda r: f"{r.name}-{getattr(r, 'beam', '')}")
 
 
@@ -37,7 +38,7 @@ def test_k_is_the_total_whatever_the_question(ranking: Ranking) -> None:
 def test_coverage_finds_what_only_a_pair_says() -> None:
     store, index = parts()
     flat = IndexRetriever(index).retrieve(QUESTION, 3).ids
-    found = Expand(None, store, index).retrieve(QUESTION, 3)
+    found = Expand(None, store, index, ranking=Coverage(trust=1.0)).retrieve(QUESTION, 3)
     assert "aire" not in flat
     assert "aire" in found.ids
     (hit,) = [hit for hit in found if hit.id == "aire"]
@@ -77,13 +78,13 @@ def test_what_a_page_names_comes_before_what_names_the_page() -> None:
     songs = {f"Song {i}": "Heard in Killers." for i in range(5)}
     texts = {"Killers": "A soundtrack that Trent Reznor produced.", "Trent Reznor": "A singer.", **songs}
     edges = [("Killers", "Trent Reznor"), *((song, "Killers") for song in songs)]
-    places = [_order(texts, edges, "Who made Killers?", naming=n).index("Trent Reznor") for n in (0.9, 1.0)]
+    places = [_order(texts, edges, "Who made Killers?", mention_source_weight=n, trust=1.0).index("Trent Reznor") for n in (0.9, 1.0)]
     assert places[0] == 1 < places[1]
 
 
 def test_what_says_something_new_comes_before_what_repeats() -> None:
     texts = {"one": "river border east", "two": "river border east", "new": "tennessee, of which nobody asked this"}
-    orders = [_order(texts, [], "river border east tennessee", repeated=r) for r in (0.0, 4.0)]
+    orders = [_order(texts, [], "river border east tennessee", redundancy_penalty=r, trust=1.0) for r in (0.0, 4.0)]
     assert orders == [["one", "two", "new"], ["one", "new", "two"]]
 
 
@@ -98,7 +99,7 @@ def test_a_third_node_joins_a_pair_for_what_the_pair_leaves_out() -> None:
     store, index = parts(nodes, edges)
 
     def place(beam: int) -> int:
-        ranking = Coverage(beam=beam, walked=1)
+        ranking = Coverage(beam=beam, max_seeds=1, trust=1.0)
         return Expand(None, store, index, ranking=ranking).retrieve("alpha delta gamma", 9).ids.index("c")
 
     assert place(beam=30) < place(beam=0) or place(beam=0) == 0

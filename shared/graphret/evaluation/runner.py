@@ -295,7 +295,7 @@ def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
     made: dict[str, Retriever] = {"bm25": IndexRetriever(plain)}
     if index.dense is not None:
         made["dense"] = IndexRetriever(index.dense)
-        made["flat"] = IndexRetriever(HybridIndex(plain, index.dense))
+        made["flat"] = IndexRetriever(HybridIndex(plain, index.dense, alpha=SHARE_OF_WORDS))
     return made
 
 
@@ -306,7 +306,15 @@ def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -
         made["hybrid"] = IndexRetriever(index)
     made |= {name: graph.retriever(name) for name in RANKINGS}
     without = {**STRENGTH, SHARES_NAME: 0.0}
-    fixed = Coverage(alpha=SHARE_OF_WORDS, lexical_share=0.8, naming=1.0, phrases=0.0, repeated=0.0, strength=without)
+    fixed = Coverage(
+        alpha=SHARE_OF_WORDS,
+        trust=1.0,
+        meaning=0.5,
+        mention_source_weight=1.0,
+        phrases=0.0,
+        redundancy_penalty=0.0,
+        strength=without,
+    )
     made |= {"lexical": bare.retriever(), "fixed": graph.retriever(fixed), "default": graph.retriever()}
     return {row: made[row] for row in ROWS if row in made and (rows is None or row in rows)}
 

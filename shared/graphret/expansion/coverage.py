@@ -224,9 +224,7 @@ class Coverage:
             linked *= max(1.0, float(found.triples.scores.max(initial=0)) / best_pair)
         return linked_gain(frontier, linked, found.best_single)
 
-    def _source_weights(
-        self, frontier: Frontier, edges: Positions, part: NDArray[np.int32]
-    ) -> Floats:
+    def _source_weights(self, frontier: Frontier, edges: Positions, part: NDArray[np.int32]) -> Floats:
         """Return what the sources of edges count, ``(m,)``.
 
         `part` says which row of its node each edge is about.
@@ -241,9 +239,7 @@ class Coverage:
         weight = np.float32(self.mention_source_weight)
         return np.where(names & (part == NO_PART), weight, np.float32(1))
 
-    def _brought_by(
-        self, frontier: Frontier, best: Ranked, linked: Ranked, trust: float
-    ) -> Positions:
+    def _brought_by(self, frontier: Frontier, best: Ranked, linked: Ranked, trust: float) -> Positions:
         """Return the edge that brought each node; none for seeds that stand alone."""
         is_seed = np.isin(best.positions, frontier.seeds)
         # What is no seed was brought by a link, also where it stands by its own score.
@@ -286,14 +282,10 @@ class Coverage:
         strength = frontier.weights(edges, self.strength)
         fits &= (n_links <= _HUB) & (strength > 0)
         fits &= (third != pairs.source[pair[end]]) & (third != pairs.target[pair[end]])
-        edges, end, third, outward, strength = (
-            column[fits] for column in (edges, end, third, outward, strength)
-        )
+        edges, end, third, outward, strength = (column[fits] for column in (edges, end, third, outward, strength))
 
         of_pair = pair[end]
-        third_part = np.where(
-            outward, table.target_part[edges], table.source_part[edges]
-        )
+        third_part = np.where(outward, table.target_part[edges], table.source_part[edges])
         same_row = outward & (end < len(beam))
         same_row &= table.source_part[edges] == pairs.source_part[of_pair]
         keep = np.where(same_row, _KEEP_SAME, _KEEP)
@@ -408,11 +400,7 @@ def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Li
             named.append(nodes_by_name[form])
             question = f"{before} · {after}"
     pairs = [
-        (one, other)
-        for these, those in combinations(named, 2)
-        for one in these
-        for other in those
-        if one != other
+        (one, other) for these, those in combinations(named, 2) for one in these for other in those if one != other
     ]
     left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
     whole = np.full(len(pairs), NO_PART, dtype=np.int32)

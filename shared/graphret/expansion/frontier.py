@@ -24,8 +24,8 @@ MENTIONS = "MENTIONS"
 SHARES_NAME = "SHARES_NAME"
 
 #: Factors on relations that join nodes which say the same, or which merely stand in one source: such a pair answers no
-#: more of a question than its better half, so little or nothing is passed along these by default. A link by a shared name
-#: is named here as it joins the two chunks that say the name, and no others of their sources.
+#: more of a question than its better half, so little or nothing is passed along these by default. A link by a shared
+#: name is named here as it joins the two chunks that say the name, and no others of their sources.
 STRENGTH: Mapping[str, float] = {
     "IS_SIMILAR": 0.0,
     "SHARES_ENTITY": 0.0,

@@ -73,9 +73,7 @@ def names_one(question: str, names: list[str]) -> bool:
     A name of everyday words alone is said in passing.
     """
     said = f" {normalize_name(question)} "
-    forms = (
-        normalize_name(form) for name in names for form in (name, *short_names(name))
-    )
+    forms = (normalize_name(form) for name in names for form in (name, *short_names(name)))
     return any(_is_informative(form) and f" {form} " in said for form in forms)
 
 
@@ -84,9 +82,6 @@ def _is_informative(name: str) -> bool:
     if sum(not word.isascii() and word.isalpha() for word in words) > 1:
         return True  # Chinese characters and kana are a word each
     return any(
-        len(word) > 1
-        and not word.isdigit()
-        and word not in FUNCTION_WORDS
-        and word not in COMMON_WORDS
+        len(word) > 1 and not word.isdigit() and word not in FUNCTION_WORDS and word not in COMMON_WORDS
         for word in words
     )

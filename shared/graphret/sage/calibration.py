@@ -128,9 +128,7 @@ def _linked_gain(lexical: BM25Index, graph: Graph, asked: list[_CutOut]) -> floa
     return float(np.median(gains)) * len(asked) / (len(asked) + _PRIOR)
 
 
-def _dense_quality(
-    index: HybridIndex, lexical: BM25Index, asked: list[_CutOut]
-) -> float:
+def _dense_quality(index: HybridIndex, lexical: BM25Index, asked: list[_CutOut]) -> float:
     """Return the mean reciprocal rank by meaning as a multiple of that by words."""
     dense = index.dense
     if dense is None or dense.encoder is None or not asked:
@@ -147,9 +145,7 @@ def _dense_quality(
     return float(np.clip(quality, _LEAST_QUALITY, 1.0))
 
 
-def _cosine_of_rest(
-    dense: DenseIndex, lexical: BM25Index, one: _CutOut, question: NDArray[np.float32]
-) -> float:
+def _cosine_of_rest(dense: DenseIndex, lexical: BM25Index, one: _CutOut, question: NDArray[np.float32]) -> float:
     """Return the cosine of a question and the passage that it was cut out of.
 
     A text's embedding is nearly the mean of those of its parts, by their lengths, so

@@ -250,9 +250,7 @@ class SageGraph:
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
         alpha = self.index.alpha if self.index.dense else None
-        return GraphReport.of(
-            self.nodes, self.edges, self.thresholds, alpha, self.index.calibration
-        )
+        return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha, self.index.calibration)
 
     def view(self, where: WhereLike) -> Self:
         """Return the graph of the nodes that satisfy `where` alone: a copy that cannot be changed.
@@ -323,7 +321,7 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit the thresholds of similarity edges, and how far words, meaning and links are trusted, to the nodes now."""
+        """Fit the thresholds of similarity edges, and what words, meaning and links are worth, anew."""
         with self._writing:
             state = self.state
             refitted = replace(state.changeable, given={})
