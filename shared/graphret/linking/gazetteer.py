@@ -66,11 +66,10 @@ class Gazetteer:
 
     def find_every(self, words: Sequence[str]) -> list[Match]:
         """Return every name in normalised words, overlapping or not, by where it begins, the longest first."""
-        names, lengths, matches = self._names.get, self._lengths.get, []
-        first = self._first
-        for start, (word, following) in enumerate(zip(words, (*words[1:], ""), strict=False)):
-            if word not in first:
-                continue
+        names, lengths, first, matches = self._names.get, self._lengths.get, self._first, []
+        for start in [i for i, word in enumerate(words) if word in first]:
+            word = words[start]
+            following = words[start + 1] if start + 1 < len(words) else ""
             for length in lengths(f"{word} {following}", ()):
                 if start + length > len(words):
                     continue

@@ -68,8 +68,9 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
         for unit, of_unit in zip(units, mentions, strict=True)
         for target, mention in of_unit.items()
     ]
-    everyday = _everyday(said)
-    found = _between_sources(_as_names(said, everyday), sources, titles)
+    used = _uses(said)
+    everyday = _everyday(used)
+    found = _between_sources(_as_names(said, everyday, used), sources, titles)
     found = _without_hubs(found, len(heads))
     measured = [(weights[mention.kind], mention.share) for _, _, mention in found]
     strength = np.asarray(measured, dtype=np.float32).reshape(-1, 2)
@@ -86,35 +87,44 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
     return EdgeTable.build(len(nodes), *columns, properties=properties)
 
 
-def _everyday(said: Sequence[Said]) -> dict[str, float]:
-    """Return of the names that texts use as words as well the share of these uses, among those that tell."""
-    used: dict[str, Uses] = {}
+def _uses(said: Sequence[Said]) -> dict[str, dict[str, Uses]]:
+    """Return how texts use the names that at least one of them may use as a word, by name and text."""
+    used: dict[str, dict[str, Uses]] = {}
     for name, texts in _texts_by_name(said).items():
         if can_be_everyday(name) and any(may_be_word(name, text) for text in texts):
-            used[name] = Uses()
-            for text in texts:
-                used[name].add(Uses.of(name, text))
-    return {name: uses.everyday for name, uses in used.items() if uses.words}
+            used[name] = {text: Uses.of(name, text) for text in texts}
+    return used
 
 
-def _as_names(said: Sequence[Said], everyday: Mapping[str, float]) -> list[Said]:
+def _everyday(used: Mapping[str, Mapping[str, Uses]]) -> dict[str, float]:
+    """Return how everyday names are, where texts use them as words at all."""
+    shares: dict[str, float] = {}
+    for name, by_text in used.items():
+        total = Uses()
+        for uses in by_text.values():
+            total.add(uses)
+        if total.words:
+            shares[name] = total.everyday
+    return shares
+
+
+def _as_names(
+    said: Sequence[Said], everyday: Mapping[str, float], used: Mapping[str, Mapping[str, Uses]]
+) -> list[Said]:
     """Return the mentions without those that use an everyday word as a word.
 
-    An everyday word is a name that the texts of the corpus say more often as a word among others.
+    An everyday word is a name that the texts of the corpus say more often as a word among others. A cell may begin with
+    its capital.
     """
-    return [
-        (unit, target, mention)
-        for unit, target, mention in said
-        if everyday.get(mention.name, 0) <= _MOSTLY or _is_name(mention, unit.cells[mention.column])
-    ]
-
-
-def _is_name(mention: Mention, text: str) -> bool:
-    """Whether a text or a cell says an everyday word as a name; a cell may begin with its capital."""
-    if mention.kind not in _SAID:
-        return True
-    uses = Uses.of(mention.name, text)
-    return uses.names > 0 or (mention.kind not in _TEXTS and not uses.words)
+    found: list[Said] = []
+    for unit, target, mention in said:
+        name, text = mention.name, unit.cells[mention.column]
+        if everyday.get(name, 0) > _MOSTLY and mention.kind in _SAID:
+            uses = used[name].get(text) or Uses.of(name, text)
+            if not uses.names and (uses.words or mention.kind in _TEXTS):
+                continue
+        found.append((unit, target, mention))
+    return found
 
 
 def _texts_by_name(said: Iterable[Said]) -> dict[str, list[str]]:

@@ -41,7 +41,7 @@ class LinkSettings:
         Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
     shared_weight, max_sharers
         Weight of a link between texts that say the same name which no node bears, as a share of that of a text that
-        says a node's name; 0 for none. A name that more sources say makes no link.
+        says a node's name; 0 for none. A name that more chunks say makes no link.
     """
 
     kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
