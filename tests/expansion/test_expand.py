@@ -78,7 +78,10 @@ def test_what_a_page_names_comes_before_what_names_the_page() -> None:
     songs = {f"Song {i}": "Heard in Killers." for i in range(5)}
     texts = {"Killers": "A soundtrack that Trent Reznor produced.", "Trent Reznor": "A singer.", **songs}
     edges = [("Killers", "Trent Reznor"), *((song, "Killers") for song in songs)]
-    places = [_order(texts, edges, "Who made Killers?", mention_source_weight=n, trust=1.0).index("Trent Reznor") for n in (0.9, 1.0)]
+    places = [
+        _order(texts, edges, "Who made Killers?", mention_source_weight=n, trust=1.0).index("Trent Reznor")
+        for n in (0.9, 1.0)
+    ]
     assert places[0] == 1 < places[1]
 
 

@@ -40,6 +40,8 @@ _LONG_QUESTION = 16
 # The constant of reciprocal ranks, where the ranking by links and hybrid search are
 # fused. It is small, as the first places are what a reader sees.
 _RRF_K = 2.0
+# So many of the best nodes by their words are asked which of them says most by itself.
+_SINGLES = 10
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ class Coverage:
         return _Scored(
             candidates=candidates,
             single=single,
-            best_single=float(lexical.max(initial=0)),
+            best_single=self._best_single(frontier, candidates, lexical),
             pairs=pairs,
             scores=scores,
             said=said[kept] * pairs.strength,
@@ -194,6 +196,13 @@ class Coverage:
             n_named=int((pairs.edges == NONE).sum()),
             fade=fade if index.dense is not None else fade**4,
         )
+
+    def _best_single(self, frontier: Frontier, candidates: Positions, lexical: Floats) -> float:
+        """Return what the best node says by itself, phrases included, as in pairs."""
+        best = candidates[np.argsort(-lexical, kind="stable")[:_SINGLES]]
+        whole = np.full(len(best), NO_PART, dtype=np.int32)
+        weights, _ = terms_said(frontier, best, whole, self.phrases)
+        return float(weights.sum(axis=1).max(initial=0))
 
     def _pairs(self, frontier: Frontier) -> Links:
         """Return the links of the best seeds, and the pairs that the question names."""

@@ -22,7 +22,7 @@ from graphret.text import normalize_name, short_names
 # or this far below where a link is expected, and count in full `_SLOPE` further up. From
 # `_SURE` on they may put another hit in the place of the first one of hybrid search. All
 # are shares of the question.
-_ABOVE_CHANCE, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.03, 0.2, 0.2, 0.15
+_ABOVE_CHANCE, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.03, 0.25, 0.2, 0.15
 
 
 def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
