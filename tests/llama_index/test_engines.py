@@ -109,6 +109,7 @@ def test_what_fails_is_stood_in_for_and_noted_or_raised(world: World, question: 
 def test_async_embeds_in_a_thread_awaits_seeds_and_answers_the_same(world: World, question: str) -> None:
     model = HashEmbedding()
     graph = SageGraph.from_nodes(list(world.nodes), embed_model=model)
+    model._queries.clear()  # what the build asked, of sentences cut out of the nodes
     seeds = FixedRetriever(world.index.as_retriever(similarity_top_k=5).retrieve(question))
     retriever = SageRetriever(graph, seeds=seeds)
     found = asyncio.run(retriever.aretrieve(question))

@@ -258,7 +258,7 @@ def test_hybrid_is_the_papers_sum_of_scaled_scores(encoder: Any) -> None:
     cosines = encoder.encode_documents([node.text for node in NODES]) @ encoder.encode_queries([query])[0]
     np.testing.assert_allclose(dense.scores(query), cosines, rtol=1e-5)
     expected = 0.6 * scaled(lexical.scores(query)) + 0.4 * scaled(dense.scores(query))
-    np.testing.assert_allclose(HybridIndex(lexical, dense).scores(query), expected, rtol=1e-5)
+    np.testing.assert_allclose(HybridIndex(lexical, dense, alpha=0.6).scores(query), expected, rtol=1e-5)
     np.testing.assert_allclose(HybridIndex(lexical).scores(query), scaled(lexical.scores(query)), rtol=1e-5)
 
 

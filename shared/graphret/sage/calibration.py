@@ -50,7 +50,7 @@ class _CutOut:
     rest: Node
 
 
-def calibrated(index: HybridIndex, graph: Graph) -> Calibration:
+def calibrated(index: HybridIndex, graph: Graph, *, embeds: bool = True) -> Calibration:
     """Return what a corpus shows about words, meaning and links.
 
     Parameters
@@ -60,11 +60,14 @@ def calibrated(index: HybridIndex, graph: Graph) -> Calibration:
         nothing is said of meaning.
     graph
         The nodes and all their edges.
+    embeds
+        Whether the encoder may embed questions. Where the passages' embeddings were
+        given it should not: its user expects that nothing is embedded again.
     """
     n = len(graph.nodes)
     n_linked = min(max(n // _LINKED_ONE_IN, _LINKED_LEAST), _LINKED_MOST)
     n_dense = 0
-    if index.dense is not None and index.dense.encoder is not None:
+    if embeds and index.dense is not None and index.dense.encoder is not None:
         n_dense = min(max(n // _DENSE_ONE_IN, _DENSE_LEAST), _DENSE_MOST)
     asked = list(islice(_cut_out(graph.nodes), max(n_linked, n_dense)))
     if len(asked) < _LINKED_LEAST:

@@ -169,10 +169,10 @@ class SageGraph:
         table = NodeTable.of(describe(listed, metadata, executor) if metadata else listed)
         report("index", 0, len(table))
         lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
-        dense = None
-        if encoder is not None or vectors is not None:
+        dense, given = None, vectors is not None
+        if encoder is not None or given:
             report("embed", 0, len(table))
-            if vectors is not None:
+            if given:
                 order = np.argsort(np.asarray([node.id for node in listed], dtype=object), kind="stable")
                 vectors = check_vectors(vectors, len(listed), what="embedding")[order]
             elif encoder is not None:
@@ -185,7 +185,7 @@ class SageGraph:
         similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
         state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
         report("connect", len(table), len(table))
-        index.calibration = calibrated(index, state.graph)
+        index.calibration = calibrated(index, state.graph, embeds=not given)
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
