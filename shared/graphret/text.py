@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 
 Token = tuple[str, int, int]
 """A normalised word with its start and end in the text it came from."""
@@ -38,6 +39,13 @@ def short_names(name: str) -> list[str]:
     bare = _BRACKET.sub("", name).strip()
     candidates = [bare, bare.split(",")[0].strip()]
     return [c for i, c in enumerate(candidates) if c and c != name and c not in candidates[:i]]
+
+
+@lru_cache(maxsize=200_000)
+def spoken_forms(name: str) -> tuple[str, ...]:
+    """Return the ways in which a text says a name, normalised: in full, and as its short names."""
+    forms = (normalize_name(form) for form in (name, *short_names(name)))
+    return tuple(dict.fromkeys(form for form in forms if form))
 
 
 def tokenize(text: str) -> list[Token]:

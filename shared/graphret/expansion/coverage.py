@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import combinations
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ from graphret.expansion.frontier import (
     terms_said,
 )
 from graphret.expansion.trust import Trust, linked_gain, names_one, trust_in_links
-from graphret.text import normalize_name, short_names
+from graphret.text import normalize_name, spoken_forms
 
 Floats = NDArray[np.float32]
 Positions = NDArray[np.int64]
@@ -384,12 +383,6 @@ def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Rank
     return Ranked(ranked.positions[order], falling, ranked.via[order], details)
 
 
-@lru_cache(maxsize=200_000)
-def _spoken(name: str) -> tuple[str, ...]:
-    forms = (normalize_name(form) for form in (name, *short_names(name)))
-    return tuple(dict.fromkeys(form for form in forms if form))
-
-
 def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Links:
     """Return pairs of nodes that the question names in different places.
 
@@ -400,7 +393,7 @@ def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Li
     nodes_by_name: dict[str, list[int]] = {}
     names = frontier.graph.nodes.names.take(positions)
     for position, name in zip(positions.tolist(), names, strict=True):
-        for form in _spoken(name):
+        for form in spoken_forms(name):
             nodes_by_name.setdefault(f" {form} ", []).append(position)
     named = []
     for form in sorted(nodes_by_name, key=len, reverse=True):

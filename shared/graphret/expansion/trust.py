@@ -16,7 +16,7 @@ import numpy as np
 
 from graphret.expansion.frontier import Frontier
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.text import normalize_name, short_names
+from graphret.text import normalize_name, spoken_forms
 
 # Links begin to count where the gain is this far above what the corpus shows by chance,
 # or this far below where a link is expected, and count in full `_SLOPE` further up. From
@@ -73,7 +73,7 @@ def names_one(question: str, names: list[str]) -> bool:
     A name of everyday words alone is said in passing.
     """
     said = f" {normalize_name(question)} "
-    forms = (normalize_name(form) for name in names for form in (name, *short_names(name)))
+    forms = (form for name in names for form in spoken_forms(name))
     return any(_is_informative(form) and f" {form} " in said for form in forms)
 
 
