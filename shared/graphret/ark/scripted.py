@@ -18,13 +18,13 @@ from graphret.ark.observation import encodable
 from graphret.ark.prompt import EXPLORE, FINISH, SEARCH, SELECT
 from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.fusion import vote
+from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
 from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
 from graphret.planning.paths import UNKNOWN
 from graphret.planning.question import readings, spans
-from graphret.planning.words import Aliases, Lexicon
 
 Call: TypeAlias = tuple[str, dict[str, Any]]
 

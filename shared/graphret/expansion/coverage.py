@@ -23,6 +23,7 @@ from graphret.expansion.frontier import (
     spread,
     terms_said,
 )
+from graphret.expansion.relations import NamedTerms
 from graphret.expansion.trust import Trust, linked_gain, names_one, trust_in_links
 from graphret.text import normalize_name, spoken_forms
 
@@ -165,7 +166,10 @@ class Coverage:
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
         near = index.near_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
+        names = NamedTerms.of(frontier)
         terms = pairs.said_together(self.phrases)
+        if names is not None:
+            terms = names.added(terms, pairs.edges, pairs.source, pairs.target)
         said = terms.sum(axis=1)
         scale = max(float(said.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
 
@@ -187,20 +191,25 @@ class Coverage:
         return _Scored(
             candidates=candidates,
             single=single,
-            best_single=self._best_single(frontier, candidates, lexical),
+            best_single=self._best_single(frontier, names, candidates, lexical),
             pairs=pairs,
             scores=scores,
             said=said[kept] * pairs.strength,
-            triples=self._triples(frontier, pairs, terms, scores, share / scale),
+            triples=self._triples(frontier, names, pairs, terms, scores, share / scale),
             n_named=int((pairs.edges == NONE).sum()),
             fade=fade if index.dense is not None else fade**4,
         )
 
-    def _best_single(self, frontier: Frontier, candidates: Positions, lexical: Floats) -> float:
-        """Return what the best node says by itself, phrases included, as in pairs."""
+    def _best_single(
+        self, frontier: Frontier, names: NamedTerms | None, candidates: Positions, lexical: Floats
+    ) -> float:
+        """Return what the best node says by itself, of all that counts in pairs."""
         best = candidates[np.argsort(-lexical, kind="stable")[:_SINGLES]]
         whole = np.full(len(best), NO_PART, dtype=np.int32)
-        weights, _ = terms_said(frontier, best, whole, self.phrases)
+        weights, place = terms_said(frontier, best, whole, self.phrases)
+        weights = weights[place]
+        if names is not None:
+            weights = names.added(weights, np.full(len(best), NONE), best)
         return float(weights.sum(axis=1).max(initial=0))
 
     def _pairs(self, frontier: Frontier) -> Links:
@@ -260,6 +269,7 @@ class Coverage:
     def _triples(
         self,
         frontier: Frontier,
+        names: NamedTerms | None,
         pairs: Links,
         terms: Floats,
         scores: Floats,
@@ -298,7 +308,10 @@ class Coverage:
         same_row &= table.source_part[edges] == pairs.source_part[of_pair]
         keep = np.where(same_row, _KEEP_SAME, _KEEP)
         weights, place = terms_said(frontier, third, third_part, self.phrases)
-        extra = np.maximum(weights[place] - terms[of_pair], 0).sum(axis=1)
+        weights = weights[place]
+        if names is not None:
+            weights = names.added(weights, edges, third)
+        extra = np.maximum(weights - terms[of_pair], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, third)
         counts = np.where(outward, 1, self._source_weights(frontier, edges, third_part))
         extended = counts * (keep * scores[of_pair] * strength + per_term * extra + near)

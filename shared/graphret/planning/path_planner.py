@@ -16,6 +16,7 @@ from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
 from graphret.linking.mentions import Spot, spot
 from graphret.linking.names import NameBook
+from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
@@ -23,7 +24,6 @@ from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
 from graphret.planning.question import EVERYDAY, readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
-from graphret.planning.words import Aliases, Lexicon
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore

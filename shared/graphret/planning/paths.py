@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.cypher.patterns import Hop
+from graphret.linking.words import ALIKE, Lexicon, is_person, names_source
 from graphret.planning.question import Reading
-from graphret.planning.words import ALIKE, Lexicon, is_person, names_source
 
 #: Longest path that is looked for, and paths of one length that are looked at.
 MOST_HOPS, MOST_PATHS = 3, 2_000

@@ -10,7 +10,7 @@ from itertools import dropwhile, pairwise
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.mentions import MARKS, SYMBOLS
 from graphret.linking.names import SIGNS
-from graphret.planning.words import Lexicon, stem
+from graphret.linking.words import Lexicon, stem
 from graphret.text import Token, tokenize, words
 
 #: Most parts that are searched for, and most words that are read on either side of a name, the nearest.
