@@ -16,13 +16,13 @@ import numpy as np
 
 from graphret.expansion.frontier import Frontier
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.text import normalize_name, spoken_forms
+from graphret.text import normalize_name, spoken_forms, tokenize
 
 # Links begin to count where the gain is this far above what the corpus shows by chance,
 # or this far below where a link is expected, and count in full `_SLOPE` further up. From
 # `_SURE` on they may put another hit in the place of the first one of hybrid search. All
 # are shares of the question.
-_ABOVE_CHANCE, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.03, 0.25, 0.2, 0.15
+_ABOVE_CHANCE, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.06, 0.25, 0.2, 0.15
 
 
 def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
@@ -70,11 +70,18 @@ def trust_in_links(frontier: Frontier, gain: float, *, expected: bool) -> Trust:
 def names_one(question: str, names: list[str]) -> bool:
     """Tell whether a question says one of some names, in full or without its brackets.
 
-    A name of everyday words alone is said in passing.
+    A name of everyday words alone is said in passing, and so is one of a single word in
+    lower case: “pricing” is not the page “Pricing”. In a question that is all in lower
+    case nobody can tell, and it counts.
     """
     said = f" {normalize_name(question)} "
+    written = {word for word, start, _ in tokenize(question) if not question[start].islower()}
+    has_case = question != question.lower()
     forms = (form for name in names for form in spoken_forms(name))
-    return any(_is_informative(form) and f" {form} " in said for form in forms)
+    return any(
+        f" {form} " in said and _is_informative(form) and (" " in form or form in written or not has_case)
+        for form in forms
+    )
 
 
 def _is_informative(name: str) -> bool:

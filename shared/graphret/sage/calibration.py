@@ -30,15 +30,15 @@ from graphret.types import Node
 # How many questions are asked: one for so many passages, at least and at most so many,
 # so that a build is not much slower. A corpus that has not so many is not fitted to.
 _LINKED_ONE_IN, _LINKED_LEAST, _LINKED_MOST = 40, 12, 40
-_DENSE_ONE_IN, _DENSE_LEAST, _DENSE_MOST = 10, 12, 100
+_DENSE_ONE_IN, _DENSE_LEAST, _DENSE_MOST = 10, 40, 100
 # A question has so many words.
 _MIN_WORDS, _MAX_WORDS = 8, 14
 # So many questions speak for what is assumed where nothing is known: that words and
 # meaning are worth the same, and that a link adds nothing by chance.
 _PRIOR = 3
 # A sentence shares more words with its passage than a question does, so that meaning is
-# worth this much more than it shows; it never counts more than by the question alone.
-_MEANING_UNSEEN, _LEAST_QUALITY = 1.4, 0.1
+# worth this much more than it shows.
+_MEANING_UNSEEN, _LEAST_QUALITY, _BEST_QUALITY = 1.4, 0.1, 1.1
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _dense_quality(index: HybridIndex, lexical: BM25Index, asked: list[_CutOut])
         own = _cosine_of_rest(dense, lexical, one, question)
         by_meaning += _reciprocal_rank(cosines, own, one.position)
     quality = _MEANING_UNSEEN * by_meaning / by_words
-    return float(np.clip(quality, _LEAST_QUALITY, 1.0))
+    return float(np.clip(quality, _LEAST_QUALITY, _BEST_QUALITY))
 
 
 def _cosine_of_rest(dense: DenseIndex, lexical: BM25Index, one: _CutOut, question: NDArray[np.float32]) -> float:

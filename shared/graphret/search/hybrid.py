@@ -64,7 +64,7 @@ class Calibration:
     Parameters
     ----------
     dense_quality
-        How well embeddings find the passage that a sentence was cut out of, against words: 1 for as well, or better.
+        What embeddings are worth against words, by how well they find the passages that sentences were cut out of.
     linked_gain
         How much more of such a question two linked passages say than one does, as a share of the question: what a link
         adds by chance, as one passage has the answer.
