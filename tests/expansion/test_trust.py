@@ -37,6 +37,7 @@ def test_what_one_node_says_is_answered_by_hybrid_search_alone(question: str) ->
     answer, trust = _answer(question)
     _, index = parts(NODES, EDGES)
     assert trust == 0
+    assert "hybrid search alone" in answer.trace.stages[-1].details["answered_by"]
     flat = IndexRetriever(index).retrieve(question, len(NODES))
     assert answer.ids == flat.ids
     assert [hit.score for hit in answer] == pytest.approx([hit.score for hit in flat])

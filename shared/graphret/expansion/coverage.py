@@ -138,7 +138,7 @@ class Coverage:
         weight = self.weight * found.fade * trust
         own = frontier.own(best.positions)
         relevance = (own + weight * best.scores / top) / (1 + weight)
-        via = self._brought_by(frontier, best, best_of(ends, by_link, edges), trust)
+        via = self._brought_by(frontier, best, best_of(ends, by_link, edges))
 
         by_links = best_of(best.positions, relevance.astype(np.float32), via)
         penalty = self.redundancy_penalty * trust**2 / (1 + weight)
@@ -151,10 +151,6 @@ class Coverage:
             trust=round(trust, 3),
         )
         return Covered(ranked, pairs, scores)
-
-    def gain(self, frontier: Frontier) -> float:
-        """Return how much more of a question linked nodes say than one node does."""
-        return self._gain(frontier, self._scored(frontier))
 
     def _scored(self, frontier: Frontier) -> _Scored:
         """Score single nodes, pairs and triples, all relative to the best."""
@@ -231,7 +227,7 @@ class Coverage:
         names = frontier.graph.nodes.names.take(ends)
         expected = expected or names_one(frontier.query, names)
         gain = self._gain(frontier, found)
-        return trust_in_links(frontier, gain, expected=expected)
+        return trust_in_links(gain, expected=expected)
 
     def _gain(self, frontier: Frontier, found: _Scored) -> float:
         """Return what links add to the best single node, as a share of the question."""
@@ -256,15 +252,12 @@ class Coverage:
         weight = np.float32(self.mention_source_weight)
         return np.where(names & (part == NO_PART), weight, np.float32(1))
 
-    def _brought_by(self, frontier: Frontier, best: Ranked, linked: Ranked, trust: float) -> Positions:
-        """Return the edge that brought each node; none for seeds that stand alone."""
+    def _brought_by(self, frontier: Frontier, best: Ranked, linked: Ranked) -> Positions:
+        """Return the edge that brought each node; none for seeds that no link says better."""
         is_seed = np.isin(best.positions, frontier.seeds)
         # What is no seed was brought by a link, also where it stands by its own score.
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
-        via = np.where((best.via == NONE) & ~is_seed, brought, best.via)
-        if trust == 0:  # no link has moved a seed
-            via = np.where(is_seed, NONE, via)
-        return np.asarray(via, dtype=np.int64)
+        return np.asarray(np.where((best.via == NONE) & ~is_seed, brought, best.via), dtype=np.int64)
 
     def _triples(
         self,

@@ -169,6 +169,8 @@ class Expand(Retriever):
             stage.details["seeds"] = len(frontier.seeds)
             ranked = _labelled_first(frontier, self.ranking.rank(frontier, k), labels)
             stage.details.update(ranked.details)
+            if ranked.details.get("trust") == 0:
+                stage.details["answered_by"] = "hybrid search alone: links add nothing to what one node says"
             hits, confidence = _hits(frontier, ranked, k, where)
         if len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):

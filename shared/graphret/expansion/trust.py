@@ -2,9 +2,8 @@
 
 A question that one passage answers needs no links, and links would only bring what
 stands near the answer. So links count as far as linked nodes say more of the question
-than the best node by itself, and more than they do in questions of the same corpus
-that one passage answers. A question that names one of the two, or a pair that is a row
-of a table with what it names, is no accident, and needs less of that.
+than the best node by itself. A question that names one of the two, or a pair that is a
+row of a table with what it names, is no accident, and needs less of that.
 docs/concepts/expansion.md has the measurements.
 """
 
@@ -18,11 +17,10 @@ from graphret.expansion.frontier import Frontier
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import normalize_name, spoken_forms, tokenize
 
-# Links begin to count where the gain is this far above what the corpus shows by chance,
-# or this far below where a link is expected, and count in full `_SLOPE` further up. From
-# `_SURE` on they may put another hit in the place of the first one of hybrid search. All
-# are shares of the question.
-_ABOVE_CHANCE, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.06, 0.25, 0.2, 0.15
+# Links begin to count from this gain on, or from this far below none where a link is
+# expected, and count in full `_SLOPE` further up. From `_SURE` on they may put another
+# hit in the place of the first one of hybrid search. All are shares of the question.
+_LEAST_GAIN, _BELOW_IF_EXPECTED, _SLOPE, _SURE = 0.06, 0.25, 0.2, 0.15
 
 
 def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
@@ -50,7 +48,7 @@ class Trust(NamedTuple):
     sure: bool
 
 
-def trust_in_links(frontier: Frontier, gain: float, *, expected: bool) -> Trust:
+def trust_in_links(gain: float, *, expected: bool) -> Trust:
     """Return how much links count for a question.
 
     Parameters
@@ -61,9 +59,8 @@ def trust_in_links(frontier: Frontier, gain: float, *, expected: bool) -> Trust:
         Whether the question names one of the two nodes of its best pair, or that pair
         is a row of a table with what it names.
     """
-    by_chance = max(0.0, frontier.index.calibration.linked_gain)
-    margin = _BELOW_IF_EXPECTED if expected else -_ABOVE_CHANCE
-    share = float(np.clip((gain - by_chance + margin) / _SLOPE, 0, 1))
+    margin = _BELOW_IF_EXPECTED if expected else -_LEAST_GAIN
+    share = float(np.clip((gain + margin) / _SLOPE, 0, 1))
     return Trust(share, sure=share == 1 and gain >= _SURE)
 
 

@@ -32,7 +32,7 @@ from graphret.nodes import NodeTable
 from graphret.ranker import Trained
 from graphret.retriever import Retriever
 from graphret.sage import persistence
-from graphret.sage.calibration import calibrated
+from graphret.sage.dense_quality import fitted_dense_quality
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
@@ -185,7 +185,9 @@ class SageGraph:
         similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
         state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
         report("connect", len(table), len(table))
-        index.calibration = calibrated(index, state.graph, embeds=not given)
+        # Whoever gives embeddings expects that nothing is embedded again.
+        if settings.alpha is None and not given:
+            index.dense_quality = fitted_dense_quality(index)
         warn_if_flat(state.graph.nodes, state.graph.edges)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
@@ -249,8 +251,9 @@ class SageGraph:
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
-        alpha = self.index.alpha if self.index.dense else None
-        return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha, self.index.calibration)
+        index = self.index
+        alpha, quality = (index.alpha, index.dense_quality) if index.dense else (None, None)
+        return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha, quality)
 
     def view(self, where: WhereLike) -> Self:
         """Return the graph of the nodes that satisfy `where` alone: a copy that cannot be changed.
@@ -321,13 +324,14 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit the thresholds of similarity edges, and what words, meaning and links are worth, anew."""
+        """Fit the thresholds of similarity edges, and what embeddings are worth, to the nodes that there are now."""
         with self._writing:
             state = self.state
             refitted = replace(state.changeable, given={})
             connected = SageState.connected(state.index, refitted, state.explicit, self.settings.links)
             index = copy(connected.index)
-            index.calibration = calibrated(index, connected.graph)
+            if self.settings.alpha is None:
+                index.dense_quality = fitted_dense_quality(index)
             self.state = replace(connected, index=index)
 
     def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()) -> None:

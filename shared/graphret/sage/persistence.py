@@ -16,7 +16,7 @@ from graphret.sage.state import SageState
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
-from graphret.search.hybrid import Calibration, HybridIndex
+from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import graph_from_bundle, graph_parts
 
 KIND = "sage"
@@ -40,7 +40,7 @@ def save(
     parts.meta["settings"] = {
         "rows_per_segment": settings.rows_per_segment,
         "alpha": settings.alpha,
-        "calibration": asdict(state.index.calibration),
+        "dense_quality": state.index.dense_quality,
         "similarity": asdict(settings.similarity),
         "links": asdict(settings.links),
     }
@@ -78,7 +78,6 @@ def load(
     if chunker == "saved":
         chunker = bundle.meta["chunker"] if similarity else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
-    calibration = Calibration(**meta["calibration"])
-    index = HybridIndex(lexical, dense, alpha=meta["alpha"], calibration=calibration)
+    index = HybridIndex(lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"])
     ranking = Trained.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
     return SageState(graph, index, similarity, explicit), settings, cut, ranking, bundle.about["generation"]

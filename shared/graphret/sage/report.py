@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,6 @@ from graphret.nodes import NodeTable
 from graphret.sage.link_names import lines_of, link_names
 from graphret.sage.similarity import Thresholds
 from graphret.sage.structure import NEXT, sources_of
-from graphret.search.hybrid import Calibration
 
 # The classes of the histogram of degrees, and their upper ends but the last, which is open.
 _CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
@@ -54,9 +53,8 @@ class GraphReport:
         The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
     alpha
         Share of BM25 in the hybrid score where it is given; `None` where each question has its own.
-    calibration
-        What the corpus shows about words, meaning and links: ``dense_quality`` and ``linked_gain`` (see
-        `graphret.search.hybrid.Calibration`).
+    dense_quality
+        What embeddings are worth in this corpus against words; `None` where there are none.
     named, names
         Share of the nodes that have a name; the ten commonest names, with how many nodes bear each.
     link_names
@@ -77,7 +75,7 @@ class GraphReport:
     isolated: int
     thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
     alpha: float | None = None
-    calibration: dict[str, float] = field(default_factory=dict)
+    dense_quality: float | None = None
     named: float = 0.0
     names: dict[str, int] = field(default_factory=dict)
     link_names: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
@@ -89,7 +87,7 @@ class GraphReport:
         edges: EdgeTable,
         thresholds: Thresholds | None = None,
         alpha: float | None = None,
-        calibration: Calibration | None = None,
+        dense_quality: float | None = None,
     ) -> GraphReport:
         """Count a graph."""
         n = len(nodes)
@@ -119,7 +117,7 @@ class GraphReport:
             isolated=int((degree == 0).sum()),
             thresholds={kind: {name: round(v, 6) for name, v in of.items()} for kind, of in (thresholds or {}).items()},
             alpha=alpha,
-            calibration={name: round(value, 4) for name, value in asdict(calibration or Calibration()).items()},
+            dense_quality=None if dense_quality is None else round(dense_quality, 4),
             named=names.total() / n if n else 0.0,
             names=dict(names.most_common(_NAMES)),
             link_names=link_names(nodes, edges),
@@ -145,7 +143,7 @@ class GraphReport:
             *((f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()),
             *((f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number),
             *([] if self.alpha is None else [("share of words in the score", f"{self.alpha:g}")]),
-            *((f"calibration, {name.replace('_', ' ')}", f"{value:.2f}") for name, value in self.calibration.items()),
+            *([] if self.dense_quality is None else [("embeddings against words", f"{self.dense_quality:.2f}")]),
             *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
         ]
         left, right = (max(map(len, column)) for column in zip(*rows, strict=True))

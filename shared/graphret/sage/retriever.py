@@ -57,4 +57,4 @@ def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> 
         except Exception as error:
             failure = error
     answered(failure, name, on_failure, trace)
-    return HybridIndex(index.lexical, calibration=index.calibration)
+    return HybridIndex(index.lexical)

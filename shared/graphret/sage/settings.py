@@ -99,8 +99,8 @@ class SageSettings:
     rows_per_segment
         Rows of a table segment, 5 to 10 (SAGE, section 2.1 A); a short last one is evened out with the one before it.
     alpha
-        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6); `None` to choose it for each question, with what the
-        corpus shows about words and meaning (`graphret.sage.calibration`).
+        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6); `None` to choose it for each question, with what
+        embeddings are worth in the corpus (`graphret.sage.dense_quality`).
     text, analyzer, bm25
         How nodes are indexed.
     similarity

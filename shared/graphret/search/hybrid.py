@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -55,25 +54,6 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         return total
 
 
-@dataclass(frozen=True)
-class Calibration:
-    """What a corpus itself shows about words, meaning and links, with no questions.
-
-    `graphret.sage.calibration` fits it to questions that are sentences cut out of passages.
-
-    Parameters
-    ----------
-    dense_quality
-        What embeddings are worth against words, by how well they find the passages that sentences were cut out of.
-    linked_gain
-        How much more of such a question two linked passages say than one does, as a share of the question: what a link
-        adds by chance, as one passage has the answer.
-    """
-
-    dense_quality: float = 1.0
-    linked_gain: float = 0.0
-
-
 class HybridIndex(CombinedIndex):
     """``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1 over the index (SAGE, appendix E: 0.6 and 0.4).
 
@@ -84,8 +64,8 @@ class HybridIndex(CombinedIndex):
     alpha
         Share of BM25; `None` to choose it for each question by how far each of the two tells its best node from the
         others (see `share_of_words`).
-    calibration
-        What the corpus shows about words and meaning.
+    dense_quality
+        What embeddings are worth against words: 1 for the same, less for an encoder that does not know the corpus.
     """
 
     def __init__(
@@ -94,13 +74,13 @@ class HybridIndex(CombinedIndex):
         dense: DenseIndex | None = None,
         *,
         alpha: float | None = None,
-        calibration: Calibration | None = None,
+        dense_quality: float = 1.0,
     ) -> None:
         super().__init__({"lexical": lexical} if dense is None else {"lexical": lexical, "dense": dense})
         if alpha is not None and not 0 <= alpha <= 1:
             raise InvalidInput(f"alpha: expected a number from 0 to 1 or None, got {alpha!r}")
         self.alpha = alpha
-        self.calibration = calibration or Calibration()
+        self.dense_quality = dense_quality
 
     @classmethod
     def build(
@@ -131,7 +111,7 @@ class HybridIndex(CombinedIndex):
         """Return the share of BM25 in the score of a query: `alpha`, 1 without a dense index, or by the query.
 
         By the query it is ``w / (w + q · m)``. w is how far the best node by words is above the 20th, as a share of
-        the highest score that a node could have; m the same of the cosines; q the dense quality of the calibration.
+        the highest score that a node could have; m the same of the cosines; q is `dense_quality`.
         Whichever of the two tells its best nodes from the rest counts more.
         """
         if self.dense is None:
@@ -139,7 +119,7 @@ class HybridIndex(CombinedIndex):
         if self.alpha is not None:
             return self.alpha
         words = _lead(self.lexical.scores(query)) / max(self.lexical.ceiling(query), 1e-9)
-        meaning = self.calibration.dense_quality * _lead(self.dense.scores(query))
+        meaning = self.dense_quality * _lead(self.dense.scores(query))
         return words / (words + meaning) if words + meaning > 0 else SHARE_OF_WORDS
 
     def shares(self, query: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What a corpus shows about words, meaning and links, with no questions."""
+"""What embeddings are worth in a corpus against words, fitted with no questions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphret import Document, SageGraph, SageSettings
+from graphret import Document, Node, SageGraph, SageSettings
 from graphret.search.encoder import CallableEncoder
 
 N = 240
@@ -37,16 +37,16 @@ def encoder(knows: bool) -> CallableEncoder:
     return CallableEncoder(embed, name=f"knows-{knows}", query_fn=embed)
 
 
-@pytest.mark.parametrize(("knows", "lowest", "highest"), [(True, 1.0, 1.0), (False, 0.1, 0.6)])
+@pytest.mark.parametrize(("knows", "lowest", "highest"), [(True, 1.1, 1.1), (False, 0.1, 0.6)])
 def test_an_encoder_counts_as_far_as_it_finds_what_was_cut_out(
     knows: bool, lowest: float, highest: float, tmp_path: Path
 ) -> None:
     graph = SageGraph.build(corpus(), encoder=encoder(knows), chunker=None, metadata=None)
-    found = graph.index.calibration
-    assert lowest <= found.dense_quality <= highest
-    assert graph.report().calibration["dense_quality"] == pytest.approx(found.dense_quality, abs=1e-4)
+    found = graph.index.dense_quality
+    assert lowest <= found <= highest
+    assert graph.report().dense_quality == pytest.approx(found, abs=1e-4)
     graph.save(tmp_path)
-    assert SageGraph.load(tmp_path, encoder=encoder(knows)).index.calibration == found
+    assert SageGraph.load(tmp_path, encoder=encoder(knows)).index.dense_quality == found
 
 
 def test_words_and_meaning_are_weighed_by_question_unless_a_share_is_given() -> None:
@@ -62,6 +62,8 @@ def test_words_and_meaning_are_weighed_by_question_unless_a_share_is_given() -> 
     assert given.index.share_of_words("alpha7 beta7 delta7") == 0.7
 
 
-def test_a_corpus_of_few_passages_is_not_fitted_to() -> None:
-    few = SageGraph.build(corpus()[:5], encoder=None, chunker=None, metadata=None)
-    assert (few.index.calibration.dense_quality, few.index.calibration.linked_gain) == (1.0, 0.0)
+@pytest.mark.parametrize("n", [5, N])
+def test_what_is_too_small_or_has_embeddings_already_is_not_fitted_to(n: int) -> None:
+    listed = [Node(document.id, ("Document",), document.title, document.text) for document in corpus()[:n]]
+    vectors = None if n < N else VECTORS
+    assert SageGraph.from_nodes(listed, encoder=encoder(False), vectors=vectors).index.dense_quality == 1.0
