@@ -66,6 +66,7 @@ def test_a_question_is_asked_and_its_answer_read_by_keyboard(chromium: Any, serv
     page, keyboard = visit.page, visit.page.keyboard
     page.wait_for_selector("#about .chip")
     assert "Document 3" in page.inner_text("#about")
+    assert "Ann Ames" in page.locator("#about details", has_text="Names that link most").text_content()
     keyboard.type(QUESTION)  # the question has the focus
     keyboard.press("Enter")
     page.wait_for_selector(".times")

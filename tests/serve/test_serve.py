@@ -155,6 +155,9 @@ def test_each_key_sees_its_view_and_nothing_else(documents: Path, tmp_path: Path
             assert ids("empty", method=method) == []
         assert get("/schema", "ours").json()["labels"] == {"Document": 1}
         assert get("/schema", "empty").json()["labels"] == {}
+        commonest = get("/links", "whole").json()["commonest"]
+        assert [(link["name"], link["target"]) for link in commonest] == [("Ann Ames", "Ann Ames"), ("Bob Bale", "Bob Bale")]
+        assert get("/links", "ours").json() == {"commonest": [], "doubtful": []}
         _require_problem(get("/metrics", "ours"), 403, "the figures are of the whole graph")
         assert 'route="/retrieve",status="401"' in get("/metrics", "whole").text
         assert client.get("/health").status_code == 200

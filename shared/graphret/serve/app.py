@@ -24,6 +24,7 @@ from starlette.exceptions import HTTPException
 
 from graphret import explain
 from graphret.errors import GraphretError, InvalidInput
+from graphret.sage.link_names import link_names
 from graphret.serve.access import LOOPBACK, hashed
 from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
 from graphret.serve.methods import Method
@@ -171,6 +172,18 @@ async def schema(request: Request, key: Key) -> Response:
     with generation:
         said = await generation.compute(lambda: as_json({**store.schema().to_dict(), "dialect": dialect}))
     return Response(said, media_type="application/json")
+
+
+@_routes.get("/links")
+async def links(request: Request, key: Key) -> Response:
+    """Return the names that make most links in a graph of documents, and the least believed, with examples."""
+    generation, view = _reader(request, key)
+    documents = generation.views[view].documents
+    if documents is None:
+        return Response("{}", media_type="application/json")
+    with generation:
+        by_name = await generation.compute(lambda: as_json(link_names(documents.nodes, documents.edges)))
+    return Response(by_name, media_type="application/json")
 
 
 @_routes.get("/metrics")

@@ -204,6 +204,26 @@ async function introduce() {
     }
   }
   about.hidden = false;
+  await introduceLinks();
+}
+
+// The names that make the links between documents: the commonest, and those to look at where a link is wrong.
+async function introduceLinks() {
+  const response = await fetch("links", { headers: headers() });
+  if (!response.ok) return;
+  const names = await response.json();
+  for (const [title, links] of [["Names that link most", names.commonest], ["Links believed least", names.doubtful]]) {
+    if (!links || !links.length) continue;
+    const block = element("details");
+    block.append(element("summary", title));
+    for (const link of links) {
+      const count = `${link.edges.toLocaleString()} ${link.edges === 1 ? "link" : "links"}, weight ${link.weight.toFixed(2)}`;
+      const line = element("p", `${link.source} → ${link.target} · ${count}`);
+      line.prepend(element("b", link.name), " ");
+      block.append(line);
+    }
+    about.lastElementChild.append(block);
+  }
 }
 
 for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
