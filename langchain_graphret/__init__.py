@@ -1,4 +1,6 @@
-"""graphret in LangChain and LangGraph: retrievers, a compressor, graphs of nodes, and adapters both ways."""
+"""graphret in LangChain and LangGraph: retrievers, a compressor, graphs of nodes, and
+adapters both ways.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,17 @@ from graphret.errors import MissingDependency
 try:
     import langgraph.graph  # noqa: F401
 except ImportError as error:
-    raise MissingDependency("langchain-core", "langchain", "langchain_graphret") from error
+    raise MissingDependency(
+        "langchain-core", "langchain", "langchain_graphret"
+    ) from error
 
-from langchain_graphret.ark import ArkRetriever, ark_tools, create_ark_agent, create_ark_graph, create_ark_tool
+from langchain_graphret.ark import (
+    ArkRetriever,
+    ark_tools,
+    create_ark_agent,
+    create_ark_graph,
+    create_ark_tool,
+)
 from langchain_graphret.chat import LangChainChat
 from langchain_graphret.documents import KEY, evidence_of, from_document, to_document
 from langchain_graphret.embeddings import EncoderEmbeddings

@@ -20,9 +20,21 @@ from graphret.llm.errors import as_chat_error
 # Additional arguments that repeat text and calls.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})
 # What makes a message again.
-_WHOLE = {"content", "additional_kwargs", "tool_calls", "id", "name", "response_metadata"}
+_WHOLE = {
+    "content",
+    "additional_kwargs",
+    "tool_calls",
+    "id",
+    "name",
+    "response_metadata",
+}
 # How providers say why a reply ended; what is not here is handed on in lower case.
-_ENDS = {"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length", "tool_use": "tool_calls"}
+_ENDS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_calls",
+}
 _ENDS |= {"safety": "content_filter", "model_length": "length"}
 
 
@@ -32,15 +44,16 @@ class LangChainChat:
     Parameters
     ----------
     model
-        The chat model, or what stands for one: with fallbacks, with a configuration, configurable. Retries are its own
-        (``max_retries`` with most providers).
+        The chat model, or what stands for one: with fallbacks, with a configuration,
+        configurable. Retries are its own (``max_retries`` with most providers).
 
     Notes
     -----
-    `temperature` and `max_tokens` of a call are set on a copy of the model where it has fields of these names, and are
-    arguments of its call otherwise. A `timeout` cancels an awaited call; a blocking one has the model's own. A
-    `json_schema` goes through ``with_structured_output``, and a model that cannot goes without. Calls made within a
-    chain or a graph are traced there.
+    `temperature` and `max_tokens` of a call are set on a copy of the model where it has
+    fields of these names, and are arguments of its call otherwise. A `timeout` cancels
+    an awaited call; a blocking one has the model's own. A `json_schema` goes through
+    ``with_structured_output``, and a model that cannot goes without. Calls made within
+    a chain or a graph are traced there.
 
     Examples
     --------
@@ -52,12 +65,18 @@ class LangChainChat:
 
     def __init__(self, model: BaseChatModel | Runnable[Any, Any]) -> None:
         if not _is_chat_model(model):
-            raise InvalidInput(f"model: a LangChain chat model is expected, not {type(model).__name__}")
-        self.model: Any = model  # of a runnable also what it hands on to the model inside
+            raise InvalidInput(
+                f"model: a LangChain chat model is expected, not {type(model).__name__}"
+            )
+        self.model: Any = (
+            model  # of a runnable also what it hands on to the model inside
+        )
         self.name = _name_of(model)
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
 
-    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    def chat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         given = [self._message(message) for message in messages]
         try:
@@ -66,7 +85,9 @@ class LangChainChat:
         except Exception as error:
             raise self._failure(error, options) from error
 
-    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    async def achat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         given = [self._message(message) for message in messages]
         try:
@@ -76,13 +97,24 @@ class LangChainChat:
         except Exception as error:
             raise self._failure(error, options) from error
 
-    def _runnable(self, options: ChatOptions) -> tuple[Runnable[Any, Any], dict[str, Any]]:
-        """Return the model that can do what is wanted, and the arguments of its call."""
-        wanted = {"temperature": options.get("temperature"), "max_tokens": options.get("max_tokens")}
+    def _runnable(
+        self, options: ChatOptions
+    ) -> tuple[Runnable[Any, Any], dict[str, Any]]:
+        """Return the model that can do what is wanted, and the arguments of its
+        call.
+        """
+        wanted = {
+            "temperature": options.get("temperature"),
+            "max_tokens": options.get("max_tokens"),
+        }
         named = {key: value for key, value in wanted.items() if value is not None}
         model = self.model
         if isinstance(model, BaseChatModel):
-            fields = {key: named.pop(key) for key in list(named) if key in type(model).model_fields}
+            fields = {
+                key: named.pop(key)
+                for key in list(named)
+                if key in type(model).model_fields
+            }
             model = model.model_copy(update=fields) if fields else model
         if tools := options.get("tools"):
             return _bind(model, [tool.to_dict() for tool in tools]), named
@@ -95,8 +127,14 @@ class LangChainChat:
         return model, named
 
     def _failure(self, error: Exception, options: ChatOptions) -> Exception:
-        if options.get("tools") and isinstance(error, (NotImplementedError, AttributeError)):
-            return ChatError(f"the model takes no tools: {error!r}", model=self.name, reason="bad_request")
+        if options.get("tools") and isinstance(
+            error, (NotImplementedError, AttributeError)
+        ):
+            return ChatError(
+                f"the model takes no tools: {error!r}",
+                model=self.name,
+                reason="bad_request",
+            )
         return as_chat_error(error, self.name, timeout=options.get("timeout"))
 
     def _message(self, message: Message) -> BaseMessage:
@@ -108,10 +146,16 @@ class LangChainChat:
         message = answer.get("raw") if structured else answer
         if not isinstance(message, AIMessage):
             kind = type(message).__name__
-            raise ChatError(f"the answer is no message but a {kind}", model=self.name, reason="invalid_reply")
+            raise ChatError(
+                f"the answer is no message but a {kind}",
+                model=self.name,
+                reason="invalid_reply",
+            )
         said, spent = message.response_metadata, message.usage_metadata
         text, calls = str(message.text), _calls_of(message)
-        if structured:  # by most models as the call of a tool that stands for the schema
+        if (
+            structured
+        ):  # by most models as the call of a tool that stands for the schema
             text, calls = calls[0].arguments if calls else text, ()
         reason = str(said.get("finish_reason") or said.get("stop_reason") or "").lower()
         reason = _ENDS.get(reason, reason) or ("tool_calls" if calls else "stop")
@@ -127,33 +171,58 @@ class LangChainChat:
 
 
 def as_core_model(model: Any) -> Any:
-    """Return a chat model of LangChain as one of graphret, and anything else as it is."""
+    """Return a chat model of LangChain as one of graphret, and anything else as
+    it is.
+    """
     return LangChainChat(model) if _is_chat_model(model) else model
 
 
 def to_message(message: Message) -> BaseMessage:
-    calls = (call.parsed if call.parsed is not None else {"malformed": call.arguments} for call in message.tool_calls)
-    sound = [replace(call, arguments=json.dumps(read)) for call, read in zip(message.tool_calls, calls, strict=True)]
+    calls = (
+        call.parsed if call.parsed is not None else {"malformed": call.arguments}
+        for call in message.tool_calls
+    )
+    sound = [
+        replace(call, arguments=json.dumps(read))
+        for call, read in zip(message.tool_calls, calls, strict=True)
+    ]
     [made] = convert_to_messages([replace(message, tool_calls=tuple(sound)).to_dict()])
     return made
 
 
 def _calls_of(message: AIMessage) -> tuple[ToolCall, ...]:
-    """Return the calls of a message, with those whose arguments LangChain could not read after the others."""
-    read = [(one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False)) for one in message.tool_calls]
-    broken = [(one["id"], one["name"] or "", one["args"] or "") for one in message.invalid_tool_calls]
-    return tuple(ToolCall(id_ or f"call_{i}", name, said) for i, (id_, name, said) in enumerate([*read, *broken]))
+    """Return the calls of a message, with those whose arguments LangChain could not
+    read after the others.
+    """
+    read = [
+        (one["id"], one["name"], json.dumps(one["args"], ensure_ascii=False))
+        for one in message.tool_calls
+    ]
+    broken = [
+        (one["id"], one["name"] or "", one["args"] or "")
+        for one in message.invalid_tool_calls
+    ]
+    return tuple(
+        ToolCall(id_ or f"call_{i}", name, said)
+        for i, (id_, name, said) in enumerate([*read, *broken])
+    )
 
 
 def _is_chat_model(model: Any) -> bool:
     """Whether this is a LangChain chat model, or a runnable that binds tools as one."""
-    if isinstance(model, RunnableBindingBase):  # with a configuration, arguments or retries
+    if isinstance(
+        model, RunnableBindingBase
+    ):  # with a configuration, arguments or retries
         return _is_chat_model(model.bound)
-    return isinstance(model, BaseChatModel) or (isinstance(model, Runnable) and hasattr(model, "bind_tools"))
+    return isinstance(model, BaseChatModel) or (
+        isinstance(model, Runnable) and hasattr(model, "bind_tools")
+    )
 
 
 def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
-    """Offer tools to a model, or to the one inside a binding, which alone would lose what it binds."""
+    """Offer tools to a model, or to the one inside a binding, which alone would lose
+    what it binds.
+    """
     if isinstance(model, RunnableBindingBase):
         return model.model_copy(update={"bound": _bind(model.bound, tools)})
     bound: Runnable[Any, Any] = model.bind_tools(tools)
@@ -161,19 +230,29 @@ def _bind(model: Any, tools: list[dict[str, Any]]) -> Runnable[Any, Any]:
 
 
 def _name_of(model: Any) -> str:
-    while inner := getattr(model, "bound", None) or getattr(model, "runnable", None):  # bindings, fallbacks
+    while inner := getattr(model, "bound", None) or getattr(
+        model, "runnable", None
+    ):  # bindings, fallbacks
         model = inner
-    named = (getattr(model, field, None) for field in ("model_name", "model", "model_id", "_llm_type"))
-    return next((name for name in named if isinstance(name, str) and name), type(model).__name__)
+    named = (
+        getattr(model, field, None)
+        for field in ("model_name", "model", "model_id", "_llm_type")
+    )
+    return next(
+        (name for name in named if isinstance(name, str) and name), type(model).__name__
+    )
 
 
 def _native(message: AIMessage) -> dict[str, Any] | None:
-    """Return a message as JSON where it may hold more than text and calls: a model's reasoning, signatures.
+    """Return a message as JSON where it may hold more than text and calls: a model's
+    reasoning, signatures.
 
-    `None` also where it cannot be handed back: a call without an id, or whose arguments are no JSON, would stay without
-    an answer.
+    `None` also where it cannot be handed back: a call without an id, or whose arguments
+    are no JSON, would stay without an answer.
     """
-    extra = {key for key, value in message.additional_kwargs.items() if value} - _REPEATED
+    extra = {
+        key for key, value in message.additional_kwargs.items() if value
+    } - _REPEATED
     if not extra and isinstance(message.content, str):
         return None
     if message.invalid_tool_calls or not all(call["id"] for call in message.tool_calls):

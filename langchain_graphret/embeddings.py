@@ -13,7 +13,8 @@ from graphret.search.encoder import as_encoder
 class EncoderEmbeddings(Embeddings):
     """Give a vector store the embeddings that the graph uses.
 
-    The other way needs no adapter: everything in graphret that takes an encoder takes LangChain embeddings.
+    The other way needs no adapter: everything in graphret that takes an encoder takes
+    LangChain embeddings.
 
     Parameters
     ----------
@@ -28,7 +29,9 @@ class EncoderEmbeddings(Embeddings):
         self.encoder = resolved
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = self.encoder.encode_documents(texts).tolist() if texts else []
+        vectors: list[list[float]] = (
+            self.encoder.encode_documents(texts).tolist() if texts else []
+        )
         return vectors
 
     def embed_query(self, text: str) -> list[float]:

@@ -21,7 +21,9 @@ from langchain_graphret.retriever import SageRetriever
 
 
 class SageGraph(sage.SageGraph):
-    """A `graphret.SageGraph` that is made of LangChain documents and makes LangChain retrievers."""
+    """A `graphret.SageGraph` that is made of LangChain documents and makes LangChain
+    retrievers.
+    """
 
     @classmethod
     def from_documents(
@@ -37,41 +39,54 @@ class SageGraph(sage.SageGraph):
         Parameters
         ----------
         documents
-            What a loader or a text splitter returns, in any order. A document without an id gets one made from its
-            title and text. Those whose ``metadata["source"]`` is the same file or address are parts of it: they have
-            its name, and the rows of its tables are rows, those of `CSVLoader` too; ``start_index`` says where each
-            begins. `graphret.corpus.from_chunks` has the rule.
+            What a loader or a text splitter returns, in any order. A document without
+            an id gets one made from its title and text. Those whose
+            ``metadata["source"]`` is the same file or address are parts of it: they
+            have its name, and the rows of its tables are rows, those of `CSVLoader`
+            too; ``start_index`` says where each begins. `graphret.corpus.from_chunks`
+            has the rule.
         embedding
-            LangChain embeddings, or anything else that `graphret.SageGraph.build` takes; `None` goes without.
+            LangChain embeddings, or anything else that `graphret.SageGraph.build`
+            takes; `None` goes without.
         edges, options
-            As `graphret.SageGraph.build` has them; options are ``metadata``, ``settings`` and ``progress``.
+            As `graphret.SageGraph.build` has them; options are ``metadata``,
+            ``settings`` and ``progress``.
 
         Raises
         ------
         InvalidInput
-            When there are no documents, two have the same id, or the metadata of one is not JSON.
+            When there are no documents, two have the same id, or the metadata of one is
+            not JSON.
         """
         nodes = from_chunks(_chunks(documents))
-        return cls.from_nodes(nodes, encoder=embedding, edges=to_edges(edges, nodes), **options)
+        return cls.from_nodes(
+            nodes, encoder=embedding, edges=to_edges(edges, nodes), **options
+        )
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add documents of LangChain or items of graphret, each in place of the one that had its id; return node ids.
+        """Add documents of LangChain or items of graphret, each in place of the one
+        that had its id; return node ids.
 
         `refresh_from_store` also takes away what is gone.
         """
         listed = items if isinstance(items, corpus.Corpus) else list(items)
-        if isinstance(listed, corpus.Corpus) or not any(isinstance(one, Document) for one in listed):
+        if isinstance(listed, corpus.Corpus) or not any(
+            isinstance(one, Document) for one in listed
+        ):
             return super().add(listed, edges=edges)
         return self.add_nodes(_chunks(listed), edges=edges)
 
-    def refresh_from_store(self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> Changes:
-        """Bring the graph up to date with a store: what was added, changed and deleted there, and say what that was.
+    def refresh_from_store(
+        self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]
+    ) -> Changes:
+        """Bring the graph up to date with a store: what was added, changed and deleted
+        there, and say what that was.
 
         Parameters
         ----------
         store
-            A document store (`BaseStore`), a vector store that lists its documents (`Chroma`, `InMemoryVectorStore`),
-            or all documents that there are now.
+            A document store (`BaseStore`), a vector store that lists its documents
+            (`Chroma`, `InMemoryVectorStore`), or all documents that there are now.
 
         Raises
         ------
@@ -81,37 +96,59 @@ class SageGraph(sage.SageGraph):
         return self.refresh(_chunks(documents_of(store)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
-        """Return a LangChain retriever over the graph; `options` are the parameters of `SageRetriever`."""
+        """Return a LangChain retriever over the graph; `options` are the parameters of
+        `SageRetriever`.
+        """
         return SageRetriever(graph=self, **options)
 
 
-def documents_of(store: BaseStore[str, Document] | VectorStore | Iterable[Document]) -> list[Document]:
-    """Return the documents of a document store, or of a vector store that lists them, with the ids they have there."""
+def documents_of(
+    store: BaseStore[str, Document] | VectorStore | Iterable[Document],
+) -> list[Document]:
+    """Return the documents of a document store, or of a vector store that lists them,
+    with the ids they have there.
+    """
     if isinstance(store, BaseStore):
         keys = list(store.yield_keys())
         found = zip(keys, store.mget(keys), strict=True)
         present = ((key, document) for key, document in found if document is not None)
-        return [document.model_copy(update={"id": document.id or key}) for key, document in present]
+        return [
+            document.model_copy(update={"id": document.id or key})
+            for key, document in present
+        ]
     if isinstance(store, InMemoryVectorStore):
         return store.get_by_ids(list(store.store))
     if isinstance(store, VectorStore):
         get = getattr(store, "get", None)
         if not callable(get):
-            raise InvalidInput(f"store: {type(store).__name__} does not list its documents: give the documents")
+            raise InvalidInput(
+                f"store: {type(store).__name__} does not list its documents: give the"
+                " documents"
+            )
         listed = get(include=["documents", "metadatas"])  # Chroma
-        columns = zip(listed["ids"], listed["documents"], listed["metadatas"], strict=True)
-        return [Document(text, id=key, metadata=metadata or {}) for key, text, metadata in columns]
+        columns = zip(
+            listed["ids"], listed["documents"], listed["metadatas"], strict=True
+        )
+        return [
+            Document(text, id=key, metadata=metadata or {})
+            for key, text, metadata in columns
+        ]
     return list(store)
 
 
 def _chunks(documents: Iterable[Document]) -> list[Node]:
-    """Return the documents as nodes; those without an id whose content comes again get a number behind it."""
+    """Return the documents as nodes; those without an id whose content comes again get
+    a number behind it.
+    """
     nodes: list[Node] = []
     times: Counter[str] = Counter()
     for document in documents:
         if not isinstance(document, Document):
-            kind = f"{type(document).__module__.split('.')[0]}.{type(document).__qualname__}"
-            raise InvalidInput(f"documents: a LangChain Document is expected, not {kind}")
+            package = type(document).__module__.split(".")[0]
+            kind = f"{package}.{type(document).__qualname__}"
+            raise InvalidInput(
+                f"documents: a LangChain Document is expected, not {kind}"
+            )
         node = from_chunk(document)
         times[node.id] += 1
         again = times[node.id] > 1 and not document.id

@@ -1,4 +1,6 @@
-"""GraphRAFT in LangChain and LangGraph: a retriever, and a graph of nodes that do its steps one by one."""
+"""GraphRAFT in LangChain and LangGraph: a retriever, and a graph of nodes that do its
+steps one by one.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,16 @@ from graphret.types import Hit, Trace
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.state import AnswerOutput, Asked, Json, NodeSteps, QuestionInput, asked_of, first_asked, node
+from langchain_graphret.state import (
+    AnswerOutput,
+    Asked,
+    Json,
+    NodeSteps,
+    QuestionInput,
+    asked_of,
+    first_asked,
+    node,
+)
 
 _ENTITIES = TypeAdapter(list[Entity])
 _CANDIDATES = TypeAdapter(list[Candidate])
@@ -27,14 +38,20 @@ _HITS = TypeAdapter(list[Hit])
 
 
 def _core(store: GraphStore, index: Any, **options: Any) -> GraphRAFT:
-    models = {name: as_core_model(one) for name, one in options.items() if isinstance(one, BaseChatModel)}
+    models = {
+        name: as_core_model(one)
+        for name, one in options.items()
+        if isinstance(one, BaseChatModel)
+    }
     return GraphRAFT(store, index, **options | models)
 
 
 class GraphRAFTRetriever(CoreRetriever):
-    """Retrieve what the best of the queries find that exist around a question's entities (GraphRAFT).
+    """Retrieve what the best of the queries find that exist around a question's
+    entities (GraphRAFT).
 
-    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as
+    `SageRetriever` has them.
 
     Parameters
     ----------
@@ -43,7 +60,8 @@ class GraphRAFTRetriever(CoreRetriever):
     index
         What fills free places: a text index over its nodes.
     writer, planner, entities, reasoner, settings, on_failure
-        As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be chat models of LangChain.
+        As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
+        chat models of LangChain.
     k, where
         As `SageRetriever` has them.
 
@@ -60,8 +78,9 @@ class GraphRAFTRetriever(CoreRetriever):
 class GraphRAFTState(AnswerOutput, Asked, total=False):
     """The state of `create_graphraft_graph`, plain JSON.
 
-    `entities` are what the question names, `candidates` the queries around them, `written` the places of the best with
-    the probability of each, `found` the hits that they lead to.
+    `entities` are what the question names, `candidates` the queries around them,
+    `written` the places of the best with the probability of each, `found` the hits that
+    they lead to.
     """
 
     entities: list[Json]
@@ -71,16 +90,24 @@ class GraphRAFTState(AnswerOutput, Asked, total=False):
 
 
 #: A compiled graph that answers by queries that exist.
-GraphRAFTGraph: TypeAlias = CompiledStateGraph[GraphRAFTState, None, QuestionInput, AnswerOutput]
+GraphRAFTGraph: TypeAlias = CompiledStateGraph[
+    GraphRAFTState, None, QuestionInput, AnswerOutput
+]
 
 
 def create_graphraft_graph(
-    store: Any, index: Any, *, k: int = 10, checkpointer: BaseCheckpointSaver[Any] | bool | None = None, **options: Any
+    store: Any,
+    index: Any,
+    *,
+    k: int = 10,
+    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
+    **options: Any,
 ) -> GraphRAFTGraph:
-    """Return a LangGraph graph with the nodes ``entities``, ``paths``, ``write``, ``run`` and ``reason``.
+    """Return a LangGraph graph with the nodes ``entities``, ``paths``, ``write``,
+    ``run`` and ``reason``.
 
-    ``{"question": …}`` goes in, `AnswerOutput` comes out; ``k`` and ``where`` of the input are used instead of the
-    graph's own `k`, and to filter what is returned.
+    ``{"question": …}`` goes in, `AnswerOutput` comes out; ``k`` and ``where`` of the
+    input are used instead of the graph's own `k`, and to filter what is returned.
 
     Parameters
     ----------
@@ -99,7 +126,9 @@ def create_graphraft_graph(
         return {"entities": _ENTITIES.dump_python(found)} | asked
 
     def paths(state: GraphRAFTState, trace: Trace) -> NodeSteps:
-        found = yield from core.candidates(_ENTITIES.validate_python(state["entities"]), trace)
+        found = yield from core.candidates(
+            _ENTITIES.validate_python(state["entities"]), trace
+        )
         return {"candidates": _CANDIDATES.dump_python(found, by_alias=True)}
 
     def write(state: GraphRAFTState, trace: Trace) -> NodeSteps:
@@ -109,16 +138,22 @@ def create_graphraft_graph(
 
     def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         known = _CANDIDATES.validate_python(state["candidates"])
-        hits = yield from core.run(*asked_of({**state, **state["asked"]}, k), known, state["written"], trace)
+        hits = yield from core.run(
+            *asked_of({**state, **state["asked"]}, k), known, state["written"], trace
+        )
         return {"found": _HITS.dump_python(hits)}
 
     def reason(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         question, wanted, where = asked_of({**state, **state["asked"]}, k)
-        hits = yield from core.reason(question, _HITS.validate_python(state["found"]), trace)
+        hits = yield from core.reason(
+            question, _HITS.validate_python(state["found"]), trace
+        )
         answer = yield from core.answer(question, wanted, where, hits, trace)
         return {"hits": answer.to_dict()["hits"]}
 
-    def traced(step: Callable[[GraphRAFTState, Trace], NodeSteps]) -> RunnableLambda[Any, Any]:
+    def traced(
+        step: Callable[[GraphRAFTState, Trace], NodeSteps],
+    ) -> RunnableLambda[Any, Any]:
         def steps(state: GraphRAFTState) -> NodeSteps:
             trace = Trace() if step is entities else Trace.from_dict(state["trace"])
             update = yield from step(state, trace)
@@ -126,7 +161,9 @@ def create_graphraft_graph(
 
         return node(steps)
 
-    builder = StateGraph(GraphRAFTState, input_schema=QuestionInput, output_schema=AnswerOutput)
+    builder = StateGraph(
+        GraphRAFTState, input_schema=QuestionInput, output_schema=AnswerOutput
+    )
     order = [entities, paths, write, run, reason]
     builder.add_sequence([(step.__name__, traced(step)) for step in order])
     builder.add_edge(START, "entities")

@@ -19,20 +19,23 @@ from langchain_graphret.state import Json, NodeSteps, asked_of, node
 
 
 class GraspRetriever(CoreRetriever):
-    """Retrieve what a plan over the graph finds, fused with a search by text, and reranked (GRASP).
+    """Retrieve what a plan over the graph finds, fused with a search by text, and
+    reranked (GRASP).
 
-    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them. For a
-    stage alone give ``SageRetriever(retriever=…)`` a `graphret.grasp.PlanRetriever`, a `graphret.Fuse` or a
-    `graphret.rerank.Rerank`.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as
+    `SageRetriever` has them. For a stage alone give ``SageRetriever(retriever=…)`` a
+    `graphret.grasp.PlanRetriever`, a `graphret.Fuse` or a `graphret.rerank.Rerank`.
 
     Parameters
     ----------
     planner
-        Who writes plans: a LangChain or graphret chat model, any graphret `Planner`, or `None`, which needs no model.
+        Who writes plans: a LangChain or graphret chat model, any graphret `Planner`, or
+        `None`, which needs no model.
     store
         The graph.
     index
-        The second opinion: a text index over its nodes, or a LangChain or graphret retriever.
+        The second opinion: a text index over its nodes, or a LangChain or graphret
+        retriever.
     documents, linker, reranker, settings, on_failure
         As `graphret.grasp.Grasp` has them.
     k, where
@@ -44,28 +47,37 @@ class GraspRetriever(CoreRetriever):
     >>> retriever.invoke("films that share a director with Heat")  # doctest: +SKIP
     """
 
-    def __init__(self, planner: Any, store: GraphStore, index: Any, **options: Any) -> None:
+    def __init__(
+        self, planner: Any, store: GraphStore, index: Any, **options: Any
+    ) -> None:
         index = LangChainSeeds(index) if isinstance(index, Runnable) else index
         super().__init__(Grasp, as_core_model(planner), store, index, **options)
 
 
 class PlanOutput(TypedDict, total=False):
-    """A plan (`graphret.planning.GraphPlan` as JSON) or `None`, what its anchors stand for, and why there is none."""
+    """A plan (`graphret.planning.GraphPlan` as JSON) or `None`, what its anchors stand
+    for, and why there is none.
+    """
 
     plan: Json | None
     bindings: Json
     problem: str
 
 
-def create_plan_node(planner: Any, store: GraphStore | None = None) -> RunnableLambda[Any, PlanOutput]:
-    """Return a node for a graph of LangGraph that turns the question of the state into a plan.
+def create_plan_node(
+    planner: Any, store: GraphStore | None = None
+) -> RunnableLambda[Any, PlanOutput]:
+    """Return a node for a graph of LangGraph that turns the question of the state into
+    a plan.
 
-    It reads ``question`` and writes what `PlanOutput` has; ``graphret.grasp.PlanRetriever.run`` runs a plan.
+    It reads ``question`` and writes what `PlanOutput` has;
+    ``graphret.grasp.PlanRetriever.run`` runs a plan.
 
     Parameters
     ----------
     planner
-        A graphret `Planner`, or a LangChain or graphret chat model, which needs the `store`.
+        A graphret `Planner`, or a LangChain or graphret chat model, which needs the
+        `store`.
     """
     if not isinstance(planner, Planner):
         if store is None:
@@ -74,8 +86,14 @@ def create_plan_node(planner: Any, store: GraphStore | None = None) -> RunnableL
 
     def plan(state: Any) -> NodeSteps:
         question, _, _ = asked_of(state, 1)
-        planned = yield Call(lambda: planner.plan(question), lambda: planner.aplan(question))
-        made = None if planned.plan is None else planned.plan.model_dump(mode="json", by_alias=True)
+        planned = yield Call(
+            lambda: planner.plan(question), lambda: planner.aplan(question)
+        )
+        made = (
+            None
+            if planned.plan is None
+            else planned.plan.model_dump(mode="json", by_alias=True)
+        )
         bindings = {var: dict(found) for var, found in planned.bindings.items()}
         return {"plan": made, "bindings": bindings, "problem": planned.problem}
 

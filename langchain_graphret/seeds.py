@@ -23,18 +23,20 @@ class LangChainSeeds(Retriever):
     Parameters
     ----------
     retriever
-        A LangChain retriever, or any runnable from a question to documents. It is awaited where graphret is.
+        A LangChain retriever, or any runnable from a question to documents. It is
+        awaited where graphret is.
     graph
-        The graph whose nodes the documents are; they are found as `SageExpansion` finds them. Without one, documents
-        become nodes of their own, with their ids.
+        The graph whose nodes the documents are; they are found as `SageExpansion` finds
+        them. Without one, documents become nodes of their own, with their ids.
     name
         What evidence and traces call it.
 
     Notes
     -----
-    A vector store's retriever and graphret's own are asked for as many documents as are needed; any other answers with
-    as many as it is set to, and no more than that can be used. `where` is passed on to graphret's own retrievers, and
-    applied to what the others return. Scores are by rank, because LangChain documents have none.
+    A vector store's retriever and graphret's own are asked for as many documents as are
+    needed; any other answers with as many as it is set to, and no more than that can be
+    used. `where` is passed on to graphret's own retrievers, and applied to what the
+    others return. Scores are by rank, because LangChain documents have none.
     """
 
     def __init__(
@@ -45,34 +47,60 @@ class LangChainSeeds(Retriever):
         name: str = "langchain",
     ) -> None:
         if not isinstance(retriever, Runnable):
-            raise InvalidInput(f"retriever: a LangChain retriever is expected, not {type(retriever).__name__}")
+            raise InvalidInput(
+                "retriever: a LangChain retriever is expected, not"
+                f" {type(retriever).__name__}"
+            )
         self.retriever = retriever
         self.graph = graph
         self.name = name
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         ours = isinstance(getattr(self.retriever, "core", None), Retriever)
-        options: dict[str, Any] = {"k": k} if ours or isinstance(self.retriever, VectorStoreRetriever) else {}
+        options: dict[str, Any] = (
+            {"k": k} if ours or isinstance(self.retriever, VectorStoreRetriever) else {}
+        )
         if ours:
             options["where"] = where
         trace = Trace()
         with trace.stage("search", retriever=type(self.retriever).__name__) as stage:
             found = yield Call(
-                lambda: self.retriever.invoke(query, **options), lambda: self.retriever.ainvoke(query, **options)
+                lambda: self.retriever.invoke(query, **options),
+                lambda: self.retriever.ainvoke(query, **options),
             )
-            if not isinstance(found, Sequence) or not all(isinstance(one, Document) for one in found):
-                raise RetrievalFailed(f"{self.name}: a list of documents is expected, not {type(found).__name__}")
+            if not isinstance(found, Sequence) or not all(
+                isinstance(one, Document) for one in found
+            ):
+                raise RetrievalFailed(
+                    f"{self.name}: a list of documents is expected, not"
+                    f" {type(found).__name__}"
+                )
             stage.details["found"] = len(found)
         known = known_nodes(found, self.graph)
-        nodes = [node or from_document(one, strict=False) for one, node in zip(found, known, strict=True)]
-        hits = seed_hits((node for node in nodes if where is None or where.matches(node)), self.name)
-        return Retrieval(query, k, hits[:k], Signals(candidates=len(nodes), walked_edges=False), trace)
+        nodes = [
+            node or from_document(one, strict=False)
+            for one, node in zip(found, known, strict=True)
+        ]
+        hits = seed_hits(
+            (node for node in nodes if where is None or where.matches(node)), self.name
+        )
+        return Retrieval(
+            query,
+            k,
+            hits[:k],
+            Signals(candidates=len(nodes), walked_edges=False),
+            trace,
+        )
 
 
 def seed_hits(nodes: Iterable[Node], name: str | None = None) -> list[Hit]:
     """Return nodes as seeds that a retriever found, each once, with scores by rank."""
     distinct = list({node.id: node for node in nodes}.values())
     return [
-        Hit(node, 1.0 - i / len(distinct), (Evidence("seed", rank=i + 1, retriever=name),))
+        Hit(
+            node,
+            1.0 - i / len(distinct),
+            (Evidence("seed", rank=i + 1, retriever=name),),
+        )
         for i, node in enumerate(distinct)
     ]

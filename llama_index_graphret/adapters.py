@@ -1,4 +1,6 @@
-"""LlamaIndex's retrievers and embedding models as graphret sees them, and graphret's encoders as LlamaIndex's."""
+"""LlamaIndex's retrievers and embedding models as graphret sees them, and graphret's
+encoders as LlamaIndex's.
+"""
 
 from __future__ import annotations
 
@@ -27,18 +29,21 @@ from llama_index_graphret.nodes import from_llama_node
 class EncoderEmbedding(BaseEmbedding):
     """Give a vector index the embeddings that a graph uses.
 
-    The other way needs no adapter: ``embed_model=`` and everything in graphret that takes an encoder take LlamaIndex
-    embedding models.
+    The other way needs no adapter: ``embed_model=`` and everything in graphret that
+    takes an encoder take LlamaIndex embedding models.
 
     Parameters
     ----------
     encoder
-        ``"default"`` for all-MiniLM-L6-v2, or anything that `graphret.search.encoder.as_encoder` takes.
+        ``"default"`` for all-MiniLM-L6-v2, or anything that
+        `graphret.search.encoder.as_encoder` takes.
     options
         As any LlamaIndex embedding model has them.
     """
 
-    encoder: SkipValidation[Any] = Field(exclude=True, repr=False, description="What embeds.")
+    encoder: SkipValidation[Any] = Field(
+        exclude=True, repr=False, description="What embeds."
+    )
 
     def __init__(self, encoder: Any = "default", **options: Any) -> None:
         resolved = as_encoder(encoder)
@@ -58,7 +63,9 @@ class EncoderEmbedding(BaseEmbedding):
         return self._get_text_embeddings([text])[0]
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        return np.asarray(self.encoder.encode_documents(texts)).tolist() if texts else []
+        return (
+            np.asarray(self.encoder.encode_documents(texts)).tolist() if texts else []
+        )
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)
@@ -70,23 +77,29 @@ class EncoderEmbedding(BaseEmbedding):
 class LlamaIndexSeeds(Retriever):
     """A LlamaIndex retriever as a graphret one.
 
-    Its nodes become graphret nodes and keep their scores; where it gives none, its order counts. A condition is applied
-    to what it returns, since LlamaIndex retrievers take none with a question.
+    Its nodes become graphret nodes and keep their scores; where it gives none, its
+    order counts. A condition is applied to what it returns, since LlamaIndex retrievers
+    take none with a question.
 
     Parameters
     ----------
     retriever
         Any LlamaIndex retriever. Its async side is awaited by `aretrieve`.
     deepen
-        Where the retriever has a ``similarity_top_k``, ask it (a copy of it) for as many nodes as are needed; if not,
-        it answers with as many as it was made for.
+        Where the retriever has a ``similarity_top_k``, ask it (a copy of it) for as
+        many nodes as are needed; if not, it answers with as many as it was made for.
     name
         What evidence and traces call it; its class by default.
     """
 
-    def __init__(self, retriever: BaseRetriever, *, deepen: bool = True, name: str = "") -> None:
+    def __init__(
+        self, retriever: BaseRetriever, *, deepen: bool = True, name: str = ""
+    ) -> None:
         if not isinstance(retriever, BaseRetriever):
-            raise InvalidInput(f"retriever: a LlamaIndex retriever is expected, not {type(retriever).__name__}")
+            raise InvalidInput(
+                "retriever: a LlamaIndex retriever is expected, not"
+                f" {type(retriever).__name__}"
+            )
         self.retriever = retriever
         self.deepen = deepen
         self.name = name or type(retriever).__name__
@@ -95,10 +108,22 @@ class LlamaIndexSeeds(Retriever):
         trace, retriever = Trace(), self._deep(k)
         bundle = QueryBundle(query)
         with trace.stage("search", retriever=self.name) as stage:
-            found = yield Call(lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle))
+            found = yield Call(
+                lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle)
+            )
             stage.details["found"] = len(found)
-        hits = [hit for hit in hits_of(found, self.name) if where is None or where.matches(hit.node)]
-        return Retrieval(query, k, hits[:k], Signals(candidates=len(found), walked_edges=False), trace)
+        hits = [
+            hit
+            for hit in hits_of(found, self.name)
+            if where is None or where.matches(hit.node)
+        ]
+        return Retrieval(
+            query,
+            k,
+            hits[:k],
+            Signals(candidates=len(found), walked_edges=False),
+            trace,
+        )
 
     def _deep(self, k: int) -> BaseRetriever:
         depth = getattr(self.retriever, "similarity_top_k", None)
@@ -110,7 +135,8 @@ class LlamaIndexSeeds(Retriever):
 
 
 def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
-    """Return LlamaIndex's nodes as hits, in their order, each once; where scores are missing or rise, ranks count.
+    """Return LlamaIndex's nodes as hits, in their order, each once; where scores are
+    missing or rise, ranks count.
 
     Without evidence of their own they are seeds of the retriever `name`.
     """
@@ -119,16 +145,30 @@ def hits_of(found: Sequence[NodeWithScore], name: str = "") -> list[Hit]:
     hits: dict[str, Hit] = {}
     for rank, one in enumerate(found, start=1):
         score = float(one.score) if scored and one.score is not None else 1.0 / rank
-        why = tuple(evidence_of(one)) or ((Evidence("seed", rank=rank, retriever=name),) if name else ())
+        why = tuple(evidence_of(one)) or (
+            (Evidence("seed", rank=rank, retriever=name),) if name else ()
+        )
         if one.node.node_id not in hits:
-            hits[one.node.node_id] = Hit(from_llama_node(mark(one.node, ())), score, why)
+            hits[one.node.node_id] = Hit(
+                from_llama_node(mark(one.node, ())), score, why
+            )
     return list(hits.values())
 
 
 def as_seeds(seeds: Any) -> Any:
-    """Return a retriever of LlamaIndex as one of graphret; those of graphret, indexes and `None` as they are."""
-    return seeds if seeds is None or isinstance(seeds, Retriever | TextIndex) else LlamaIndexSeeds(seeds)
+    """Return a retriever of LlamaIndex as one of graphret; those of graphret, indexes
+    and `None` as they are.
+    """
+    return (
+        seeds
+        if seeds is None or isinstance(seeds, Retriever | TextIndex)
+        else LlamaIndexSeeds(seeds)
+    )
 
 
 def encoder_of(embed_model: BaseEmbedding) -> Any:
-    return embed_model.encoder if isinstance(embed_model, EncoderEmbedding) else as_encoder(embed_model)
+    return (
+        embed_model.encoder
+        if isinstance(embed_model, EncoderEmbedding)
+        else as_encoder(embed_model)
+    )

@@ -26,15 +26,19 @@ from graphret.llm.errors import as_chat_error
 
 _USAGE = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
 # Additional arguments that repeat text, calls and usage.
-_REPEATED = frozenset({"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_USAGE))
+_REPEATED = frozenset(
+    {"tool_calls", "function_call", "refusal", "total_tokens"}.union(*_USAGE)
+)
 
 
 class LlamaIndexChat:
     """A LlamaIndex LLM as a graphret `ChatModel`.
 
-    Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON is ignored, since LlamaIndex has no common
-    way to ask for a schema: state it in the messages, as `graphret.llm.ask_json` does. Temperature and token limit are
-    passed to the model's ``chat``, so that a model that knows neither raises; a timeout holds where it is awaited.
+    Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON is ignored,
+    since LlamaIndex has no common way to ask for a schema: state it in the messages, as
+    `graphret.llm.ask_json` does. Temperature and token limit are passed to the model's
+    ``chat``, so that a model that knows neither raises; a timeout holds where it is
+    awaited.
 
     Examples
     --------
@@ -45,13 +49,17 @@ class LlamaIndexChat:
 
     def __init__(self, llm: LLM) -> None:
         if not isinstance(llm, LLM):
-            raise InvalidInput(f"llm: a LlamaIndex LLM is expected, not {type(llm).__name__}")
+            raise InvalidInput(
+                f"llm: a LlamaIndex LLM is expected, not {type(llm).__name__}"
+            )
         self.llm = llm
         model = llm.metadata.model_name
         self.name = model if model and model != "unknown" else llm.class_name()
         self._origin = f"llama_index:{llm.class_name()}:{self.name}"
 
-    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    def chat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         method, arguments = self._request(messages, options)
         try:
@@ -59,7 +67,9 @@ class LlamaIndexChat:
         except Exception as error:
             raise as_chat_error(error, self.name) from error
 
-    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    async def achat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         """`chat`, awaiting the model."""
         method, arguments = self._request(messages, options)
         timeout = options.get("timeout")
@@ -69,40 +79,85 @@ class LlamaIndexChat:
         except Exception as error:
             raise as_chat_error(error, self.name, timeout=timeout) from error
 
-    def _request(self, messages: Sequence[Message], options: ChatOptions) -> tuple[str, dict[str, Any]]:
+    def _request(
+        self, messages: Sequence[Message], options: ChatOptions
+    ) -> tuple[str, dict[str, Any]]:
         """Return the method of the LLM to call, and its arguments."""
-        sampling = {"temperature": options.get("temperature"), "max_tokens": options.get("max_tokens")}
-        given: dict[str, Any] = {key: value for key, value in sampling.items() if value is not None}
+        sampling = {
+            "temperature": options.get("temperature"),
+            "max_tokens": options.get("max_tokens"),
+        }
+        given: dict[str, Any] = {
+            key: value for key, value in sampling.items() if value is not None
+        }
         history = [self._message(message) for message in messages]
         tools = options.get("tools")
         if not tools:
             return "chat", {"messages": history, **given}
-        if not (isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model):
-            raise ChatError(f"{self.llm.class_name()} calls no tools", model=self.name, reason="bad_request")
-        offered = [FunctionTool(fn=_not_run, metadata=metadata_of(tool)) for tool in tools]
-        given |= {"tools": offered, "chat_history": history, "allow_parallel_tool_calls": True}
+        if not (
+            isinstance(self.llm, FunctionCallingLLM)
+            and self.llm.metadata.is_function_calling_model
+        ):
+            raise ChatError(
+                f"{self.llm.class_name()} calls no tools",
+                model=self.name,
+                reason="bad_request",
+            )
+        offered = [
+            FunctionTool(fn=_not_run, metadata=metadata_of(tool)) for tool in tools
+        ]
+        given |= {
+            "tools": offered,
+            "chat_history": history,
+            "allow_parallel_tool_calls": True,
+        }
         return "chat_with_tools", given
 
     def _message(self, message: Message) -> ChatMessage:
         native = (message.native or {}).get(self._origin)
-        return to_message(message) if native is None else ChatMessage.model_validate(native)
+        return (
+            to_message(message)
+            if native is None
+            else ChatMessage.model_validate(native)
+        )
 
     def _reply(self, response: ChatResponse) -> Reply:
         message = response.message
         calls = calls_of(message)
-        if not calls and isinstance(self.llm, FunctionCallingLLM):  # which may keep them in a place of its own
-            found = self.llm.get_tool_calls_from_response(response, error_on_no_tool_call=False)
-            calls = tuple(ToolCall(one.tool_id, one.tool_name, json.dumps(one.tool_kwargs)) for one in found)
-        text = "".join(block.text for block in message.blocks if isinstance(block, TextBlock))
+        if not calls and isinstance(
+            self.llm, FunctionCallingLLM
+        ):  # which may keep them in a place of its own
+            found = self.llm.get_tool_calls_from_response(
+                response, error_on_no_tool_call=False
+            )
+            calls = tuple(
+                ToolCall(one.tool_id, one.tool_name, json.dumps(one.tool_kwargs))
+                for one in found
+            )
+        text = "".join(
+            block.text for block in message.blocks if isinstance(block, TextBlock)
+        )
         choices = _get(response.raw, "choices")
         ended = _get(choices[0], "finish_reason") if choices else None
-        reason = ended if ended in ("length", "content_filter") else "tool_calls" if calls else "stop"
-        native = {self._origin: message.model_dump(mode="json")} if _holds_more(message) else None
+        reason = (
+            ended
+            if ended in ("length", "content_filter")
+            else "tool_calls"
+            if calls
+            else "stop"
+        )
+        native = (
+            {self._origin: message.model_dump(mode="json")}
+            if _holds_more(message)
+            else None
+        )
         return Reply(text, calls, _usage(response), reason, self.name, native)
 
 
 def as_core_model(llm: Any) -> Any:
-    """Return a LlamaIndex LLM as a chat model of graphret, and anything else as it is."""
+    """Return a LlamaIndex LLM as a chat model of graphret, and anything else as
+    it is.
+    """
     return LlamaIndexChat(llm) if isinstance(llm, LLM) else llm
 
 
@@ -112,24 +167,44 @@ def to_message(message: Message) -> ChatMessage:
         blocks.append(TextBlock(text=message.content))
     for call in message.tool_calls:
         # servers that render arguments into a prompt fail on ones that are not JSON
-        arguments = json.dumps({"malformed": call.arguments} if call.parsed is None else call.parsed)
-        blocks.append(ToolCallBlock(tool_call_id=call.id, tool_name=call.name, tool_kwargs=arguments))
+        arguments = json.dumps(
+            {"malformed": call.arguments} if call.parsed is None else call.parsed
+        )
+        blocks.append(
+            ToolCallBlock(
+                tool_call_id=call.id, tool_name=call.name, tool_kwargs=arguments
+            )
+        )
     extra = {"tool_call_id": message.tool_call_id, "name": message.name}
     given = {key: value for key, value in extra.items() if value is not None}
-    return ChatMessage(role=MessageRole(message.role), blocks=blocks, additional_kwargs=given)
+    return ChatMessage(
+        role=MessageRole(message.role), blocks=blocks, additional_kwargs=given
+    )
 
 
 def calls_of(message: ChatMessage) -> tuple[ToolCall, ...]:
-    """Return the tool calls in a message, with their arguments as the model wrote them."""
+    """Return the tool calls in a message, with their arguments as the model
+    wrote them.
+    """
     calls = []
-    for i, block in enumerate(block for block in message.blocks if isinstance(block, ToolCallBlock)):
-        arguments = block.tool_kwargs if isinstance(block.tool_kwargs, str) else json.dumps(block.tool_kwargs)
-        calls.append(ToolCall(block.tool_call_id or f"call_{i}", block.tool_name, arguments))
+    for i, block in enumerate(
+        block for block in message.blocks if isinstance(block, ToolCallBlock)
+    ):
+        arguments = (
+            block.tool_kwargs
+            if isinstance(block.tool_kwargs, str)
+            else json.dumps(block.tool_kwargs)
+        )
+        calls.append(
+            ToolCall(block.tool_call_id or f"call_{i}", block.tool_name, arguments)
+        )
     return tuple(calls)
 
 
 def metadata_of(tool: Tool) -> ToolMetadata:
-    """Return what LlamaIndex knows of a tool; the JSON schema of its arguments is the one that graphret has."""
+    """Return what LlamaIndex knows of a tool; the JSON schema of its arguments is the
+    one that graphret has.
+    """
 
     class Arguments(BaseModel):
         @classmethod
@@ -140,9 +215,13 @@ def metadata_of(tool: Tool) -> ToolMetadata:
 
 
 def _holds_more(message: ChatMessage) -> bool:
-    """Whether a message has more than text and calls: a model's reasoning or its signature, to be handed back."""
+    """Whether a message has more than text and calls: a model's reasoning or its
+    signature, to be handed back.
+    """
     extra = {key for key, value in message.additional_kwargs.items() if value}
-    return bool(extra - _REPEATED) or not all(isinstance(one, (TextBlock, ToolCallBlock)) for one in message.blocks)
+    return bool(extra - _REPEATED) or not all(
+        isinstance(one, (TextBlock, ToolCallBlock)) for one in message.blocks
+    )
 
 
 def _not_run(**arguments: Any) -> str:
@@ -159,4 +238,6 @@ def _usage(response: ChatResponse) -> Usage:
 
 
 def _get(holder: Any, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    return (
+        holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    )

@@ -40,10 +40,11 @@ class SageGraph(graphret.SageGraph):
     ) -> Self:
         """Build a graph over the nodes of a vector index.
 
-        Nodes come from the docstore, or from a vector store that can list them; embeddings from the vector store where
-        it gives them out, and only what it lacks is embedded: nodes are connected by their contents' embeddings, by
-        entities and by names, and not by the embeddings of topics and titles that `from_nodes` makes.
-        `refresh_from_index` follows later changes of the index.
+        Nodes come from the docstore, or from a vector store that can list them;
+        embeddings from the vector store where it gives them out, and only what it lacks
+        is embedded: nodes are connected by their contents' embeddings, by entities and
+        by names, and not by the embeddings of topics and titles that `from_nodes`
+        makes. `refresh_from_index` follows later changes of the index.
 
         Parameters
         ----------
@@ -55,14 +56,24 @@ class SageGraph(graphret.SageGraph):
         Raises
         ------
         InvalidInput
-            When the index holds no nodes, or its store does not give them out: then use `from_nodes`.
+            When the index holds no nodes, or its store does not give them out: then use
+            `from_nodes`.
         """
         nodes, store = nodes_of(index), index.vector_store
-        if isinstance(store, SimpleVectorStore):  # which keeps embeddings apart from the nodes
+        if isinstance(
+            store, SimpleVectorStore
+        ):  # which keeps embeddings apart from the nodes
             apart = store.data.embedding_dict
-            nodes = [node.model_copy(update={"embedding": apart.get(node.node_id, node.embedding)}) for node in nodes]
+            nodes = [
+                node.model_copy(
+                    update={"embedding": apart.get(node.node_id, node.embedding)}
+                )
+                for node in nodes
+            ]
         model, settings = embed_model or index._embed_model, settings or SageSettings()
-        settings = replace(settings, similarity=replace(settings.similarity, contents_only=True))
+        settings = replace(
+            settings, similarity=replace(settings.similarity, contents_only=True)
+        )
         return cls.from_nodes(nodes, embed_model=model, settings=settings, **options)
 
     @classmethod
@@ -79,10 +90,11 @@ class SageGraph(graphret.SageGraph):
         Parameters
         ----------
         nodes
-            The nodes; those of one document are linked as its parts. They come back with the same ids and hashes.
+            The nodes; those of one document are linked as its parts. They come back
+            with the same ids and hashes.
         embed_model
-            A LlamaIndex embedding model, in place of `encoder`. Embeddings that nodes carry are taken for its own, and
-            the nodes without one are embedded by it.
+            A LlamaIndex embedding model, in place of `encoder`. Embeddings that nodes
+            carry are taken for its own, and the nodes without one are embedded by it.
         encoder
             As `graphret.SageGraph.build` takes it; it embeds all nodes.
         options
@@ -100,47 +112,79 @@ class SageGraph(graphret.SageGraph):
 
     @classmethod
     def from_documents(cls, documents: Sequence[Document], **options: Any) -> Self:
-        """Build a graph of LlamaIndex documents, cut by `SageNodeParser`; `from_nodes` takes what others cut."""
-        return cls.from_nodes(SageNodeParser().get_nodes_from_documents(documents), **options)
+        """Build a graph of LlamaIndex documents, cut by `SageNodeParser`; `from_nodes`
+        takes what others cut.
+        """
+        return cls.from_nodes(
+            SageNodeParser().get_nodes_from_documents(documents), **options
+        )
 
     @classmethod
-    def load(cls, folder: str | Path, *, embed_model: BaseEmbedding | None = None, **options: Any) -> Self:
-        """Open a saved graph; one made with a LlamaIndex embedding model is given the same model again."""
+    def load(
+        cls,
+        folder: str | Path,
+        *,
+        embed_model: BaseEmbedding | None = None,
+        **options: Any,
+    ) -> Self:
+        """Open a saved graph; one made with a LlamaIndex embedding model is given the
+        same model again.
+        """
         if embed_model is not None:
             options["encoder"] = encoder_of(embed_model)
         return super().load(folder, **options)
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex nodes, or items of graphret."""
+        """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex
+        nodes, or items of graphret.
+        """
         listed = items if isinstance(items, Corpus) else list(items)
-        if isinstance(listed, Corpus) or not any(isinstance(one, BaseNode) for one in listed):
+        if isinstance(listed, Corpus) or not any(
+            isinstance(one, BaseNode) for one in listed
+        ):
             return super().add(listed, edges=edges)
         whole = [one for one in listed if isinstance(one, Document)]
         parts = [one for one in listed if not isinstance(one, Document)]
-        return self.add_nodes([*SageNodeParser().get_nodes_from_documents(whole), *parts], edges=edges)
+        return self.add_nodes(
+            [*SageNodeParser().get_nodes_from_documents(whole), *parts], edges=edges
+        )
 
-    def add_nodes(self, nodes: Iterable[Any], *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add LlamaIndex nodes, each in place of the node that had its id, and return their ids.
+    def add_nodes(
+        self, nodes: Iterable[Any], *, edges: Iterable[Edge] = ()
+    ) -> list[str]:
+        """Add LlamaIndex nodes, each in place of the node that had its id, and return
+        their ids.
 
-        They are embedded by the graph's encoder. `remove` takes node ids, and document ids for all nodes of a document.
+        They are embedded by the graph's encoder. `remove` takes node ids, and document
+        ids for all nodes of a document.
         """
         return super().add_nodes(_own(nodes), edges=edges)
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
-        """Bring the graph up to date with an index, and say what was added, changed and deleted."""
+        """Bring the graph up to date with an index, and say what was added, changed and
+        deleted.
+        """
         return self.refresh(_own(nodes_of(index)))
 
     def as_retriever(self, **options: Any) -> SageRetriever:
-        """Return a LlamaIndex retriever over the graph; `options` are those of `SageRetriever`."""
+        """Return a LlamaIndex retriever over the graph; `options` are those of
+        `SageRetriever`.
+        """
         return SageRetriever(self, **options)
 
 
 def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
-    """Return the nodes of a vector index, from its docstore or from its vector store."""
+    """Return the nodes of a vector index, from its docstore or from its vector
+    store.
+    """
     if not isinstance(index, VectorStoreIndex):
-        raise InvalidInput(f"index: a VectorStoreIndex is expected, not {type(index).__name__}")
+        raise InvalidInput(
+            f"index: a VectorStoreIndex is expected, not {type(index).__name__}"
+        )
     ids = list(index.index_struct.nodes_dict.values())
-    found: list[BaseNode] = index.docstore.get_nodes(ids, raise_error=False) if ids else []
+    found: list[BaseNode] = (
+        index.docstore.get_nodes(ids, raise_error=False) if ids else []
+    )
     if found and len(found) == len(ids):
         return found
     try:
@@ -149,7 +193,10 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
         stored = []
     if not stored and not found:
         name = type(index.vector_store).__name__
-        raise InvalidInput(f"index: it holds no nodes, or {name} does not list them: use SageGraph.from_nodes")
+        raise InvalidInput(
+            f"index: it holds no nodes, or {name} does not list them: use"
+            " SageGraph.from_nodes"
+        )
     return list({node.node_id: node for node in [*found, *stored]}.values())
 
 

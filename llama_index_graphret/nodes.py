@@ -1,4 +1,6 @@
-"""Nodes both ways, losing nothing: LlamaIndex nodes as graphret nodes, and graphret nodes as LlamaIndex nodes."""
+"""Nodes both ways, losing nothing: LlamaIndex nodes as graphret nodes, and graphret
+nodes as LlamaIndex nodes.
+"""
 
 from __future__ import annotations
 
@@ -28,32 +30,48 @@ from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import given_name
 from graphret.types import Node, require_id
 
-#: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as JSON; neither the LLM nor the
-#: embedding model is shown it.
+#: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as
+#: JSON; neither the LLM nor the embedding model is shown it.
 KEPT = "graphret"
-#: The property under which a graphret node keeps the LlamaIndex node that it was, but for its id, text and embedding.
+#: The property under which a graphret node keeps the LlamaIndex node that it was, but
+#: for its id, text and embedding.
 ORIGIN = "llama_index"
 #: The property in which nodes of a property graph keep their embedding.
 EMBEDDING = "embedding"
 #: LlamaIndex's classes of nodes, by the name that they have in JSON.
 CLASSES: dict[str, type[BaseNode]] = {
-    kind.class_name(): kind for kind in (TextNode, IndexNode, ImageNode, MediaNode, Document, ImageDocument)
+    kind.class_name(): kind
+    for kind in (TextNode, IndexNode, ImageNode, MediaNode, Document, ImageDocument)
 }
 
-_MADE = frozenset({"source_id", EXTRACTED, "section_text", "introduction", "column_descriptions", ORIGIN, KEPT})
+_MADE = frozenset(
+    {
+        "source_id",
+        EXTRACTED,
+        "section_text",
+        "introduction",
+        "column_descriptions",
+        ORIGIN,
+        KEPT,
+    }
+)
 _MADE_PREFIXES = ("chunk_", "table_")
 _SAID_IN_TEXT = ("title", "section")  # of a table
-_CONTENT = "_node_content"  # where LlamaIndex's property graphs keep the rest of a chunk
+_CONTENT = (  # where LlamaIndex's property graphs keep the rest of a chunk
+    "_node_content"
+)
 
 
 def to_llama_node(node: Node) -> BaseNode:
     """Return a graphret node as a LlamaIndex node of the same id and text.
 
-    A node that came from LlamaIndex, or that LlamaIndex put into a property graph, comes back as it was, with the same
-    hash, LLM text and embedding text; what graphret found out about it since stays in the graph. Any other becomes a
-    `TextNode` whose metadata are the properties that the user gave, and whose text is the name where there is none;
-    what graphret made is kept beside them as one JSON string, excluded from both texts, so that `from_llama_node` gives
-    the same node. The embedding is the property ``embedding``, if there is one.
+    A node that came from LlamaIndex, or that LlamaIndex put into a property graph,
+    comes back as it was, with the same hash, LLM text and embedding text; what graphret
+    found out about it since stays in the graph. Any other becomes a `TextNode` whose
+    metadata are the properties that the user gave, and whose text is the name where
+    there is none; what graphret made is kept beside them as one JSON string, excluded
+    from both texts, so that `from_llama_node` gives the same node. The embedding is the
+    property ``embedding``, if there is one.
     """
     origin = node.properties.get(ORIGIN)
     if not isinstance(origin, Mapping) or origin.get("class_name") not in CLASSES:
@@ -68,20 +86,36 @@ def to_llama_node(node: Node) -> BaseNode:
 
 
 def from_llama_node(node: BaseNode) -> Node:
-    """Return a LlamaIndex node as a graphret node, so that `to_llama_node` gives it back.
+    """Return a LlamaIndex node as a graphret node, so that `to_llama_node` gives it
+    back.
 
-    The metadata become properties, so that filters find them; the source document's id becomes ``source_id``. The name
-    is the title in the metadata; `graphret.corpus.from_chunks` finds out what else the source knows. The embedding,
+    The metadata become properties, so that filters find them; the source document's id
+    becomes ``source_id``. The name is the title in the metadata;
+    `graphret.corpus.from_chunks` finds out what else the source knows. The embedding,
     bytes and the object inside an `IndexNode` are left out.
     """
     node_id = require_id(node.node_id, "LlamaIndex node")
     properties = checked_metadata(node.metadata, f"node {node_id!r}", reserved=False)
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     if (kept := _kept(node)) is not None:
-        own = {key: value for key, value in properties.items() if key != KEPT} | kept["properties"]
-        made = Node(node_id, tuple(kept["labels"]), kept["name"], kept.get("text", text), own)
-        return made if _text_node(made) == node else replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
-    made = Node(node_id, ("Document",), given_name(properties), text, {**properties, ORIGIN: _origin(node, text)})
+        own = {key: value for key, value in properties.items() if key != KEPT} | kept[
+            "properties"
+        ]
+        made = Node(
+            node_id, tuple(kept["labels"]), kept["name"], kept.get("text", text), own
+        )
+        return (
+            made
+            if _text_node(made) == node
+            else replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
+        )
+    made = Node(
+        node_id,
+        ("Document",),
+        given_name(properties),
+        text,
+        {**properties, ORIGIN: _origin(node, text)},
+    )
     start = getattr(node, "start_char_idx", None)
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
 
@@ -93,22 +127,43 @@ def _text_node(node: Node) -> TextNode:
     shown = {
         key: value
         for key, value in given.items()
-        if key not in made and not key.startswith(_MADE_PREFIXES) and value is not None and value != ""
+        if key not in made
+        and not key.startswith(_MADE_PREFIXES)
+        and value is not None
+        and value != ""
     }
     rest = {key: value for key, value in given.items() if key not in shown}
-    kept: dict[str, Any] = {"labels": list(node.labels), "name": node.name, "properties": rest}
-    if not node.text and node.name:  # else retrievers that compare texts take all entities for one
+    kept: dict[str, Any] = {
+        "labels": list(node.labels),
+        "name": node.name,
+        "properties": rest,
+    }
+    if (
+        not node.text and node.name
+    ):  # else retrievers that compare texts take all entities for one
         kept["text"] = ""
-    excluded = [KEPT, *(key for key in _SAID_IN_TEXT if "table_rows" in given and key in shown)]
-    source, start, end = (given.get(key) for key in ("source_id", "chunk_start", "chunk_end"))
+    excluded = [
+        KEPT,
+        *(key for key in _SAID_IN_TEXT if "table_rows" in given and key in shown),
+    ]
+    source, start, end = (
+        given.get(key) for key in ("source_id", "chunk_start", "chunk_end")
+    )
     relations = {}
     if isinstance(source, str) and source:
-        relations[NodeRelationship.SOURCE] = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT)
+        relations[NodeRelationship.SOURCE] = RelatedNodeInfo(
+            node_id=source, node_type=ObjectType.DOCUMENT
+        )
     return TextNode(
         id_=node.id,
         text=node.text or node.name,
         embedding=vector,
-        metadata={**shown, KEPT: json.dumps(kept, ensure_ascii=False, separators=(",", ":"), default=dict)},
+        metadata={
+            **shown,
+            KEPT: json.dumps(
+                kept, ensure_ascii=False, separators=(",", ":"), default=dict
+            ),
+        },
         excluded_llm_metadata_keys=excluded,
         excluded_embed_metadata_keys=list(excluded),
         relationships=relations,
@@ -119,14 +174,25 @@ def _text_node(node: Node) -> TextNode:
 
 def _origin(node: BaseNode, text: str) -> dict[str, Any]:
     """Return what makes a node again, but for its id, its embedding and this text."""
-    left_out = {"id_", "embedding", "obj"} | ({"text"} if getattr(node, "text", None) == text else set())
-    data: dict[str, Any] = node.model_dump(mode="json", exclude_defaults=True, exclude=left_out)
-    data["class_name"] = next(name for base in type(node).__mro__ for name, known in CLASSES.items() if base is known)
+    left_out = {"id_", "embedding", "obj"} | (
+        {"text"} if getattr(node, "text", None) == text else set()
+    )
+    data: dict[str, Any] = node.model_dump(
+        mode="json", exclude_defaults=True, exclude=left_out
+    )
+    data["class_name"] = next(
+        name
+        for base in type(node).__mro__
+        for name, known in CLASSES.items()
+        if base is known
+    )
     return data
 
 
 def _kept(node: BaseNode) -> dict[str, Any] | None:
-    """Return what graphret keeps in a node's metadata; the entry may be somebody else's."""
+    """Return what graphret keeps in a node's metadata; the entry may be somebody
+    else's.
+    """
     try:
         kept = json.loads(node.metadata[KEPT])
     except (TypeError, ValueError, KeyError):

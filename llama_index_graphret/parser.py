@@ -17,23 +17,29 @@ from llama_index_graphret.nodes import to_llama_node
 
 
 class SageNodeParser(NodeParser):
-    """Cut documents into chunks at sentences, and the tables in them into segments of 5 to 10 rows (SAGE, 2.1 A).
+    """Cut documents into chunks at sentences, and the tables in them into segments of 5
+    to 10 rows (SAGE, 2.1 A).
 
-    Nodes keep what graphret knows of them (rows, header, section) in one metadata entry that neither the LLM nor the
-    embedding model is shown, so that `SageGraph.from_nodes` and `from_index` link single rows. They have the
-    relationships SOURCE, PREVIOUS and NEXT, character positions in their document, and ids made from the document's:
-    ``"{id}#{i}"``, and ``"{id}/table-{t}#{i}"`` for segments of its t-th table.
+    Nodes keep what graphret knows of them (rows, header, section) in one metadata entry
+    that neither the LLM nor the embedding model is shown, so that
+    `SageGraph.from_nodes` and `from_index` link single rows. They have the
+    relationships SOURCE, PREVIOUS and NEXT, character positions in their document, and
+    ids made from the document's: ``"{id}#{i}"``, and ``"{id}/table-{t}#{i}"`` for
+    segments of its t-th table.
 
     Parameters
     ----------
     encoder
-        An embedding model, LlamaIndex's or any that graphret takes: documents are then cut where neighbouring sentences
-        are least alike. Without one, sentences are packed into chunks.
+        An embedding model, LlamaIndex's or any that graphret takes: documents are then
+        cut where neighbouring sentences are least alike. Without one, sentences are
+        packed into chunks.
     options
         As any node parser has them.
     """
 
-    chunker: SkipValidation[Any] = Field(exclude=True, repr=False, description="What cuts documents.")
+    chunker: SkipValidation[Any] = Field(
+        exclude=True, repr=False, description="What cuts documents."
+    )
 
     def __init__(self, *, encoder: Any = None, **options: Any) -> None:
         model = as_encoder(encoder)
@@ -44,10 +50,14 @@ class SageNodeParser(NodeParser):
     def class_name(cls) -> str:
         return "SageNodeParser"
 
-    def _parse_nodes(self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any) -> list[BaseNode]:
+    def _parse_nodes(
+        self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
+    ) -> list[BaseNode]:
         home = [(item, document) for document in nodes for item in _items(document)]
         documents = {item.id: document for item, document in home}
-        sources = {document.node_id: document.as_related_node_info() for document in nodes}
+        sources = {
+            document.node_id: document.as_related_node_info() for document in nodes
+        }
         items = [item for item, _ in home]
         parsed: list[BaseNode] = []
         for node in to_nodes(items, chunker=self.chunker):
@@ -55,7 +65,11 @@ class SageNodeParser(NodeParser):
             out = to_llama_node(node)
             out.relationships[NodeRelationship.SOURCE] = sources[document.node_id]
             for keys in ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys"):
-                setattr(out, keys, [*dict.fromkeys([*getattr(document, keys), *getattr(out, keys)])])
+                setattr(
+                    out,
+                    keys,
+                    [*dict.fromkeys([*getattr(document, keys), *getattr(out, keys)])],
+                )
             parsed.append(out)
         return parsed
 

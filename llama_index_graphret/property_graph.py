@@ -1,4 +1,6 @@
-"""Graphret stores as LlamaIndex property graphs and the other way, and the nodes and relations between them."""
+"""Graphret stores as LlamaIndex property graphs and the other way, and the nodes and
+relations between them.
+"""
 
 from __future__ import annotations
 
@@ -33,22 +35,35 @@ from graphret.types import Edge, Node
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.nodes import EMBEDDING, to_llama_node
 
-#: The relation from a chunk to what was extracted from it, as LlamaIndex's stores over databases name it.
+#: The relation from a chunk to what was extracted from it, as LlamaIndex's stores over
+#: databases name it.
 MENTIONS = "MENTIONS"
 
-_INTERNAL = ("_node_content", "_node_type", "doc_id", "document_id", "ref_doc_id", EMBEDDING)
+_INTERNAL = (
+    "_node_content",
+    "_node_type",
+    "doc_id",
+    "document_id",
+    "ref_doc_id",
+    EMBEDDING,
+)
 _log = logging.getLogger(__name__)
 
 
 class GraphNode(EntityNode):
-    """An entity with an id of its own, all its labels and its text, which `EntityNode` has no place for.
+    """An entity with an id of its own, all its labels and its text, which `EntityNode`
+    has no place for.
 
-    Two films that are both called “King Kong” stay two: ``GraphNode(id_="m1", name="King Kong", label="Film")``.
+    Two films that are both called “King Kong” stay two: ``GraphNode(id_="m1",
+    name="King Kong", label="Film")``.
     """
 
     id_: str = Field(description="The id of the node.")
     text: str = Field(default="", description="What the node says.")
-    labels: tuple[str, ...] = Field(default=(), description="All labels, the primary one first; `label` alone if none.")
+    labels: tuple[str, ...] = Field(
+        default=(),
+        description="All labels, the primary one first; `label` alone if none.",
+    )
 
     @property
     def id(self) -> str:
@@ -62,42 +77,68 @@ class GraphRelation(Relation):
 
 
 def to_labelled(node: Node) -> LabelledNode:
-    """Return a graphret node as LlamaIndex has it: a chunk where it is a text without a name, else a `GraphNode`."""
+    """Return a graphret node as LlamaIndex has it: a chunk where it is a text without a
+    name, else a `GraphNode`.
+    """
     properties = dict(node.properties)
-    own: dict[str, Any] = {"label": node.label, "embedding": properties.pop(EMBEDDING, None), "properties": properties}
+    own: dict[str, Any] = {
+        "label": node.label,
+        "embedding": properties.pop(EMBEDDING, None),
+        "properties": properties,
+    }
     if len(node.labels) <= 1 and node.text and not node.name:
         return ChunkNode(id_=node.id, text=node.text, **own)
-    return GraphNode(id_=node.id, name=node.name, text=node.text, labels=node.labels, **own)
+    return GraphNode(
+        id_=node.id, name=node.name, text=node.text, labels=node.labels, **own
+    )
 
 
 def from_labelled(node: LabelledNode) -> Node:
     properties = dict(node.properties)
     if node.embedding is not None:
         properties[EMBEDDING] = [float(x) for x in node.embedding]
-    labels = node.labels if isinstance(node, GraphNode) and node.labels else (node.label,) if node.label else ()
-    return Node(node.id, labels, getattr(node, "name", ""), getattr(node, "text", ""), properties)
+    labels = (
+        node.labels
+        if isinstance(node, GraphNode) and node.labels
+        else (node.label,)
+        if node.label
+        else ()
+    )
+    return Node(
+        node.id,
+        labels,
+        getattr(node, "name", ""),
+        getattr(node, "text", ""),
+        properties,
+    )
 
 
 class GraphretPropertyGraphStore(PropertyGraphStore):
-    """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a `PropertyGraphIndex` and its retrievers.
+    """A graphret store where LlamaIndex wants a `PropertyGraphStore`: under a
+    `PropertyGraphIndex` and its retrievers.
 
-    Nodes come out as `ChunkNode` and `GraphNode`. ``upsert_nodes`` replaces nodes whole. A chunk is joined by
-    ``MENTIONS`` to what was extracted from it, as ``Neo4jPropertyGraphStore`` does; LlamaIndex's retrievers do not see
-    these edges, graphret's walk them. Conditions are joined by *and*; an empty list of ids finds nothing. Embeddings
-    are kept in the property ``embedding``; ``vector_query`` reads them into this process when they are first asked for.
-    Awaited methods block, as those of LlamaIndex's own stores do.
+    Nodes come out as `ChunkNode` and `GraphNode`. ``upsert_nodes`` replaces nodes
+    whole. A chunk is joined by ``MENTIONS`` to what was extracted from it, as
+    ``Neo4jPropertyGraphStore`` does; LlamaIndex's retrievers do not see these edges,
+    graphret's walk them. Conditions are joined by *and*; an empty list of ids finds
+    nothing. Embeddings are kept in the property ``embedding``; ``vector_query`` reads
+    them into this process when they are first asked for. Awaited methods block, as
+    those of LlamaIndex's own stores do.
 
     Parameters
     ----------
     store
-        Any graphret `GraphStore`. On a view everything but writing works as far as the view shows.
+        Any graphret `GraphStore`. On a view everything but writing works as far as the
+        view shows.
     """
 
     supports_vector_queries = True
 
     def __init__(self, store: GraphStore) -> None:
         if not isinstance(store, GraphStore):
-            raise InvalidInput(f"store: a graphret GraphStore is expected, not {type(store).__name__}")
+            raise InvalidInput(
+                f"store: a graphret GraphStore is expected, not {type(store).__name__}"
+            )
         self.store = store
         self.supports_structured_queries = isinstance(store, CypherStore)
         self._vectors: DenseIndex | None = None
@@ -107,12 +148,24 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     def client(self) -> GraphStore:
         return self.store
 
-    def get(self, properties: dict[str, Any] | None = None, ids: list[str] | None = None) -> list[LabelledNode]:
-        """Return the nodes that have all of `properties` and one of `ids`; all nodes where neither is given."""
+    def get(
+        self, properties: dict[str, Any] | None = None, ids: list[str] | None = None
+    ) -> list[LabelledNode]:
+        """Return the nodes that have all of `properties` and one of `ids`; all nodes
+        where neither is given.
+        """
         condition = to_where(properties or None)
         if ids is None:
-            return [to_labelled(node) for block in self.store.nodes(where=condition) for node in block]
-        return [to_labelled(node) for node in self._found(ids) if condition is None or condition.matches(node)]
+            return [
+                to_labelled(node)
+                for block in self.store.nodes(where=condition)
+                for node in block
+            ]
+        return [
+            to_labelled(node)
+            for node in self._found(ids)
+            if condition is None or condition.matches(node)
+        ]
 
     def get_triplets(
         self,
@@ -123,29 +176,60 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     ) -> list[Triplet]:
         """Return the triplets that satisfy everything given, none where nothing is.
 
-        One of the ends has one of the names or ids; one of the ends, or the relation, has all of the properties.
+        One of the ends has one of the names or ids; one of the ends, or the relation,
+        has all of the properties.
         """
-        if entity_names is None and ids is None and not properties and relation_names is None:
+        if (
+            entity_names is None
+            and ids is None
+            and not properties
+            and relation_names is None
+        ):
             return []
-        named = None if entity_names is None else {node.id for node in self._named(entity_names)}
+        named = (
+            None
+            if entity_names is None
+            else {node.id for node in self._named(entity_names)}
+        )
         anchors = [set(ends) for ends in (ids, named) if ends is not None]
         if anchors:
             edges = self.store.neighbors(sorted(anchors[0]), relations=relation_names)
         else:
-            edges = [edge for block in self.store.edges(relations=relation_names) for edge in block]
-        found = self._triplets([e for e in edges if all(e.source in ends or e.target in ends for ends in anchors)])
+            edges = [
+                edge
+                for block in self.store.edges(relations=relation_names)
+                for edge in block
+            ]
+        found = self._triplets(
+            [
+                e
+                for e in edges
+                if all(e.source in ends or e.target in ends for ends in anchors)
+            ]
+        )
         asked = (properties or {}).items()
-        return [triplet for triplet in found if any(asked <= one.properties.items() for one in triplet)]
+        return [
+            triplet
+            for triplet in found
+            if any(asked <= one.properties.items() for one in triplet)
+        ]
 
     def get_rel_map(
-        self, graph_nodes: list[LabelledNode], depth: int = 2, limit: int = 30, ignore_rels: list[str] | None = None
+        self,
+        graph_nodes: list[LabelledNode],
+        depth: int = 2,
+        limit: int = 30,
+        ignore_rels: list[str] | None = None,
     ) -> list[Triplet]:
-        """Return the triplets within `depth` steps of nodes, in either direction, nearest first, at most `limit`.
+        """Return the triplets within `depth` steps of nodes, in either direction,
+        nearest first, at most `limit`.
 
         ``ignore_rels`` do not count, nor does ``MENTIONS``.
         """
         ignored = {MENTIONS, *(ignore_rels or ())}
-        relations = [name for name in self.get_schema().relation_names if name not in ignored]
+        relations = [
+            name for name in self.get_schema().relation_names if name not in ignored
+        ]
         frontier = [from_labelled(node).id for node in graph_nodes]
         seen, found = set[str](), dict[tuple[Any, ...], Edge]()
         for _ in range(depth):
@@ -154,29 +238,59 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             seen.update(frontier)
             edges = self.store.neighbors(frontier, relations=relations, limit=limit)
             found |= {edge.identity: edge for edge in edges}
-            ends = dict.fromkeys(end for edge in edges for end in (edge.source, edge.target))
+            ends = dict.fromkeys(
+                end for edge in edges for end in (edge.source, edge.target)
+            )
             frontier = [end for end in ends if end not in seen]
         return self._triplets(list(found.values())[:limit])
 
     def get_llama_nodes(self, node_ids: list[str]) -> list[BaseNode]:
         """Return the nodes that say something as LlamaIndex's text nodes."""
-        return [to_llama_node(_bare(node)) for node in self._found(node_ids) if node.text]
+        return [
+            to_llama_node(_bare(node)) for node in self._found(node_ids) if node.text
+        ]
 
     def upsert_nodes(self, nodes: Sequence[LabelledNode]) -> None:
-        """Add nodes, or replace those of the same id; of several with one id in `nodes` the last counts."""
+        """Add nodes, or replace those of the same id; of several with one id in `nodes`
+        the last counts.
+        """
         fresh = {node.id: node for node in map(from_labelled, nodes)}
-        self._write(fresh, [], [(node.properties.get(TRIPLET_SOURCE_KEY), node_id) for node_id, node in fresh.items()])
+        self._write(
+            fresh,
+            [],
+            [
+                (node.properties.get(TRIPLET_SOURCE_KEY), node_id)
+                for node_id, node in fresh.items()
+            ],
+        )
 
     def upsert_relations(self, relations: list[Relation]) -> None:
-        """Add relations, or replace those between the same nodes; an end that is not there becomes an entity."""
+        """Add relations, or replace those between the same nodes; an end that is not
+        there becomes an entity.
+        """
         edges, said = list[Edge](), list[tuple[Any, str]]()
         for one in relations:
-            ends, chunk = (one.source_id, one.target_id), one.properties.get(TRIPLET_SOURCE_KEY)
-            edges.append(Edge(ends[0], one.label, ends[1], getattr(one, "weight", 1.0), dict(one.properties)))
+            ends, chunk = (
+                (one.source_id, one.target_id),
+                one.properties.get(TRIPLET_SOURCE_KEY),
+            )
+            edges.append(
+                Edge(
+                    ends[0],
+                    one.label,
+                    ends[1],
+                    getattr(one, "weight", 1.0),
+                    dict(one.properties),
+                )
+            )
             said += [(chunk, end) for end in ends if chunk not in ends]
         ends_ = sorted({end for edge in edges for end in (edge.source, edge.target)})
         known = {node.id for node in self._found(ends_)}
-        self._write({end: Node(end, ("entity",), end) for end in ends_ if end not in known}, edges, said)
+        self._write(
+            {end: Node(end, ("entity",), end) for end in ends_ if end not in known},
+            edges,
+            said,
+        )
 
     def delete(
         self,
@@ -185,72 +299,133 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         properties: dict[str, Any] | None = None,
         ids: list[str] | None = None,
     ) -> None:
-        """Take away nodes by name, by id and by properties, and relations by name; unknown ones are ignored."""
-        gone = {node.id for node in self._named(entity_names)} if entity_names else set()
+        """Take away nodes by name, by id and by properties, and relations by name;
+        unknown ones are ignored.
+        """
+        gone = (
+            {node.id for node in self._named(entity_names)} if entity_names else set()
+        )
         gone.update(ids or ())
         if properties:
-            gone.update(node.id for block in self.store.nodes(where=properties) for node in block)
+            gone.update(
+                node.id
+                for block in self.store.nodes(where=properties)
+                for node in block
+            )
         if relation_names:
-            self.store.delete_edges([edge for block in self.store.edges(relations=relation_names) for edge in block])
+            self.store.delete_edges(
+                [
+                    edge
+                    for block in self.store.edges(relations=relation_names)
+                    for edge in block
+                ]
+            )
         if gone:
             self.store.delete(sorted(gone))
         self._schema = self._vectors = None
 
-    def structured_query(self, query: str, param_map: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Run Cypher that only reads, and return its rows; a node is the mapping of its fields and properties.
+    def structured_query(
+        self, query: str, param_map: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """Run Cypher that only reads, and return its rows; a node is the mapping of its
+        fields and properties.
 
-        LlamaIndex does not say whether a person or a model wrote a query, so that every query passes the guard; your
-        own that the guard refuses run by ``client.query``.
+        LlamaIndex does not say whether a person or a model wrote a query, so that every
+        query passes the guard; your own that the guard refuses run by ``client.query``.
 
         Raises
         ------
         QueryRefused
-            When the store answers no Cypher, or the guard or the database refuses this query.
+            When the store answers no Cypher, or the guard or the database refuses this
+            query.
         """
         if not isinstance(self.store, CypherStore):
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
         rows = run_checked(self.store, query, param_map or {})
         if rows.truncated:
-            _log.warning("structured_query: only the first %s rows were read", len(rows))
-        return [{name: _plain(value) for name, value in row.items()} for row in rows.to_dicts()]
+            _log.warning(
+                "structured_query: only the first %s rows were read", len(rows)
+            )
+        return [
+            {name: _plain(value) for name, value in row.items()}
+            for row in rows.to_dicts()
+        ]
 
-    def vector_query(self, query: VectorStoreQuery, **kwargs: Any) -> tuple[list[LabelledNode], list[float]]:
-        """Return the nodes nearest to an embedding, and their cosines; filters are obeyed before nodes are counted."""
+    def vector_query(
+        self, query: VectorStoreQuery, **kwargs: Any
+    ) -> tuple[list[LabelledNode], list[float]]:
+        """Return the nodes nearest to an embedding, and their cosines; filters are
+        obeyed before nodes are counted.
+        """
         if query.query_embedding is None:
             raise InvalidInput("query: vector_query needs the question's embedding")
-        index, where = self._embeddings().with_query("", query.query_embedding), to_where(query.filters)
+        index, where = (
+            self._embeddings().with_query("", query.query_embedding),
+            to_where(query.filters),
+        )
         found = index.search("", query.similarity_top_k, where=where)
         pairs = zip(self.store.get(found.ids), found.scores.tolist(), strict=True)
         kept = [(to_labelled(node), score) for node, score in pairs if node is not None]
         return [node for node, _ in kept], [score for _, score in kept]
 
     def get_schema(self, refresh: bool = False) -> GraphSchema:
-        """Return the schema as graphret has it, read again when `refresh` is set or something was written here."""
+        """Return the schema as graphret has it, read again when `refresh` is set or
+        something was written here.
+        """
         if refresh or self._schema is None:
             self._schema = self.store.schema()
         return self._schema
 
     def get_schema_str(self, refresh: bool = False) -> str:
-        """Return the schema for a prompt, without the properties that LlamaIndex keeps of chunks and embeddings."""
+        """Return the schema for a prompt, without the properties that LlamaIndex keeps
+        of chunks and embeddings.
+        """
         schema = self.get_schema(refresh=refresh)
         shown = {
-            label: {name: known for name, known in properties.items() if name not in _INTERNAL}
+            label: {
+                name: known
+                for name, known in properties.items()
+                if name not in _INTERNAL
+            }
             for label, properties in schema.properties.items()
         }
         return replace(schema, properties=shown).text()
 
     def persist(self, persist_path: str, fs: Any = None) -> None:
-        """Write a `MemoryStore` to a folder of this machine, for `MemoryStore.load`; other stores keep their graph."""
+        """Write a `MemoryStore` to a folder of this machine, for `MemoryStore.load`;
+        other stores keep their graph.
+        """
         if fs is not None and "file" not in fs.protocol:
-            raise InvalidInput(f"fs: graphret writes to this machine's folders, not through {type(fs).__name__}")
+            raise InvalidInput(
+                "fs: graphret writes to this machine's folders, not through"
+                f" {type(fs).__name__}"
+            )
         if isinstance(self.store, MemoryStore):
             self.store.save(persist_path)
 
-    def _write(self, fresh: Mapping[str, Node], edges: Sequence[Edge], said: Iterable[tuple[Any, str]]) -> None:
-        """Write nodes and edges, and an edge from each chunk that is there to what it says."""
-        pairs = sorted({(chunk, end) for chunk, end in said if isinstance(chunk, str) and chunk != end})
-        there = {*fresh, *(node.id for node in self._found(chunk for chunk, _ in pairs))}
-        mentions = [Edge(chunk, MENTIONS, end) for chunk, end in pairs if chunk in there]
+    def _write(
+        self,
+        fresh: Mapping[str, Node],
+        edges: Sequence[Edge],
+        said: Iterable[tuple[Any, str]],
+    ) -> None:
+        """Write nodes and edges, and an edge from each chunk that is there to what it
+        says.
+        """
+        pairs = sorted(
+            {
+                (chunk, end)
+                for chunk, end in said
+                if isinstance(chunk, str) and chunk != end
+            }
+        )
+        there = {
+            *fresh,
+            *(node.id for node in self._found(chunk for chunk, _ in pairs)),
+        }
+        mentions = [
+            Edge(chunk, MENTIONS, end) for chunk, end in pairs if chunk in there
+        ]
         self.store.upsert(fresh.values(), [*mentions, *edges])
         self._schema = self._vectors = None
 
@@ -261,18 +436,31 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             found = {node.id: node for block in blocks for node in block}
             table = NodeTable.of(map(_bare, found.values()))
             rows = [found[node_id].properties[EMBEDDING] for node_id in table.ids]
-            self._vectors = DenseIndex.build(table, None, vectors=np.asarray(rows, np.float32).reshape(len(rows), -1))
+            self._vectors = DenseIndex.build(
+                table, None, vectors=np.asarray(rows, np.float32).reshape(len(rows), -1)
+            )
         return self._vectors
 
     def _found(self, ids: Iterable[str]) -> list[Node]:
         """Return those of the nodes that are there."""
-        return [node for node in self.store.get(list(dict.fromkeys(ids))) if node is not None]
+        return [
+            node
+            for node in self.store.get(list(dict.fromkeys(ids)))
+            if node is not None
+        ]
 
     def _named(self, names: Iterable[str]) -> list[Node]:
         """Return the nodes of names; one that has none goes by its id."""
         wanted = list(dict.fromkeys(names))
         by_id = [node for node in self._found(wanted) if not node.name]
-        return [*(node for block in self.store.nodes(where={"name": {"$in": wanted}}) for node in block), *by_id]
+        return [
+            *(
+                node
+                for block in self.store.nodes(where={"name": {"$in": wanted}})
+                for node in block
+            ),
+            *by_id,
+        ]
 
     def _triplets(self, edges: Sequence[Edge]) -> list[Triplet]:
         found = self._found(end for edge in edges for end in (edge.source, edge.target))
@@ -280,31 +468,44 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
         triplets = list[Triplet]()
         for edge in edges:
             if edge.source in made and edge.target in made:
-                about: Any = {"source_id": edge.source, "target_id": edge.target, "properties": dict(edge.properties)}
-                relation = GraphRelation(label=edge.relation, weight=edge.weight, **about)
+                about: Any = {
+                    "source_id": edge.source,
+                    "target_id": edge.target,
+                    "properties": dict(edge.properties),
+                }
+                relation = GraphRelation(
+                    label=edge.relation, weight=edge.weight, **about
+                )
                 triplets.append((made[edge.source], relation, made[edge.target]))
         return triplets
 
 
 def from_property_graph_store(
-    store: PropertyGraphStore, *, name_property: str | None = None, text_property: str | None = None, **options: Any
+    store: PropertyGraphStore,
+    *,
+    name_property: str | None = None,
+    text_property: str | None = None,
+    **options: Any,
 ) -> GraphStore:
     """Return a LlamaIndex property graph as a graphret store.
 
-    Of a `Neo4jPropertyGraphStore` that is a `Neo4jStore` on its driver, which reads the whole graph, whoever wrote it,
-    in read transactions. Any other property graph is copied into a `MemoryStore`, since it can only list what it holds:
-    write to the property graph, and call this again to see what has changed. A chunk leads by ``MENTIONS`` to what was
-    extracted from it.
+    Of a `Neo4jPropertyGraphStore` that is a `Neo4jStore` on its driver, which reads the
+    whole graph, whoever wrote it, in read transactions. Any other property graph is
+    copied into a `MemoryStore`, since it can only list what it holds: write to the
+    property graph, and call this again to see what has changed. A chunk leads by
+    ``MENTIONS`` to what was extracted from it.
 
     Parameters
     ----------
     store
         Any `PropertyGraphStore`.
     name_property, text_property
-        The properties that are the name and the text of nodes which have none themselves.
+        The properties that are the name and the text of nodes which have none
+        themselves.
     **options
-        For Neo4j, further options of `Neo4jStore.from_driver`: ``id_property`` where the id is not ``id``,
-        ``label="__Node__"`` to read LlamaIndex's nodes alone where the database has others, ``hidden``, ``timeout``.
+        For Neo4j, further options of `Neo4jStore.from_driver`: ``id_property`` where
+        the id is not ``id``, ``label="__Node__"`` to read LlamaIndex's nodes alone
+        where the database has others, ``hidden``, ``timeout``.
 
     Raises
     ------
@@ -314,17 +515,33 @@ def from_property_graph_store(
         When Neo4j cannot be reached or refuses the user.
     """
     if not isinstance(store, PropertyGraphStore):
-        raise InvalidInput(f"store: a LlamaIndex PropertyGraphStore is expected, not {type(store).__name__}")
+        raise InvalidInput(
+            "store: a LlamaIndex PropertyGraphStore is expected, not"
+            f" {type(store).__name__}"
+        )
     if any(kind.__name__ == "Neo4jPropertyGraphStore" for kind in type(store).__mro__):
         from graphret.stores.neo4j import Neo4jStore
 
-        if name_property or text_property or not options.keys().isdisjoint(("id_property", "label")):
+        if (
+            name_property
+            or text_property
+            or not options.keys().isdisjoint(("id_property", "label"))
+        ):
             names = [name_property, "name"] if name_property else "name"
             texts = [text_property, "text"] if text_property else "text"
-            options = {"id_property": "id", "name_property": names, "text_property": texts, **options}
-        return Neo4jStore.from_driver(store.client, **{"database": getattr(store, "_database", None), **options})
+            options = {
+                "id_property": "id",
+                "name_property": names,
+                "text_property": texts,
+                **options,
+            }
+        return Neo4jStore.from_driver(
+            store.client, **{"database": getattr(store, "_database", None), **options}
+        )
     if options:
-        raise InvalidInput(f"{next(iter(options))}: not an option for a {type(store).__name__}")
+        raise InvalidInput(
+            f"{next(iter(options))}: not an option for a {type(store).__name__}"
+        )
     if isinstance(store, GraphretPropertyGraphStore):
         return store.store
     return _copied(store, name_property or "", text_property or "")
@@ -342,13 +559,20 @@ def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:
     for node in map(from_labelled, listed.values()):
         properties = _as_json(node.properties)
         title, content = (str(properties.get(key) or "") for key in (name, text))
-        made = replace(node, name=node.name or title, text=node.text or content, properties=properties)
+        made = replace(
+            node,
+            name=node.name or title,
+            text=node.text or content,
+            properties=properties,
+        )
         nodes.append(to_labelled(made))
     copy = GraphretPropertyGraphStore(MemoryStore())
     copy.upsert_nodes(nodes)
     for left, one, right in triplets:
         ends = {"source_id": left.id, "target_id": right.id}
-        relations.append(one.model_copy(update={**ends, "properties": _as_json(one.properties)}))
+        relations.append(
+            one.model_copy(update={**ends, "properties": _as_json(one.properties)})
+        )
     copy.upsert_relations(relations)
     return copy.store
 
@@ -360,14 +584,29 @@ def _as_json(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a Cypher query as JSON values, without the embeddings of nodes."""
+    """Return a value of a Cypher query as JSON values, without the embeddings
+    of nodes.
+    """
     if isinstance(value, Node):
-        own = {"id": value.id, "labels": list(value.labels), "name": value.name, "text": value.text}
-        return {**_bare(value).properties, **{key: item for key, item in own.items() if item}}
+        own = {
+            "id": value.id,
+            "labels": list(value.labels),
+            "name": value.name,
+            "text": value.text,
+        }
+        return {
+            **_bare(value).properties,
+            **{key: item for key, item in own.items() if item},
+        }
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value.to_dict() if isinstance(value, Edge) else value
 
 
 def _bare(node: Node) -> Node:
-    return replace(node, properties={key: value for key, value in node.properties.items() if key != EMBEDDING})
+    return replace(
+        node,
+        properties={
+            key: value for key, value in node.properties.items() if key != EMBEDDING
+        },
+    )

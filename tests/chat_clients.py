@@ -1,7 +1,8 @@
-"""Chat models that speak to an OpenAI-compatible server, as graphret is given them: its own, LangChain's, LlamaIndex's.
+"""Chat models that speak to an OpenAI-compatible server, as graphret is given them: its
+own, LangChain's, LlamaIndex's.
 
-LangChain's answers whole and as a stream, as it does under a graph that streams. None of them loads certificates: that
-takes long, and a server on this machine has none.
+LangChain's answers whole and as a stream, as it does under a graph that streams. None
+of them loads certificates: that takes long, and a server on this machine has none.
 """
 
 from __future__ import annotations
@@ -21,19 +22,35 @@ CLIENTS = ["openai", "langchain", "langchain_streaming", "llama_index"]
 
 
 def chat_model(
-    client: str, base_url: str, *, model: str = "gpt-4o", retries: int = 1, timeout: float = 5.0
+    client: str,
+    base_url: str,
+    *,
+    model: str = "gpt-4o",
+    retries: int = 1,
+    timeout: float = 5.0,
 ) -> ChatModel:
     """A `ChatModel` of one of the `CLIENTS`, which asks again `retries` times."""
     options: dict[str, Any] = {"retries": retries, "timeout": timeout}
     if client == "openai":
-        return OpenAIChat(model, base_url, api_key="none", max_retries=retries, timeout=timeout)
+        return OpenAIChat(
+            model, base_url, api_key="none", max_retries=retries, timeout=timeout
+        )
     if client == "llama_index":
         return LlamaIndexChat(llama_index_openai(base_url, model, **options))
-    return LangChainChat(langchain_openai(base_url, model, streaming=client == "langchain_streaming", **options))
+    return LangChainChat(
+        langchain_openai(
+            base_url, model, streaming=client == "langchain_streaming", **options
+        )
+    )
 
 
 def langchain_openai(
-    base_url: str, model: str = "gpt-4o", *, retries: int = 1, timeout: float = 5.0, streaming: bool = False
+    base_url: str,
+    model: str = "gpt-4o",
+    *,
+    retries: int = 1,
+    timeout: float = 5.0,
+    streaming: bool = False,
 ) -> ChatOpenAI:
     """LangChain's own model; one that is not told to stream does where a graph does."""
     return ChatOpenAI(
@@ -49,7 +66,9 @@ def langchain_openai(
     )
 
 
-def llama_index_openai(base_url: str, model: str = "gpt-4o", *, retries: int = 1, timeout: float = 5.0) -> OpenAI:
+def llama_index_openai(
+    base_url: str, model: str = "gpt-4o", *, retries: int = 1, timeout: float = 5.0
+) -> OpenAI:
     """LlamaIndex's own model."""
     return OpenAI(
         model=model,

@@ -22,11 +22,16 @@ pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-# A shell starts what it runs in the background with interrupts ignored, which processes that tests interrupt inherit.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+# A shell starts what it runs in the background with interrupts ignored, which processes
+# that tests interrupt inherit.
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    and threading.current_thread() is threading.main_thread()
+):
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Looking for cycles among the many objects that are imported and collected, which stay, took a seventh of the time.
+# Looking for cycles among the many objects that are imported and collected, which stay,
+# took a seventh of the time.
 gc.disable()
 
 
@@ -38,15 +43,25 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a fixture of their module run in one worker of several, so that it is made once."""
+    """Tests that share a fixture of their module run in one worker of several, so that
+    it is made once.
+    """
     for item in items:
         fixtures = item._fixtureinfo.name2fixturedefs.values()  # type: ignore[attr-defined]
-        if any(one[-1].scope == "module" for one in fixtures) and not item.get_closest_marker("xdist_group"):
-            item.add_marker(pytest.mark.xdist_group(f"{item.path.parent.name} {item.path.stem}"))
+        if any(
+            one[-1].scope == "module" for one in fixtures
+        ) and not item.get_closest_marker("xdist_group"):
+            item.add_marker(
+                pytest.mark.xdist_group(f"{item.path.parent.name} {item.path.stem}")
+            )
 
 
 settings.register_profile(
-    "graphret", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+    "graphret",
+    deadline=None,
+    max_examples=30,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=True,
 )
 settings.load_profile("graphret")
 
@@ -68,8 +83,13 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
             yield store
 
 
-@pytest.fixture(scope="module", params=["memory", "ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)])
-def papers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GraphStore]:
+@pytest.fixture(
+    scope="module",
+    params=["memory", "ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)],
+)
+def papers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[GraphStore]:
     """A small graph of papers, wherever it may live."""
     from spark_parts import EDGES, NODES
 
@@ -88,10 +108,18 @@ def papers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture
-def neo4j_address(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any, monkeypatch: pytest.MonkeyPatch) -> str:
+def neo4j_address(
+    neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any, monkeypatch: pytest.MonkeyPatch
+) -> str:
     """The address of an empty Neo4j, with its user and password in the environment."""
-    for name, value in zip(("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (None, None), strict=True):
-        monkeypatch.delenv(name, raising=False) if value is None else monkeypatch.setenv(name, value)
+    for name, value in zip(
+        ("NEO4J_USERNAME", "NEO4J_PASSWORD"), neo4j_auth or (None, None), strict=True
+    ):
+        (
+            monkeypatch.delenv(name, raising=False)
+            if value is None
+            else monkeypatch.setenv(name, value)
+        )
     return neo4j_uri
 
 

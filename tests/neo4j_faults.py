@@ -1,4 +1,6 @@
-"""What lies between a driver and its server, and misbehaves: a proxy that cuts, and a server that says nothing."""
+"""What lies between a driver and its server, and misbehaves: a proxy that cuts, and a
+server that says nothing.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from typing import Any
 
 
 class _Server(socketserver.ThreadingTCPServer):
-    """Accepts connections on a free port of the loopback address, each served by a thread."""
+    """Accepts connections on a free port of the loopback address, each served by a
+    thread.
+    """
 
     daemon_threads = True
 
@@ -32,7 +36,9 @@ class _Server(socketserver.ThreadingTCPServer):
 
 
 class CuttingProxy(_Server):
-    """Passes everything on to a server until `budget` bytes were sent to it, then cuts every connection."""
+    """Passes everything on to a server until `budget` bytes were sent to it, then cuts
+    every connection.
+    """
 
     def __init__(self, uri: str) -> None:
         self.target = ("127.0.0.1", int(uri.rpartition(":")[2]))
@@ -41,7 +47,9 @@ class CuttingProxy(_Server):
 
     def serve(self, client: socket.socket) -> None:
         with socket.create_connection(self.target) as server:
-            threading.Thread(target=self._back, args=(server, client), daemon=True).start()
+            threading.Thread(
+                target=self._back, args=(server, client), daemon=True
+            ).start()
             while data := client.recv(65_536):
                 if self.budget is not None:
                     self.budget -= len(data)

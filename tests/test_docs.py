@@ -1,8 +1,9 @@
 """The documentation runs as it stands.
 
-The ``python`` blocks of a page are one program, run from top to bottom in an empty folder, with no network for models.
-A ``text`` block straight behind one is what it prints, where a line ``…`` stands for any lines. A block below the
-comment ``<!-- no-run: reason -->`` is left out.
+The ``python`` blocks of a page are one program, run from top to bottom in an empty
+folder, with no network for models. A ``text`` block straight behind one is what it
+prints, where a line ``…`` stands for any lines. A block below the comment ``<!--
+no-run: reason -->`` is left out.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 _BLOCK = re.compile(
-    r"(?P<skip><!-- no-run(?P<reason>[^>]*)-->\s*\n)?^(?P<fence>```+)python[^\n]*\n(?P<code>.*?)^(?P=fence)[ ]*\n"
+    r"(?P<skip><!--"
+    r" no-run(?P<reason>[^>]*)-->\s*\n)?^(?P<fence>```+)python[^\n]*\n(?P<code>.*?)^(?P=fence)["
+    r" ]*\n"
     r"(?:\s*^```text[^\n]*\n(?P<out>.*?)^```[ ]*$)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -29,7 +36,9 @@ _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 @dataclass
 class Page:
-    """The blocks of a page that are run: where each begins, its code, and what it should print."""
+    """The blocks of a page that are run: where each begins, its code, and what it
+    should print.
+    """
 
     path: Path
     blocks: list[tuple[int, str, str | None]] = field(default_factory=list)
@@ -56,7 +65,13 @@ def agrees(expected: str, printed: str) -> bool:
         r"(?:.*\n)*?.*" if line.strip() == "…" else re.escape(line.rstrip())
         for line in expected.strip("\n").split("\n")
     )
-    return re.fullmatch(pattern, "\n".join(line.rstrip() for line in printed.strip("\n").split("\n"))) is not None
+    return (
+        re.fullmatch(
+            pattern,
+            "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")),
+        )
+        is not None
+    )
 
 
 WITH_CODE = [page for page in map(Page.read, PAGES) if page.blocks]
@@ -66,7 +81,9 @@ WITH_CODE = [page for page in map(Page.read, PAGES) if page.blocks]
 def run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., None]]:
-    """Run the blocks of a page in an empty folder, as one module, and compare what each prints."""
+    """Run the blocks of a page in an empty folder, as one module, and compare what each
+    prints.
+    """
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     monkeypatch.setenv("GRAPHRET_CACHE", str(tmp_path / "cache"))
@@ -75,10 +92,14 @@ def run(
 
     def run(page: Page, old: str = "movies.lbug", new: str = "movies.lbug") -> None:
         for line, code, expected in page.blocks:
-            lines = "\n" * (line - 1) + code.replace(old, new)  # tracebacks show the lines of the page
+            lines = "\n" * (line - 1) + code.replace(
+                old, new
+            )  # tracebacks show the lines of the page
             exec(compile(lines, str(page.path), "exec"), module.__dict__)
             printed = capsys.readouterr().out
-            assert expected is None or agrees(expected, printed), f"{page.name}:{line} prints\n{printed}"
+            assert expected is None or agrees(expected, printed), (
+                f"{page.name}:{line} prints\n{printed}"
+            )
 
     yield run
     module.__dict__.clear()  # databases that a page leaves open are closed
@@ -86,24 +107,48 @@ def run(
 
 @pytest.mark.xdist_group("torch")  # which many pages import, and which takes seconds
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
-def test_a_page_runs_and_prints_what_it_says(page: Page, run: Callable[..., None]) -> None:
+def test_a_page_runs_and_prints_what_it_says(
+    page: Page, run: Callable[..., None]
+) -> None:
     run(page)
 
 
-def test_spark_runs_on_neo4j_as_on_a_file(run: Callable[..., None], neo4j_address: str) -> None:
+def test_spark_runs_on_neo4j_as_on_a_file(
+    run: Callable[..., None], neo4j_address: str
+) -> None:
     page = Page.read(ROOT / "docs/tutorials/spark.md")
-    page.blocks = [block for block in page.blocks if "link_similar" not in block[1]]  # which needs an encoder
+    page.blocks = [
+        block for block in page.blocks if "link_similar" not in block[1]
+    ]  # which needs an encoder
     assert any("movies.lbug" in code for _, code, _ in page.blocks)
     run(page, new=neo4j_address)
 
 
-def test_the_readme_and_the_tutorials_have_code_and_what_is_left_out_has_a_reason() -> None:
+def test_the_readme_and_the_tutorials_have_code_and_what_is_left_out_has_a_reason() -> (
+    None
+):
     names = {page.name for page in WITH_CODE}
-    assert {"README.md", *(f"docs/tutorials/{page.name}" for page in (ROOT / "docs/tutorials").glob("*.md"))} <= names
-    assert not {page.name: page.unexplained for page in map(Page.read, PAGES) if page.unexplained}
+    assert {
+        "README.md",
+        *(
+            f"docs/tutorials/{page.name}"
+            for page in (ROOT / "docs/tutorials").glob("*.md")
+        ),
+    } <= names
+    assert not {
+        page.name: page.unexplained
+        for page in map(Page.read, PAGES)
+        if page.unexplained
+    }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize(
+    "page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix()
+)
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    links = {link for link in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link}
+    links = {
+        link
+        for link in _LINK.findall(page.read_text(encoding="utf-8"))
+        if "://" not in link
+    }
     assert not {link for link in links if not (page.parent / link).exists()}

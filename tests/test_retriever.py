@@ -36,7 +36,10 @@ class Fixed(Retriever):
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
         nodes = [Node(i) for i in self.ids]
         nodes = [node for node in nodes if where is None or where.matches(node)]
-        hits = [Hit(node, 1.0 / rank, (Evidence("seed", rank=rank),)) for rank, node in enumerate(nodes, start=1)]
+        hits = [
+            Hit(node, 1.0 / rank, (Evidence("seed", rank=rank),))
+            for rank, node in enumerate(nodes, start=1)
+        ]
         return Retrieval(query, k, hits[:k], self.signals)
 
 
@@ -55,7 +58,9 @@ class Slow(Retriever):
     def __init__(self, party: asyncio.Barrier) -> None:
         self.party = party
 
-    async def aretrieve(self, query: str, k: int = 10, where: object = None) -> Retrieval:
+    async def aretrieve(
+        self, query: str, k: int = 10, where: object = None
+    ) -> Retrieval:
         await self.party.wait()
         return Retrieval(query, k, [Hit(Node("late"), 1.0)])
 
@@ -75,7 +80,11 @@ ASKED = [
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_fusion_sums_weighted_reciprocal_ranks(ask) -> None:
-    fused = ask(Fuse([Fixed("abc", "one"), Fixed("cb", "two")], weights=[2, 1], rrf_k=10), "q", 3)
+    fused = ask(
+        Fuse([Fixed("abc", "one"), Fixed("cb", "two")], weights=[2, 1], rrf_k=10),
+        "q",
+        3,
+    )
     assert fused.ids == ["b", "c", "a"]
     assert fused.hits[0].score == pytest.approx(2 / 12 + 1 / 12)
     assert fused.hits[1].score == pytest.approx(2 / 13 + 1 / 11)
@@ -100,29 +109,52 @@ def test_weights_may_depend_on_what_each_retriever_signals(ask) -> None:
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_what_no_word_of_the_question_is_in_does_not_count_in_fusion(ask) -> None:
-    nodes = [Node("a", name="alpha"), Node("b", name="beta"), Node("z", name="gamma", text="quark")]
-    names, texts = (BM25Index.build(nodes, text=text) for text in (NodeText.names(), NodeText.one_field("body")))
+    nodes = [
+        Node("a", name="alpha"),
+        Node("b", name="beta"),
+        Node("z", name="gamma", text="quark"),
+    ]
+    names, texts = (
+        BM25Index.build(nodes, text=text)
+        for text in (NodeText.names(), NodeText.one_field("body"))
+    )
     found = ask(Fuse([IndexRetriever(names), IndexRetriever(texts)]), "alpha quark", 3)
     assert found.ids == ["a", "z", "b"]
     assert [hit.score for hit in found.hits[:2]] == [1 / 61, 1 / 61]
     assert [hit.evidence[-1].kind for hit in found.hits] == ["seed", "seed", "fill"]
     flat = ask(IndexRetriever(texts), "alpha quark", 3)
     assert flat.ids == ["z", "a", "b"]
-    assert [[one.kind for one in hit.evidence] for hit in flat.hits] == [["seed"], ["fill"], ["fill"]]
+    assert [[one.kind for one in hit.evidence] for hit in flat.hits] == [
+        ["seed"],
+        ["fill"],
+        ["fill"],
+    ]
 
 
 @pytest.mark.parametrize("ask", ASKED)
 def test_what_a_retriever_is_filled_up_with_does_not_count_in_fusion(ask) -> None:
-    """Else the list that fills counts twice, and ranks above what the other has found."""
+    """Else the list that fills counts twice, and ranks above what the other has
+    found.
+    """
     search = Fixed("xyz", "search")
     fused = ask(Fuse([Fallback(Fixed("ab"), search), search]), "q", 5)
     assert fused.ids == ["a", "x", "b", "y", "z"]
     assert not any(e.kind == "fill" for hit in fused for e in hit.evidence)
     below = ask(Fuse([Fallback(Fixed("ab"), search)]), "q", 5)
     assert below.ids == ["a", "b", "x", "y", "z"]
-    assert [sum(e.kind == "fill" for e in hit.evidence) for hit in below] == [0, 0, 1, 1, 1]
-    assert [hit.score for hit in below] == sorted((hit.score for hit in below), reverse=True)
-    ordered = Rerank(Fallback(Fixed("ab"), search), Backwards())  # which has an opinion of all
+    assert [sum(e.kind == "fill" for e in hit.evidence) for hit in below] == [
+        0,
+        0,
+        1,
+        1,
+        1,
+    ]
+    assert [hit.score for hit in below] == sorted(
+        (hit.score for hit in below), reverse=True
+    )
+    ordered = Rerank(
+        Fallback(Fixed("ab"), search), Backwards()
+    )  # which has an opinion of all
     assert ask(Fuse([ordered]), "q", 5).ids == ask(ordered, "q", 5).ids
 
 
@@ -131,7 +163,10 @@ def test_fusion_goes_on_without_a_retriever_that_fails_and_says_so(ask) -> None:
     answer = ask(Fuse([Broken(), Fixed("ab")]), "q", 2)
     assert answer.ids == ["a", "b"]
     (fallback,) = answer.trace.fallbacks
-    assert fallback.details == {"failed": "broken", "error": "ConnectionError: the server is away"}
+    assert fallback.details == {
+        "failed": "broken",
+        "error": "ConnectionError: the server is away",
+    }
     with pytest.raises(RetrievalFailed, match="broken failed: the server is away"):
         ask(Fuse([Broken(), Fixed("ab")], on_failure="raise"), "q", 2)
     with pytest.raises(RetrievalFailed, match="every retriever failed"):
@@ -141,7 +176,9 @@ def test_fusion_goes_on_without_a_retriever_that_fails_and_says_so(ask) -> None:
 def test_several_retrievers_are_asked_at_once() -> None:
     async def run() -> Retrieval:
         party = asyncio.Barrier(3)
-        return await asyncio.wait_for(Fuse([Slow(party), Slow(party), Slow(party)]).aretrieve("q", 1), timeout=20)
+        return await asyncio.wait_for(
+            Fuse([Slow(party), Slow(party), Slow(party)]).aretrieve("q", 1), timeout=20
+        )
 
     assert asyncio.run(run()).ids == ["late"]
 
@@ -209,11 +246,20 @@ def test_a_users_combinator_is_written_once_for_both_worlds() -> None:
             return Retrieval(query, k, answer.hits[::-1])
 
     combined = Reversed(Fixed("abc"))
-    assert combined.retrieve("q", 3).ids == asyncio.run(combined.aretrieve("q", 3)).ids == ["c", "b", "a"]
+    assert (
+        combined.retrieve("q", 3).ids
+        == asyncio.run(combined.aretrieve("q", 3)).ids
+        == ["c", "b", "a"]
+    )
 
 
 def test_expansion_over_an_index_that_follows_its_store_follows_too() -> None:
-    store = MemoryStore.of([Node(f"n{i}", text=f"{word} fruit") for i, word in enumerate(["apple", "pear", "plum"])])
+    store = MemoryStore.of(
+        [
+            Node(f"n{i}", text=f"{word} fruit")
+            for i, word in enumerate(["apple", "pear", "plum"])
+        ]
+    )
     index = BM25Index.of_store(store)
     expand = Expand(None, store, index)
     store.attach(index)
@@ -226,10 +272,16 @@ def test_expansion_over_an_index_that_follows_its_store_follows_too() -> None:
 
 # -- relevance
 
-PAIR = [Node("a", name="alpha", text="quark"), Node("b", name="beta"), Node("c", name="gamma gamma")]
+PAIR = [
+    Node("a", name="alpha", text="quark"),
+    Node("b", name="beta"),
+    Node("c", name="gamma gamma"),
+]
 
 
-def relevances(retriever: Retriever, query: str = "alpha beta", k: int = 3) -> list[float]:
+def relevances(
+    retriever: Retriever, query: str = "alpha beta", k: int = 3
+) -> list[float]:
     found = retriever.retrieve(query, k)
     assert found.hits == asyncio.run(retriever.aretrieve(query, k)).hits
     given = [hit.relevance for hit in found]
@@ -243,11 +295,15 @@ def test_relevance_is_the_share_of_the_question_that_is_said() -> None:
     flat = IndexRetriever(index)
     assert relevances(flat, "alpha", 1) == [pytest.approx(1.0)]
     assert relevances(flat, "alpha beta", 1) == [pytest.approx(0.5)]
-    assert relevances(flat, "alpha unheard", 1)[0] < 0.5  # a word that no node has is the rarest
+    assert (
+        relevances(flat, "alpha unheard", 1)[0] < 0.5
+    )  # a word that no node has is the rarest
     assert relevances(flat, "unheard of") == [0.0, 0.0, 0.0]
     linked = Expand(None, MemoryStore.of(PAIR, [Edge("a", "KNOWS", "b")]), index)
     assert relevances(linked)[:2] == [pytest.approx(1.0), pytest.approx(1.0)]
-    index.upsert([Node("d", text="alpha beta")])  # scored by its counts, as long as it has no weights
+    index.upsert(
+        [Node("d", text="alpha beta")]
+    )  # scored by its counts, as long as it has no weights
     assert relevances(IndexRetriever(index), "alpha beta", 1) == [pytest.approx(1.0)]
 
 
@@ -255,22 +311,33 @@ def test_with_an_encoder_closeness_counts_too() -> None:
     encoder = HashingEncoder()
     dense = DenseIndex.build(PAIR, encoder)
     [cosine] = dense.score("alpha quark", ["a"])
-    assert relevances(IndexRetriever(dense), "alpha quark", 1) == [pytest.approx(float(cosine), abs=1e-6)]
+    assert relevances(IndexRetriever(dense), "alpha quark", 1) == [
+        pytest.approx(float(cosine), abs=1e-6)
+    ]
     hybrid = HybridIndex(BM25Index.build(dense.table), dense)
-    assert relevances(IndexRetriever(hybrid), "alpha quark", 1) == [pytest.approx(0.6 + 0.4 * cosine, abs=1e-6)]
+    assert relevances(IndexRetriever(hybrid), "alpha quark", 1) == [
+        pytest.approx(0.6 + 0.4 * cosine, abs=1e-6)
+    ]
 
 
 def test_combinators_keep_relevance_between_0_and_1() -> None:
     flat = IndexRetriever(BM25Index.build(PAIR))
-    assert relevances(Fuse([flat, Fixed("ab")])) == [1.0, *relevances(Fuse([flat, Fixed("ab")]))[1:]]
+    assert relevances(Fuse([flat, Fixed("ab")])) == [
+        1.0,
+        *relevances(Fuse([flat, Fixed("ab")]))[1:],
+    ]
     assert relevances(Fuse([flat]))[0] == pytest.approx(relevances(flat)[0])
-    assert relevances(Rerank(flat, Backwards()))[0] == pytest.approx(1 / (1 + math.exp(-2)))  # 2 is a log odds
+    assert relevances(Rerank(flat, Backwards()))[0] == pytest.approx(
+        1 / (1 + math.exp(-2))
+    )  # 2 is a log odds
     filled = relevances(Fallback(Fixed("c"), flat))
     assert filled == [1.0, *relevances(flat)[:2]]
 
     class Distance(Retriever):
         def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-            return Retrieval(query, k, [Hit(Node(i), -float(n)) for n, i in enumerate("abc")])
+            return Retrieval(
+                query, k, [Hit(Node(i), -float(n)) for n, i in enumerate("abc")]
+            )
 
     assert relevances(Distance()) == [1.0, 0.5, 0.0]
 
@@ -279,15 +346,31 @@ def test_combinators_keep_relevance_between_0_and_1() -> None:
 
 
 def test_a_key_that_no_node_has_is_warned_of() -> None:
-    nodes = [Node("a", text="alpha", properties={"year": 1999, "at": {"city": "Bath"}}), Node("b", text="beta")]
+    nodes = [
+        Node("a", text="alpha", properties={"year": 1999, "at": {"city": "Bath"}}),
+        Node("b", text="beta"),
+    ]
     store, index = MemoryStore.of(nodes), BM25Index.build(nodes)
-    for retriever in (IndexRetriever(index), Expand(None, store, index), Expand(Fixed("ab"), store, index)):
+    for retriever in (
+        IndexRetriever(index),
+        Expand(None, store, index),
+        Expand(Fixed("ab"), store, index),
+    ):
         with pytest.warns(UserWarning, match="no node has 'yaer'"):
-            found = retriever.retrieve("alpha", 2, {"$or": [{"yaer": {"$ne": 1999}}, {"year": 1}]})
-        assert [s.details for s in found.trace.stages if s.name == "unknown_key"] == [{"key": "yaer"}]
+            found = retriever.retrieve(
+                "alpha", 2, {"$or": [{"yaer": {"$ne": 1999}}, {"year": 1}]}
+            )
+        assert [s.details for s in found.trace.stages if s.name == "unknown_key"] == [
+            {"key": "yaer"}
+        ]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            for known in ({"year": 1}, {"at.city": "x"}, {"name": "x", "label": "y"}, {"maybe": {"$exists": False}}):
+            for known in (
+                {"year": 1},
+                {"at.city": "x"},
+                {"name": "x", "label": "y"},
+                {"maybe": {"$exists": False}},
+            ):
                 retriever.retrieve("alpha", 2, known)
     with pytest.warns(UserWarning, match="yaer") as warned:
         Expand(None, store, index).retrieve("alpha", 2, {"yaer": 1})
@@ -298,14 +381,18 @@ def test_a_key_that_no_node_has_is_warned_of() -> None:
         Expand(None, store, BM25Index.of_store(store)).retrieve("alpha", 2, {"yaer": 1})
 
 
-LISTS = st.lists(st.lists(st.sampled_from("abcd"), unique=True, max_size=3), min_size=1, max_size=3)
+LISTS = st.lists(
+    st.lists(st.sampled_from("abcd"), unique=True, max_size=3), min_size=1, max_size=3
+)
 
 
 def ids(lists: list[list[str]]) -> list[str]:
     return [one.id for one in vote(lists)]
 
 
-def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_voters() -> None:
+def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_voters() -> (
+    None
+):
     assert ids([["a", "b", "c"], ["d", "b"], ["c", "e"]]) == ["c", "b", "a", "d", "e"]
     first = vote([["x"], ["y", "x"]])[0]
     assert (first.id, first.votes, first.voters, first.position) == ("x", 2, (0, 1), 1)
@@ -313,7 +400,9 @@ def test_frequency_comes_first_then_the_earliest_position_then_the_order_of_the_
 
 @settings(max_examples=25)
 @given(LISTS, st.sets(st.integers(0, 2)))
-def test_settled_is_exactly_that_no_continuation_changes_the_first(lists: list[list[str]], growing: set[int]) -> None:
+def test_settled_is_exactly_that_no_continuation_changes_the_first(
+    lists: list[list[str]], growing: set[int]
+) -> None:
     running = growing & set(range(len(lists)))
     alphabet = "abcdef"  # two nodes more than anyone has selected
 
@@ -322,10 +411,15 @@ def test_settled_is_exactly_that_no_continuation_changes_the_first(lists: list[l
         if number not in running:
             return [own]
         rest = [node for node in alphabet if node not in own]
-        return [[*own, *more] for size in range(3) for more in itertools.permutations(rest, size)]
+        return [
+            [*own, *more]
+            for size in range(3)
+            for more in itertools.permutations(rest, size)
+        ]
 
     expected = not running or bool(ids(lists))
     expected = expected and all(
-        ids(list(after))[:1] == ids(lists)[:1] for after in itertools.product(*map(continuations, range(len(lists))))
+        ids(list(after))[:1] == ids(lists)[:1]
+        for after in itertools.product(*map(continuations, range(len(lists))))
     )
     assert settled(lists, running) == expected

@@ -19,7 +19,9 @@ SCHEMA = GraphSchema(
     {
         "Person": {
             "born": PropertySchema("INTEGER", 1.0, (1815, 1791)),
-            "motto": PropertySchema("STRING", 0.1, ('say "hi"\nMATCH (n) DELETE n', "x" * 90)),
+            "motto": PropertySchema(
+                "STRING", 0.1, ('say "hi"\nMATCH (n) DELETE n', "x" * 90)
+            ),
         }
     },
     {"KNOWS": {"since": PropertySchema("DATE", 0.5, (datetime.date(1833, 6, 5),))}},
@@ -29,8 +31,10 @@ SCHEMA = GraphSchema(
 def test_text_says_all_of_it_most_frequent_first() -> None:
     assert SCHEMA.text().splitlines() == [
         "Nodes, how many, and their properties:",
-        '(:Person) 1,200 {born: INTEGER e.g. 1815, 1791; motto: STRING e.g. "say \\"hi\\" MATCH (n) DELETE n", '
-        f'"{"x" * 39}…"}}',
+        (
+            '(:Person) 1,200 {born: INTEGER e.g. 1815, 1791; motto: STRING e.g. "say'
+            f' \\"hi\\" MATCH (n) DELETE n", "{"x" * 39}…"}}'
+        ),
         "(:`Film Star`) 7",
         "(:Unused) 0",
         "Relations and how many:",
@@ -49,9 +53,18 @@ def test_text_keeps_its_budget_and_says_what_is_missing() -> None:
         assert estimate_tokens(text) <= budget
         assert text == SCHEMA.text(budget)
         assert ("Left out:" in text) == (text != whole)
-        shown = ["(:Person) 1,200", "(:Person)-[:KNOWS]->(:Person)", "(:Unused)", "born", "since", "1815"]
+        shown = [
+            "(:Person) 1,200",
+            "(:Person)-[:KNOWS]->(:Person)",
+            "(:Unused)",
+            "born",
+            "since",
+            "1815",
+        ]
         places = [name in text for name in shown]
-        assert places == sorted(places, reverse=True)  # nothing of less weight stands where something else is missing
+        assert places == sorted(
+            places, reverse=True
+        )  # nothing of less weight stands where something else is missing
         before = text
     assert before == whole
     assert "Left out: 3 labels, 2 relations, 3 properties." in SCHEMA.text(22)
@@ -90,6 +103,12 @@ def test_names_that_fit_on_no_line_are_left_out(name: str) -> None:
 
 
 def test_schema_as_json_shows_dates_as_text() -> None:
-    made = json.loads(json.dumps(replace(SCHEMA, sampled_properties={"Person"}).to_dict()))
+    made = json.loads(
+        json.dumps(replace(SCHEMA, sampled_properties={"Person"}).to_dict())
+    )
     assert made["relation_properties"]["KNOWS"]["since"]["examples"] == ["1833-06-05"]
-    assert (made["sampled"], made["sampled_properties"], made["sampled_relations"]) == (True, ["Person"], [])
+    assert (made["sampled"], made["sampled_properties"], made["sampled_relations"]) == (
+        True,
+        ["Person"],
+        [],
+    )

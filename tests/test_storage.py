@@ -1,4 +1,6 @@
-"""What is saved comes back, or is refused by name; no failure of a writer costs the previous index."""
+"""What is saved comes back, or is refused by name; no failure of a writer costs the
+previous index.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from graphret.errors import CorruptIndex, IndexChanged, IndexLocked, NewerVersion, NotAnIndex, StorageError
+from graphret.errors import (
+    CorruptIndex,
+    IndexChanged,
+    IndexLocked,
+    NewerVersion,
+    NotAnIndex,
+    StorageError,
+)
 from graphret.storage import Bundle, Parts, load, save, verify, writing
 
 
 def numbered(n: int, size: int = 4000) -> Parts:
-    """Parts that say `n` in each of their files, so that a mixture of two saves shows."""
-    table = pa.table({"s": [str(n)] * 50, "d": pa.array([str(n)] * 50).dictionary_encode()})
-    return Parts({"a": np.full(size, n), "b": np.full((3, 2), n, "f4")}, {"t": table}, {"n": n})
+    """Parts that say `n` in each of their files, so that a mixture of two saves
+    shows.
+    """
+    table = pa.table(
+        {"s": [str(n)] * 50, "d": pa.array([str(n)] * 50).dictionary_encode()}
+    )
+    return Parts(
+        {"a": np.full(size, n), "b": np.full((3, 2), n, "f4")}, {"t": table}, {"n": n}
+    )
 
 
 def put(folder: Path, n: int, **more: Any) -> None:
@@ -40,7 +55,11 @@ def number(folder: Path) -> int:
     seen = {
         *bundle.arrays["a"].tolist(),
         *bundle.arrays["b"].ravel().tolist(),
-        *(int(value) for column in bundle.columns("t").values() for value in column.to_pylist()),
+        *(
+            int(value)
+            for column in bundle.columns("t").values()
+            for value in column.to_pylist()
+        ),
         bundle.meta["n"],
     }
     assert len(seen) == 1
@@ -79,12 +98,22 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_arrays_and_tables_come_back_mapped_and_others_can_open_them(folder: Path, check: bool) -> None:
+def test_arrays_and_tables_come_back_mapped_and_others_can_open_them(
+    folder: Path, check: bool
+) -> None:
     table = pa.table(
-        {"id": ["a", "b"], "n": pa.array([1, 2], pa.int32()), "k": pa.array(["x"] * 2).dictionary_encode()}
+        {
+            "id": ["a", "b"],
+            "n": pa.array([1, 2], pa.int32()),
+            "k": pa.array(["x"] * 2).dictionary_encode(),
+        }
     )
     meta = {"ü": [1, None, {"x": 0.1}]}
-    save(folder, Parts(dict(ARRAYS), {"graph/nodes": table, "none": table[:0]}, meta), kind="test")
+    save(
+        folder,
+        Parts(dict(ARRAYS), {"graph/nodes": table, "none": table[:0]}, meta),
+        kind="test",
+    )
     before = pa.total_allocated_bytes()
     bundle = get(folder, verify=check)
     assert bundle.meta == meta
@@ -113,7 +142,9 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
         save(folder, bundle, kind="test")
         assert_clean(folder)
     assert number(folder) == 1
-    assert [path.read_bytes() for path in files(folder)[1:]] == first  # the same parts are the same bytes
+    assert [
+        path.read_bytes() for path in files(folder)[1:]
+    ] == first  # the same parts are the same bytes
     assert bundle.arrays["a"][0] == 1  # its files are gone, its maps are not
 
 
@@ -126,9 +157,24 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
         ("absent", get, NotAnIndex, "no such folder"),
         ("file", get, NotAnIndex, "a file, not a folder"),
         ("empty", verify, NotAnIndex, "no graphret index"),
-        ("one", lambda f: load(f, kind="other"), NotAnIndex, "'test' index, not a 'other'"),
-        ("one", lambda f: save(f, Parts(), kind="other"), NotAnIndex, r"'test'.*'other'"),
-        ("one", lambda f: save(f, numbered(2), kind="test", replaces="g"), IndexChanged, "load it again"),
+        (
+            "one",
+            lambda f: load(f, kind="other"),
+            NotAnIndex,
+            "'test' index, not a 'other'",
+        ),
+        (
+            "one",
+            lambda f: save(f, Parts(), kind="other"),
+            NotAnIndex,
+            r"'test'.*'other'",
+        ),
+        (
+            "one",
+            lambda f: save(f, numbered(2), kind="test", replaces="g"),
+            IndexChanged,
+            "load it again",
+        ),
         ("layout", get, NewerVersion, r"version 99.* 6; build it again"),
         ("older", get, NotAnIndex, r"version 4.* 6; build it again"),
         ("layout", verify, NewerVersion, "version 99"),
@@ -136,7 +182,12 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
     ],
 )
 def test_what_cannot_be_opened_or_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, act: Any, error: type[Exception], message: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+    act: Any,
+    error: type[Exception],
+    message: str,
 ) -> None:
     (tmp_path / "file").write_text("x")
     (tmp_path / "empty").mkdir()
@@ -155,8 +206,18 @@ def test_files_of_others_are_left_alone(tmp_path: Path, folder: Path) -> None:
     (mine := tmp_path / "mine").mkdir()
     thesis, current = mine / "thesis.txt", mine / "CURRENT"
     thesis.write_text("mine")
-    acts: list[Callable[[], object]] = [lambda: writing(mine).__enter__(), lambda: put(thesis, 1), lambda: put(mine, 1)]
-    for act in (*acts, lambda: current.write_text("MANIFEST-000001\n"), acts[-1], thesis.unlink, acts[-1]):
+    acts: list[Callable[[], object]] = [
+        lambda: writing(mine).__enter__(),
+        lambda: put(thesis, 1),
+        lambda: put(mine, 1),
+    ]
+    for act in (
+        *acts,
+        lambda: current.write_text("MANIFEST-000001\n"),
+        acts[-1],
+        thesis.unlink,
+        acts[-1],
+    ):
         if act not in acts:
             act()
             continue
@@ -167,10 +228,18 @@ def test_files_of_others_are_left_alone(tmp_path: Path, folder: Path) -> None:
     (folder / "notes.txt").write_text("mine")
     (folder / "gen-mine").mkdir()
     put(folder, 2)
-    assert (number(folder), (folder / "notes.txt").read_text(), (folder / "gen-mine").is_dir()) == (2, "mine", True)
+    assert (
+        number(folder),
+        (folder / "notes.txt").read_text(),
+        (folder / "gen-mine").is_dir(),
+    ) == (2, "mine", True)
     found, written = verify(folder), files(folder)[1:]
     size = sum(path.stat().st_size for path in written)
-    assert (found["kind"], found["files"], found["bytes"]) == ("test", len(written), size) == ("test", 3, size)
+    assert (
+        (found["kind"], found["files"], found["bytes"])
+        == ("test", len(written), size)
+        == ("test", 3, size)
+    )
 
 
 # Damage
@@ -180,12 +249,24 @@ def test_a_file_that_is_altered_cut_grown_or_missing_is_named(folder: Path) -> N
     parts = numbered(1, size=50)
     parts.arrays["empty"] = np.empty(0)
     save(folder, parts, kind="test")
-    acts: list[Callable[[], object]] = [lambda: get(folder), lambda: get(folder, verify=False), lambda: verify(folder)]
+    acts: list[Callable[[], object]] = [
+        lambda: get(folder),
+        lambda: get(folder, verify=False),
+        lambda: verify(folder),
+    ]
     for path in files(folder):
         whole = path.read_bytes()
         places = {0, 7, len(whole) // 3, len(whole) // 2, len(whole) - 1}
-        flipped = [whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in places]
-        for content in (*flipped, whole[:-1], whole[: len(whole) // 2], b"", whole + b"x"):
+        flipped = [
+            whole[:at] + bytes([whole[at] ^ 0x10]) + whole[at + 1 :] for at in places
+        ]
+        for content in (
+            *flipped,
+            whole[:-1],
+            whole[: len(whole) // 2],
+            b"",
+            whole + b"x",
+        ):
             path.write_bytes(content)
             for act in acts:
                 with pytest.raises(CorruptIndex, match="^" + re.escape(f"{path}: ")):
@@ -216,7 +297,9 @@ def test_a_damaged_index_can_be_written_anew(folder: Path) -> None:
 # Writers that fail
 
 
-def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_at_any_step_leaves_the_previous_index(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = [0]
 
     def failing(act: Any) -> Any:
@@ -229,7 +312,9 @@ def test_a_failure_at_any_step_leaves_the_previous_index(folder: Path, monkeypat
         return wrapped
 
     put(folder, 1)
-    monkeypatch.setattr(np.lib.format, "write_array", failing(np.lib.format.write_array))
+    monkeypatch.setattr(
+        np.lib.format, "write_array", failing(np.lib.format.write_array)
+    )
     monkeypatch.setattr(os, "fsync", failing(os.fsync))
     monkeypatch.setattr(os, "replace", failing(os.replace))
     monkeypatch.setattr(Path, "mkdir", failing(Path.mkdir))
@@ -270,18 +355,27 @@ def test_a_lock_that_is_not_released_in_time(folder: Path) -> None:
     thread.start()
     held.wait()
     try:
-        with pytest.raises(IndexLocked, match=re.escape(str(folder))), writing(folder, timeout=0.1):
+        with (
+            pytest.raises(IndexLocked, match=re.escape(str(folder))),
+            writing(folder, timeout=0.1),
+        ):
             pass
     finally:
         done.set()
         thread.join()
-    with writing(folder, timeout=1), writing(folder, timeout=0):  # a thread may take it twice
+    with (
+        writing(folder, timeout=1),
+        writing(folder, timeout=0),
+    ):  # a thread may take it twice
         put(folder, 1)
 
 
 def test_readers_never_fail_while_a_writer_swaps(folder: Path) -> None:
     put(folder, 0)
-    writer, seen = threading.Thread(target=lambda: deque(map(put, [folder] * 20, range(1, 21)))), []
+    writer, seen = (
+        threading.Thread(target=lambda: deque(map(put, [folder] * 20, range(1, 21)))),
+        [],
+    )
     writer.start()
     while writer.is_alive():
         seen.append(number(folder))

@@ -1,4 +1,6 @@
-"""Two filters, never confused: conditions, and views of stores and indexes that show the same part of a graph."""
+"""Two filters, never confused: conditions, and views of stores and indexes that show
+the same part of a graph.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,10 @@ def test_conditions(condition: dict[str, Any], expected: bool) -> None:
         ({1: 2}, "name of a field"),
         ({"$or": [{"p": {"$gt": i}} for i in range(201)]}, "201 alternatives"),
         (reduce(lambda inner, _: {"$not": inner}, range(60), {"p": 1}), "50 levels"),
-        (reduce(lambda inner, _: {"$and": [inner]}, range(100_000), {"p": 1}), "50 levels"),
+        (
+            reduce(lambda inner, _: {"$and": [inner]}, range(100_000), {"p": 1}),
+            "50 levels",
+        ),
         ({"p": [[1]]}, "lists within lists"),
         ([("year", 1)], "a mapping"),
     ],
@@ -117,9 +122,18 @@ def test_malformed_conditions_are_named(condition: Any, message: str) -> None:
 
 def test_conditions_joined_are_one_level_and_true_is_not_one() -> None:
     table = NodeTable.of([NODE, Node("other", properties={"year": 0})])
-    joined = reduce(lambda one, _: both(one, Where("$exists", "year", True)), range(1_000), Where("$eq", "year", 1972))
-    assert (hash(joined) == hash(joined), table.mask(joined).tolist()) == (True, [True, False])  # type: ignore[union-attr]
-    flags = NodeTable.of([Node("a", properties={"x": True}), Node("b", properties={"x": 1})])  # 1 equals True
+    joined = reduce(
+        lambda one, _: both(one, Where("$exists", "year", True)),
+        range(1_000),
+        Where("$eq", "year", 1972),
+    )
+    assert (hash(joined) == hash(joined), table.mask(joined).tolist()) == (
+        True,
+        [True, False],
+    )  # type: ignore[union-attr]
+    flags = NodeTable.of(
+        [Node("a", properties={"x": True}), Node("b", properties={"x": 1})]
+    )  # 1 equals True
     masks = [flags.mask(Where.parse({"x": value})).tolist() for value in (True, 1)]  # type: ignore[union-attr]
     assert masks == [[True, False], [False, True]]
     with pytest.raises(InvalidInput, match="50 levels"):
@@ -130,15 +144,22 @@ JSON = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(0, 3)
-    | st.sampled_from([0.5, 1e30, "x", "y", "n01", "a", 'say "a":1', "\\a", "{a}", "é/,"]),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["a", "b", "a.b"]), inner, max_size=2),
+    | st.sampled_from(
+        [0.5, 1e30, "x", "y", "n01", "a", 'say "a":1', "\\a", "{a}", "é/,"]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["a", "b", "a.b"]), inner, max_size=2)
+    ),
     max_leaves=4,
 )
 KEYS = ["a", "b", "a.b", "properties", ",", "é", 'a"', "\\a", "a/"]
 FIELDS = st.sampled_from([*KEYS, "a.", "properties.a", "label", "id"])
 OPERANDS = JSON.filter(lambda value: not isinstance(value, dict))
 LEAVES = st.builds(
-    lambda field, op, value: {field: {op: {"$exists": bool(value), "$in": [value]}.get(op, value)}},
+    lambda field, op, value: {
+        field: {op: {"$exists": bool(value), "$in": [value]}.get(op, value)}
+    },
     FIELDS,
     st.sampled_from(["$eq", "$ne", "$in", "$gt", "$contains", "$exists"]),
     OPERANDS,
@@ -157,16 +178,26 @@ LABELS = st.lists(st.sampled_from("xy"), max_size=2, unique=True)
 
 @settings(max_examples=60)
 @given(
-    st.lists(st.tuples(LABELS, st.dictionaries(st.sampled_from([*KEYS, ""]), JSON, max_size=4)), max_size=40),
+    st.lists(
+        st.tuples(
+            LABELS, st.dictionaries(st.sampled_from([*KEYS, ""]), JSON, max_size=4)
+        ),
+        max_size=40,
+    ),
     CONDITIONS,
 )
-def test_a_table_evaluates_a_condition_as_its_nodes_do(own: list[tuple[list[str], dict[str, Any]]], asked: Any) -> None:
+def test_a_table_evaluates_a_condition_as_its_nodes_do(
+    own: list[tuple[list[str], dict[str, Any]]], asked: Any
+) -> None:
     try:
         where = Where.parse(asked)
     except InvalidInput:  # a map, or a list, within a list
         return
     assert where is not None
-    nodes = [Node(f"n{i:02d}", tuple(labels), properties=more) for i, (labels, more) in enumerate(own)]
+    nodes = [
+        Node(f"n{i:02d}", tuple(labels), properties=more)
+        for i, (labels, more) in enumerate(own)
+    ]
     table, expected = NodeTable.of(nodes), [where.matches(node) for node in nodes]
     assert table.mask(where).tolist() == expected  # type: ignore[union-attr]
     some = np.arange(0, len(nodes), 21)
@@ -174,9 +205,17 @@ def test_a_table_evaluates_a_condition_as_its_nodes_do(own: list[tuple[list[str]
 
 
 @pytest.mark.parametrize("field", ["id", "name", "text", "label", "year"])
-def test_a_property_can_be_named_where_a_node_s_own_field_has_its_name(field: str) -> None:
-    nodes = [Node("mine", ("mine",), "mine", "mine"), Node("n", ("Film",), "Solaris", "a film", {field: "mine"})]
-    for asked, expected in (("mine", [False, True]), ({"$exists": False}, [True, False])):
+def test_a_property_can_be_named_where_a_node_s_own_field_has_its_name(
+    field: str,
+) -> None:
+    nodes = [
+        Node("mine", ("mine",), "mine", "mine"),
+        Node("n", ("Film",), "Solaris", "a film", {field: "mine"}),
+    ]
+    for asked, expected in (
+        ("mine", [False, True]),
+        ({"$exists": False}, [True, False]),
+    ):
         where = Where.parse({f"properties.{field}": asked})
         assert where is not None
         assert NodeTable.of(nodes).mask(where).tolist() == expected  # type: ignore[union-attr]
@@ -185,28 +224,51 @@ def test_a_property_can_be_named_where_a_node_s_own_field_has_its_name(field: st
 
 PUBLIC = {"team": "open", "year": {"$gte": 1990, "$lt": 2000}}
 NODES = [
-    *(Node(f"p{i}", ("P",), f"public {w}", f"about {w}", {"team": "open", "year": 1995}) for i, w in enumerate("abc")),
-    *(Node(f"s{i}", ("S",), f"secret {w}", f"hidden {w}", {"team": "hr", "year": 1995}) for i, w in enumerate("abc")),
+    *(
+        Node(
+            f"p{i}", ("P",), f"public {w}", f"about {w}", {"team": "open", "year": 1995}
+        )
+        for i, w in enumerate("abc")
+    ),
+    *(
+        Node(
+            f"s{i}", ("S",), f"secret {w}", f"hidden {w}", {"team": "hr", "year": 1995}
+        )
+        for i, w in enumerate("abc")
+    ),
 ]
-EDGES = [Edge("p0", "R", "s0"), Edge("s0", "R", "p1"), Edge("p0", "R", "p2"), Edge("s1", "Q", "p0")]
+EDGES = [
+    Edge("p0", "R", "s0"),
+    Edge("s0", "R", "p1"),
+    Edge("p0", "R", "p2"),
+    Edge("s1", "Q", "p0"),
+]
 
 
 def _of(path: str, *first: Any) -> Callable[[Any, Any], object]:
-    """Make what is called so, of a package that may not be installed, with a store and an index."""
+    """Make what is called so, of a package that may not be installed, with a store and
+    an index.
+    """
     package, _, name = path.rpartition(".")
-    return lambda store, index: getattr(pytest.importorskip(package), name)(*first, store, index)
+    return lambda store, index: getattr(pytest.importorskip(package), name)(
+        *first, store, index
+    )
 
 
 TAKES_BOTH: dict[str, Callable[[Any, Any], object]] = {
     "Expand": lambda store, index: Expand(None, store, index),
-    "Expand from others": lambda store, index: Expand(IndexRetriever(index), store, index),
+    "Expand from others": lambda store, index: Expand(
+        IndexRetriever(index), store, index
+    ),
     "IndexRetriever": lambda store, index: IndexRetriever(index, store),
     "Toolbox": Toolbox,
     "Ark": _of("graphret.ark.Ark", ScriptedExplorer()),
     "create_ark_graph": _of("langchain_graphret.create_ark_graph", ScriptedExplorer()),
     "create_ark_agent": _of("langchain_graphret.create_ark_agent", ScriptedExplorer()),
     "LangChain's ark_tools": _of("langchain_graphret.ark_tools"),
-    "LlamaIndex's ArkRetriever": _of("llama_index_graphret.ArkRetriever", ScriptedExplorer()),
+    "LlamaIndex's ArkRetriever": _of(
+        "llama_index_graphret.ArkRetriever", ScriptedExplorer()
+    ),
     "LlamaIndex's ark_tools": _of("llama_index_graphret.ark_tools"),
 }
 
@@ -219,13 +281,17 @@ def store() -> MemoryStore:
 @pytest.mark.parametrize("method", TAKES_BOTH)
 def test_a_view_of_one_alone_is_refused(store: MemoryStore, method: str) -> None:
     make, index = TAKES_BOTH[method], BM25Index.of_store(store)
-    with pytest.raises(InvalidInput, match=r"one condition, not a view of .* and no view"):
+    with pytest.raises(
+        InvalidInput, match=r"one condition, not a view of .* and no view"
+    ):
         make(store.view(PUBLIC), index)
     with pytest.raises(InvalidInput, match="not no view and a view of"):
         make(store, index.view(PUBLIC))
     with pytest.raises(InvalidInput, match="one condition"):
         make(store.view(PUBLIC), index.view({"team": "hr"}))
-    assert make(store.view(PUBLIC), index.view(dict(reversed(PUBLIC.items())))) is not None
+    assert (
+        make(store.view(PUBLIC), index.view(dict(reversed(PUBLIC.items())))) is not None
+    )
     assert make(store, index) is not None
 
 
@@ -249,21 +315,30 @@ INDEXES: dict[str, Callable[[MemoryStore], Any]] = {
 
 
 @pytest.mark.parametrize("kind", INDEXES)
-def test_every_index_keeps_the_condition_of_its_view(store: MemoryStore, kind: str) -> None:
+def test_every_index_keeps_the_condition_of_its_view(
+    store: MemoryStore, kind: str
+) -> None:
     whole, condition = INDEXES[kind](store), Where.parse(PUBLIC)
     assert restriction_of(whole) is None
     assert restriction_of(whole.view(PUBLIC)) == condition
-    assert restriction_of(INDEXES[kind](store.view(PUBLIC))) == condition, "an index of a view's nodes is a view"
+    assert restriction_of(INDEXES[kind](store.view(PUBLIC))) == condition, (
+        "an index of a view's nodes is a view"
+    )
     assert restriction_of(whole.view(None)) is None
     view = whole.view(PUBLIC)
     view.upsert([Node("p9", ("P",), "one more", "", {"team": "open", "year": 1991})])
     view.delete(["p0"])
     assert restriction_of(view) == condition
-    require_same_view(store.view({"team": "open"}).view({"year": 1995}), whole.view({"year": 1995, "team": "open"}))
+    require_same_view(
+        store.view({"team": "open"}).view({"year": 1995}),
+        whole.view({"year": 1995, "team": "open"}),
+    )
 
 
 @pytest.mark.neo4j
-def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_path: Path, neo4j_module: Any) -> None:
+def test_every_store_keeps_the_condition_of_its_view(
+    store: MemoryStore, tmp_path: Path, neo4j_module: Any
+) -> None:
     from llama_index.core.graph_stores import SimplePropertyGraphStore
 
     from graphret.search import Neo4jTextIndex
@@ -277,10 +352,15 @@ def test_every_store_keeps_the_condition_of_its_view(store: MemoryStore, tmp_pat
         for one in (store, embedded, server, Neo4jTextIndex(server), theirs):
             assert restriction_of(one) is None
             assert restriction_of(one.view(PUBLIC)) == condition
-            assert restriction_of(one.view({"team": "open"}).view({"team": "open"})) is not None
+            assert (
+                restriction_of(one.view({"team": "open"}).view({"team": "open"}))
+                is not None
+            )
 
 
-def test_no_view_of_an_index_follows_a_store(store: MemoryStore, tmp_path: Path) -> None:
+def test_no_view_of_an_index_follows_a_store(
+    store: MemoryStore, tmp_path: Path
+) -> None:
     index = BM25Index.of_store(store).view(PUBLIC)
     for one in (store, LadybugStore(tmp_path / "db.lbug")):
         with pytest.raises(InvalidInput, match="a view has no writes"):

@@ -1,4 +1,6 @@
-"""What tests of several folders share: an encoder without a model, small corpora, and files as people have them."""
+"""What tests of several folders share: an encoder without a model, small corpora, and
+files as people have them.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from graphret.sage import SageGraph
 
 
 class HashingEncoder:
-    """Embeds a text as the sum of a fixed random vector for each of its words: real cosines, no model."""
+    """Embeds a text as the sum of a fixed random vector for each of its words: real
+    cosines, no model.
+    """
 
     name = "hashing-48"
     dimension = 48
@@ -24,7 +28,11 @@ class HashingEncoder:
         self.encoded: list[str] = []
 
     def encode_queries(self, texts: list[str]) -> NDArray[np.float32]:
-        return np.stack([self._embed(text) for text in texts]) if texts else np.zeros((0, self.dimension), np.float32)
+        return (
+            np.stack([self._embed(text) for text in texts])
+            if texts
+            else np.zeros((0, self.dimension), np.float32)
+        )
 
     def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
         self.encoded.extend(texts)
@@ -52,11 +60,17 @@ def edges_of(graph: SageGraph) -> list[dict[str, Any]]:
 _PAGES: list[tuple[str, str, dict[str, object], str]] = [
     (
         *("pilots", "Seattle Pilots", {"year": 1969, "tenant": "a"}),
-        "The Seattle Pilots were a baseball team of the American League that played one season, in 1969.",
+        (
+            "The Seattle Pilots were a baseball team of the American League that played"
+            " one season, in 1969."
+        ),
     ),
     (
         *("sicks", "Sick's Stadium", {"year": 1938, "tenant": "b"}),
-        "Sick's Stadium was a ballpark in Rainier Valley. It was opened in 1938 and torn down in 1979.",
+        (
+            "Sick's Stadium was a ballpark in Rainier Valley. It was opened in 1938 and"
+            " torn down in 1979."
+        ),
     ),
     (
         *("milwaukee", "Milwaukee", {"tenant": "a"}),
@@ -64,7 +78,10 @@ _PAGES: list[tuple[str, str, dict[str, object], str]] = [
     ),
     (
         *("county", "County Stadium (Milwaukee)", {"year": 1953, "tenant": "b"}),
-        "Milwaukee County Stadium was a ballpark that hosted baseball, football, concerts and religious gatherings.",
+        (
+            "Milwaukee County Stadium was a ballpark that hosted baseball, football,"
+            " concerts and religious gatherings."
+        ),
     ),
     (
         *("opera", "Opera houses", {"year": 1778, "tenant": "a"}),
@@ -72,7 +89,10 @@ _PAGES: list[tuple[str, str, dict[str, object], str]] = [
     ),
 ]
 BALLPARKS = [
-    *(Document(text, id=id_, title=title, metadata=metadata) for id_, title, metadata, text in _PAGES),
+    *(
+        Document(text, id=id_, title=title, metadata=metadata)
+        for id_, title, metadata, text in _PAGES
+    ),
     Table(
         header=["Team", "Park", "City"],
         rows=[
@@ -92,19 +112,38 @@ BALLPARKS = [
 QUESTION = "When was the ballpark opened in which the Seattle Pilots played?"
 
 
-VENUE_QUESTION = "Who was the architect of the stadium of the 1990 European Athletics Championships?"
-_CITIES = "Turin Oslo Brussels Berne Stockholm Belgrade Budapest Athens Helsinki Rome Prague Split Stuttgart".split()
-_FILLER = "It has seats, a roof and a track. Many games were held there, and concerts too. "
+VENUE_QUESTION = (
+    "Who was the architect of the stadium of the 1990 European Athletics Championships?"
+)
+_CITIES = (
+    "Turin Oslo Brussels Berne Stockholm Belgrade Budapest Athens Helsinki Rome Prague"
+    " Split Stuttgart".split()
+)
+_FILLER = (
+    "It has seats, a roof and a track. Many games were held there, and concerts too. "
+)
 _VENUES = {
-    "poljud.md": ("Stadion Poljud", "Poljud opened in 1979. " + _FILLER * 6 + "Its architect was Boris Magaš."),
-    "neckar.md": ("Neckarstadion", "The arena opened in 1933. " + _FILLER * 6 + "Its architect was Paul Bonatz."),
-    "magas.md": ("Boris Magaš", "An architect. " + _FILLER * 3 + "He built Stadion Poljud in Split."),
+    "poljud.md": (
+        "Stadion Poljud",
+        "Poljud opened in 1979. " + _FILLER * 6 + "Its architect was Boris Magaš.",
+    ),
+    "neckar.md": (
+        "Neckarstadion",
+        "The arena opened in 1933. " + _FILLER * 6 + "Its architect was Paul Bonatz.",
+    ),
+    "magas.md": (
+        "Boris Magaš",
+        "An architect. " + _FILLER * 3 + "He built Stadion Poljud in Split.",
+    ),
 }
 
 
 def write_venues(folder: Path) -> None:
     """Write the files; row 12 of the table says 1990 and Stadion Poljud."""
-    rows = [f"{1934 + 4 * n + (n > 10) * 12},{city},Stadium of {city}" for n, city in enumerate(_CITIES)]
+    rows = [
+        f"{1934 + 4 * n + (n > 10) * 12},{city},Stadium of {city}"
+        for n, city in enumerate(_CITIES)
+    ]
     rows[11:] = ["1990,Split,Stadion Poljud", "1986,Stuttgart,Neckarstadion"]
     table = "\n".join(["Year,City,Stadium", *rows])
     (folder / "European Athletics Championships.csv").write_text(table + "\n")
@@ -113,11 +152,15 @@ def write_venues(folder: Path) -> None:
 
 
 def mentions(graph: SageGraph) -> set[tuple[str, int, str]]:
-    """Return who mentions whom: the name of the source, the row of its table from 1, 0 for text, and the other name."""
+    """Return who mentions whom: the name of the source, the row of its table from 1, 0
+    for text, and the other name.
+    """
     nodes, found = {node.id: node for node in graph.nodes}, set()
     for edge in graph.edges.edges(graph.nodes.ids):
         if edge.relation == "MENTIONS":
             source, row = nodes[edge.source], edge.properties.get("source_row")
-            number = 0 if row is None else row + 1 + source.properties["table_row_start"]
+            number = (
+                0 if row is None else row + 1 + source.properties["table_row_start"]
+            )
             found.add((source.name, number, nodes[edge.target].name))
     return found

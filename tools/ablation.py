@@ -1,8 +1,8 @@
 """What each kind of link and each part of the coverage ranking is worth, on OTT-QA.
 
-``python tools/ablation.py --data DIR`` prints the tables of docs/concepts/expansion.md: one thing changed
-at a time, and at the end everything as it is by default. Settings were chosen on one half of the tables; the figures
-are of the other.
+``python tools/ablation.py --data DIR`` prints the tables of docs/concepts/expansion.md:
+one thing changed at a time, and at the end everything as it is by default. Settings
+were chosen on one half of the tables; the figures are of the other.
 """
 
 from __future__ import annotations
@@ -36,31 +36,48 @@ def link_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
     chosen = {
         "`exact` alone": ("exact",),
         "`exact` and `alias`": ("exact", "alias"),
-        **{f"all but `{kind}`": tuple(k for k in KIND_WEIGHTS if k != kind) for kind in KIND_WEIGHTS},
+        **{
+            f"all but `{kind}`": tuple(k for k in KIND_WEIGHTS if k != kind)
+            for kind in KIND_WEIGHTS
+        },
         "all kinds": tuple(KIND_WEIGHTS),
     }
     rest = _without(graph.edges, MENTIONS)
     for name, kinds in chosen.items():
-        links = name_links(graph.nodes, LinkSettings(kind_weights={kind: KIND_WEIGHTS[kind] for kind in kinds}))
+        links = name_links(
+            graph.nodes,
+            LinkSettings(kind_weights={kind: KIND_WEIGHTS[kind] for kind in kinds}),
+        )
         store = MemoryStore(Graph(graph.nodes, joined(len(graph.nodes), [rest, links])))
         yield f"{name} ({len(links):,} links)", Expand(None, store, graph.index)
 
 
 def ranking_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
-    """Yield retrievers with other rankings, and with the default ranking changed in one respect."""
+    """Yield retrievers with other rankings, and with the default ranking changed in one
+    respect.
+    """
     rankings: dict[str, Ranking] = {
         "`paper`": Paper(),
         "`propagate`": Propagate(),
         "coverage, pairs alone": Coverage(beam=0),
-        **{f"coverage, weight {weight:g}": Coverage(weight=weight) for weight in (1, 2, 8)},
+        **{
+            f"coverage, weight {weight:g}": Coverage(weight=weight)
+            for weight in (1, 2, 8)
+        },
         "coverage, 10 seeds walked": Coverage(max_seeds=10),
         "coverage, no phrases": Coverage(phrases=0.0),
-        "coverage, what names a page counts in full": Coverage(mention_source_weight=1.0),
+        "coverage, what names a page counts in full": Coverage(
+            mention_source_weight=1.0
+        ),
         "coverage, repeats count in full": Coverage(redundancy_penalty=0.0),
         "coverage, links count in full in every question": Coverage(trust=1.0),
-        "coverage, no links by shared names": Coverage(strength={**STRENGTH, SHARES_NAME: 0.0}),
+        "coverage, no links by shared names": Coverage(
+            strength={**STRENGTH, SHARES_NAME: 0.0}
+        ),
         **{
-            f"coverage, `{name}` links count too": Coverage(strength={**STRENGTH, name: 1.0})
+            f"coverage, `{name}` links count too": Coverage(
+                strength={**STRENGTH, name: 1.0}
+            )
             for name in STRENGTH
             if name in graph.edges.relations
         },
@@ -70,23 +87,43 @@ def ranking_variants(graph: SageGraph) -> Iterator[tuple[str, Retriever]]:
         yield name, graph.retriever(ranking)
 
 
-def measure(dataset: Dataset, retriever: Retriever, ks: Sequence[int] = KS) -> list[float]:
+def measure(
+    dataset: Dataset, retriever: Retriever, ks: Sequence[int] = KS
+) -> list[float]:
     """Return recall at each k, in percent, mean over the questions."""
-    found = [(retriever.retrieve(question.text, max(ks)).ids, question.gold) for question in dataset.questions]
-    return [100 * float(np.mean([recall_at_k(ids, gold, k) for ids, gold in found])) for k in ks]
+    found = [
+        (retriever.retrieve(question.text, max(ks)).ids, question.gold)
+        for question in dataset.questions
+    ]
+    return [
+        100 * float(np.mean([recall_at_k(ids, gold, k) for ids, gold in found]))
+        for k in ks
+    ]
 
 
 def _without(edges: EdgeTable, relation: str) -> EdgeTable:
-    kept = np.flatnonzero(np.asarray([name != relation for name in edges.relations])[edges.relation])
+    kept = np.flatnonzero(
+        np.asarray([name != relation for name in edges.relations])[edges.relation]
+    )
     return edges.take(kept)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print both tables in Markdown."""
-    parser = argparse.ArgumentParser(prog="python tools/ablation.py", description=__doc__)
-    parser.add_argument("--data", required=True, help="a folder in the layout of the public OTT-QA repository")
-    parser.add_argument("--encoder", default=None, help="'default', or a model; none by default")
-    parser.add_argument("--limit", type=int, default=None, help="the first questions of the half alone")
+    parser = argparse.ArgumentParser(
+        prog="python tools/ablation.py", description=__doc__
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        help="a folder in the layout of the public OTT-QA repository",
+    )
+    parser.add_argument(
+        "--encoder", default=None, help="'default', or a model; none by default"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=None, help="the first questions of the half alone"
+    )
     options = parser.parse_args(argv)
     dataset = load_ottqa(options.data)
     held = tuple(question for question in dataset.questions if question.half == HELD)
@@ -103,7 +140,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("| --- |" + " ---: |" * len(KS))
         for name, retriever in variants(graph):
             print(
-                f"| {name} | " + " | ".join(f"{value:.1f}" for value in measure(dataset, retriever)) + " |", flush=True
+                f"| {name} | "
+                + " | ".join(f"{value:.1f}" for value in measure(dataset, retriever))
+                + " |",
+                flush=True,
             )
 
 

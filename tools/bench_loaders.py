@@ -1,6 +1,8 @@
-"""Whether what the frameworks' own loaders and splitters make retrieves as well as what graphret reads itself.
+"""Whether what the frameworks' own loaders and splitters make retrieves as well as what
+graphret reads itself.
 
-``python tools/bench_loaders.py --data DIR [--ottqa DIR] [--chunk-size 512] [--encoder none]``
+``python tools/bench_loaders.py --data DIR [--ottqa DIR] [--chunk-size 512] [--encoder
+none]``
 """
 
 from __future__ import annotations
@@ -23,14 +25,16 @@ from graphret.search.encoder import Encoder, as_encoder
 
 #: How many hits are asked for, so that the first 20 files are among them.
 HITS = 100
-#: How many tokens a chunk shares with the next, and how many characters a token has where a splitter counts these.
+#: How many tokens a chunk shares with the next, and how many characters a token has
+#: where a splitter counts these.
 OVERLAP, CHARS = 20, 4
 #: Tables of OTT-QA in a folder that is made of it.
 TABLES = 240
 
 
 def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> None:
-    """Write the first tables of OTT-QA as CSV, the passages that they link to as Markdown, and their questions.
+    """Write the first tables of OTT-QA as CSV, the passages that they link to as
+    Markdown, and their questions.
 
     Parameters
     ----------
@@ -45,18 +49,34 @@ def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> N
     known = set()
     for path in sorted((source / "data/traindev_tables_tok").glob("*.json"))[:tables]:
         raw = read_json(path)
-        with open(root / "tables" / f"{path.stem}.csv", "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([[cell[0] for cell in row] for row in (raw["header"], *raw["data"])])
+        with open(
+            root / "tables" / f"{path.stem}.csv", "w", newline="", encoding="utf-8"
+        ) as file:
+            csv.writer(file).writerows(
+                [[cell[0] for cell in row] for row in (raw["header"], *raw["data"])]
+            )
         known.add(f"{path.stem}.csv")
-        for url, text in read_json(source / "data/traindev_request_tok" / path.name).items():
-            (root / "passages" / _page(url)).write_text(f"# {title_of(url)}\n\n{text}\n", encoding="utf-8")
+        for url, text in read_json(
+            source / "data/traindev_request_tok" / path.name
+        ).items():
+            (root / "passages" / _page(url)).write_text(
+                f"# {title_of(url)}\n\n{text}\n", encoding="utf-8"
+            )
             known.add(_page(url))
     asked = []
     for one in read_json(source / "released_data/dev.traced.json"):
-        pages = {_page(url) for *_, url, kind in one["answer-node"] if kind == "passage" and url}
+        pages = {
+            _page(url)
+            for *_, url, kind in one["answer-node"]
+            if kind == "passage" and url
+        }
         if (table := f"{one['table_id']}.csv") in known:
-            asked.append({"question": one["question"], "gold": sorted({table, *pages} & known)})
-    (root / "questions.json").write_text(json.dumps(asked, ensure_ascii=False), encoding="utf-8")
+            asked.append(
+                {"question": one["question"], "gold": sorted({table, *pages} & known)}
+            )
+    (root / "questions.json").write_text(
+        json.dumps(asked, ensure_ascii=False), encoding="utf-8"
+    )
 
 
 def _page(url: str) -> str:
@@ -71,17 +91,19 @@ def bench_loaders(
     chunk_size: int = 512,
     limit: int | None = None,
 ) -> dict[str, Any]:
-    """Measure the recall of files, the same folder read in five ways, and count the edges of each graph.
+    """Measure the recall of files, the same folder read in five ways, and count the
+    edges of each graph.
 
-    The ways are graphret's `read`; LlamaIndex's `SimpleDirectoryReader` and `SentenceSplitter`; LangChain's
-    `TextLoader`, `CSVLoader` and `RecursiveCharacterTextSplitter`; and LlamaIndex's nodes taken back from a
+    The ways are graphret's `read`; LlamaIndex's `SimpleDirectoryReader` and
+    `SentenceSplitter`; LangChain's `TextLoader`, `CSVLoader` and
+    `RecursiveCharacterTextSplitter`; and LlamaIndex's nodes taken back from a
     `VectorStoreIndex`, and from one over Chroma.
 
     Parameters
     ----------
     data
-        A folder with ``tables/*.csv``, ``passages/*.md`` and ``questions.json``: a list of objects with ``question``
-        and ``gold``, the names of the files to be found.
+        A folder with ``tables/*.csv``, ``passages/*.md`` and ``questions.json``: a list
+        of objects with ``question`` and ``gold``, the names of the files to be found.
     k
         Recall is that of the first k different files.
     chunk_size
@@ -93,7 +115,10 @@ def bench_loaders(
         When the folder lacks one of these.
     """
     root, model = Path(data), as_encoder(encoder)
-    asked = [Question(one["question"], frozenset(one["gold"])) for one in read_json(root / "questions.json")]
+    asked = [
+        Question(one["question"], frozenset(one["gold"]))
+        for one in read_json(root / "questions.json")
+    ]
     questions = Dataset("loaders", [], asked).limited(limit).questions
     rows: dict[str, dict[str, float]] = {}
     seconds: dict[str, float] = {}
@@ -106,7 +131,10 @@ def bench_loaders(
         seconds[name] = round(time.perf_counter() - start, 3)
         edges = graph.report().relations
         rows[name] = {**_recall(graph, questions, k), **edges}
-        notes.append(f"{name}: " + ", ".join(f"{relation} {count:,}" for relation, count in edges.items()))
+        notes.append(
+            f"{name}: "
+            + ", ".join(f"{relation} {count:,}" for relation, count in edges.items())
+        )
     return {
         "name": "loaders",
         "notes": notes,
@@ -118,11 +146,20 @@ def bench_loaders(
 
 def _recall(graph: SageGraph, questions: Any, k: tuple[int, ...]) -> dict[str, float]:
     retriever = graph.retriever()
-    found = [[_file_of(hit.node.properties) for hit in retriever.retrieve(one.text, HITS)] for one in questions]
+    found = [
+        [_file_of(hit.node.properties) for hit in retriever.retrieve(one.text, HITS)]
+        for one in questions
+    ]
     files = [list(dict.fromkeys(one)) for one in found]
     return {
         f"recall@{n}": round(
-            100 * sum(recall_at_k(own, one.gold, n) for own, one in zip(files, questions, strict=True)) / len(files), 2
+            100
+            * sum(
+                recall_at_k(own, one.gold, n)
+                for own, one in zip(files, questions, strict=True)
+            )
+            / len(files),
+            2,
         )
         for n in k
     }
@@ -140,8 +177,12 @@ def _llama_nodes(root: Path, chunk_size: int) -> Any:
     from llama_index.core import SimpleDirectoryReader
     from llama_index.core.node_parser import SentenceSplitter
 
-    documents = SimpleDirectoryReader(root, recursive=True, required_exts=[".csv", ".md"]).load_data()
-    return SentenceSplitter(chunk_size=chunk_size, chunk_overlap=OVERLAP).get_nodes_from_documents(documents)
+    documents = SimpleDirectoryReader(
+        root, recursive=True, required_exts=[".csv", ".md"]
+    ).load_data()
+    return SentenceSplitter(
+        chunk_size=chunk_size, chunk_overlap=OVERLAP
+    ).get_nodes_from_documents(documents)
 
 
 def _llama_index(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
@@ -151,18 +192,30 @@ def _llama_index(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGr
 
 
 def _langchain(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
-    from langchain_community.document_loaders import CSVLoader, DirectoryLoader, TextLoader
+    from langchain_community.document_loaders import (
+        CSVLoader,
+        DirectoryLoader,
+        TextLoader,
+    )
     from langchain_text_splitters import RecursiveCharacterTextSplitter
 
     from langchain_graphret import SageGraph
 
-    rows = DirectoryLoader(str(root / "tables"), glob="**/*.csv", loader_cls=CSVLoader).load()
-    texts = DirectoryLoader(str(root / "passages"), glob="**/*.md", loader_cls=TextLoader).load()
-    splitter = RecursiveCharacterTextSplitter(chunk_size=chunk_size * CHARS, chunk_overlap=OVERLAP * CHARS)
+    rows = DirectoryLoader(
+        str(root / "tables"), glob="**/*.csv", loader_cls=CSVLoader
+    ).load()
+    texts = DirectoryLoader(
+        str(root / "passages"), glob="**/*.md", loader_cls=TextLoader
+    ).load()
+    splitter = RecursiveCharacterTextSplitter(
+        chunk_size=chunk_size * CHARS, chunk_overlap=OVERLAP * CHARS
+    )
     return SageGraph.from_documents(splitter.split_documents([*rows, *texts]), encoder)
 
 
-def _from_index(root: Path, encoder: Encoder | None, chunk_size: int, *, chroma: bool = False) -> SageGraph:
+def _from_index(
+    root: Path, encoder: Encoder | None, chunk_size: int, *, chroma: bool = False
+) -> SageGraph:
     from llama_index.core import MockEmbedding, StorageContext, VectorStoreIndex
 
     from llama_index_graphret import EncoderEmbedding, SageGraph
@@ -176,10 +229,18 @@ def _from_index(root: Path, encoder: Encoder | None, chunk_size: int, *, chroma:
 
         client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
         collection = client.get_or_create_collection(f"loaders-{time.time_ns()}")
-        options["storage_context"] = StorageContext.from_defaults(vector_store=ChromaVectorStore(collection))
+        options["storage_context"] = StorageContext.from_defaults(
+            vector_store=ChromaVectorStore(collection)
+        )
     model = EncoderEmbedding(encoder) if encoder is not None else MockEmbedding(8)
-    index = VectorStoreIndex(_llama_nodes(root, chunk_size), embed_model=model, **options)
-    return SageGraph.from_index(index) if encoder is not None else SageGraph.from_nodes(nodes_of(index), encoder=None)
+    index = VectorStoreIndex(
+        _llama_nodes(root, chunk_size), embed_model=model, **options
+    )
+    return (
+        SageGraph.from_index(index)
+        if encoder is not None
+        else SageGraph.from_nodes(nodes_of(index), encoder=None)
+    )
 
 
 def _chroma(root: Path, encoder: Encoder | None, chunk_size: int) -> SageGraph:
@@ -197,11 +258,24 @@ _WAYS: dict[str, Callable[[Path, Encoder | None, int], SageGraph]] = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print the recall and the edges of each way."""
-    parser = argparse.ArgumentParser(prog="python tools/bench_loaders.py", description=__doc__)
-    parser.add_argument("--data", required=True, help="a folder with tables, passages and questions.json")
-    parser.add_argument("--ottqa", help="a copy of OTT-QA, of which the folder is made first")
+    parser = argparse.ArgumentParser(
+        prog="python tools/bench_loaders.py", description=__doc__
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        help="a folder with tables, passages and questions.json",
+    )
+    parser.add_argument(
+        "--ottqa", help="a copy of OTT-QA, of which the folder is made first"
+    )
     parser.add_argument("--encoder", default="default", help="a model, or none")
-    parser.add_argument("--chunk-size", type=int, default=512, help="tokens of a chunk of the frameworks' splitters")
+    parser.add_argument(
+        "--chunk-size",
+        type=int,
+        default=512,
+        help="tokens of a chunk of the frameworks' splitters",
+    )
     options = parser.parse_args(argv)
     if options.ottqa:
         write_folder(options.ottqa, options.data)

@@ -1,6 +1,7 @@
 """The default against flat search on corpora and questions that it was not made for.
 
-``python tools/generality.py --data DIR [--encoder NAME] [--json FILE]``, with DIR as for ``graphret bench ottqa``.
+``python tools/generality.py --data DIR [--encoder NAME] [--json FILE]``, with DIR as
+for ``graphret bench ottqa``.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ def shortened(question: str, words: int = SHORT) -> str:
 
 
 def lengthened(question: str, words: int = LONG) -> str:
-    """Return a question among polite words that say nothing, `words` in all where there are that many."""
+    """Return a question among polite words that say nothing, `words` in all where there
+    are that many.
+    """
     own = question.split()
     missing = max(0, words - len(own))
     before = _BEFORE.split()[-missing:] if missing else []
@@ -45,39 +48,63 @@ def lengthened(question: str, words: int = LONG) -> str:
 
 
 def worst_loss(rows: Mapping[str, Mapping[str, float]]) -> float:
-    """Return by how many points the default is under the best flat search, at the k where that is most."""
+    """Return by how many points the default is under the best flat search, at the k
+    where that is most.
+    """
     default = rows["default"]
     flat = [values for row, values in rows.items() if row != "default"]
-    under = [values[metric] - default[metric] for values in flat for metric in default if metric.startswith("recall@")]
+    under = [
+        values[metric] - default[metric]
+        for values in flat
+        for metric in default
+        if metric.startswith("recall@")
+    ]
     return round(max(0.0, *under), 2)
 
 
-def variants(data: str | Path, limit: int | None = None) -> Iterator[tuple[str, Dataset]]:
-    """Yield OTT-QA whole, its passages and its tables alone, without titles, and with shorter and longer questions."""
+def variants(
+    data: str | Path, limit: int | None = None
+) -> Iterator[tuple[str, Dataset]]:
+    """Yield OTT-QA whole, its passages and its tables alone, without titles, and with
+    shorter and longer questions.
+    """
     whole = load_ottqa(data).limited(limit)
     yield "whole", whole
     yield "passages", _of_label(whole, "Document")
     yield "tables", _of_label(whole, "Table")
     yield "untitled", load_ottqa(data, titled=False).limited(limit)
     for name, change in (("short", shortened), ("long", lengthened)):
-        yield name, replace(whole, questions=[replace(q, text=change(q.text)) for q in whole.questions])
+        yield (
+            name,
+            replace(
+                whole,
+                questions=[replace(q, text=change(q.text)) for q in whole.questions],
+            ),
+        )
 
 
 def _of_label(dataset: Dataset, label: str) -> Dataset:
     """Return the nodes of a label, and the questions that have gold among them."""
     nodes = [node for node in dataset.nodes if node.label == label]
     known = {node.id for node in nodes}
-    questions = [replace(q, gold=q.gold & known) for q in dataset.questions if not q.gold.isdisjoint(known)]
+    questions = [
+        replace(q, gold=q.gold & known)
+        for q in dataset.questions
+        if not q.gold.isdisjoint(known)
+    ]
     return replace(dataset, nodes=nodes, questions=questions)
 
 
 def measure(
-    data: str | Path, k: Sequence[int] = OTTQA_K, limit: int | None = None, encoder: Any = None
+    data: str | Path,
+    k: Sequence[int] = OTTQA_K,
+    limit: int | None = None,
+    encoder: Any = None,
 ) -> dict[str, Any]:
     """Return a benchmark's result with rows ``<variant>/<row>``.
 
-    ``losses`` has by how many points of recall the default is at worst under the best flat search, per variant and over
-    all, 0 where it never is.
+    ``losses`` has by how many points of recall the default is at worst under the best
+    flat search, per variant and over all, 0 where it never is.
     """
     parts: dict[str, dict[str, Any]] = {"rows": {}, "counts": {}, "intervals": {}}
     losses: dict[str, float] = {}
@@ -88,21 +115,37 @@ def measure(
             parts[name] |= {f"{variant}/{key}": value for key, value in values.items()}
         losses[variant] = worst_loss(run.rows())
     losses["all"] = max(losses.values())
-    parts["counts"] |= {name: parts["counts"][f"whole/{name}"] for name in ("nodes", "questions")}
+    parts["counts"] |= {
+        name: parts["counts"][f"whole/{name}"] for name in ("nodes", "questions")
+    }
     return {"name": "generality", **parts, "losses": losses, "baseline": run.baseline}
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the result, for ``tools/pages.py``."""
-    parser = argparse.ArgumentParser(prog="python tools/generality.py", description=__doc__)
-    parser.add_argument("--data", required=True, help="a folder in the layout of the public OTT-QA repository")
-    parser.add_argument("--encoder", default=None, help="'default', or a model; none by default")
-    parser.add_argument("--limit", type=int, default=None, help="the first questions alone")
-    parser.add_argument("--json", type=Path, required=True, help="where the result goes")
+    parser = argparse.ArgumentParser(
+        prog="python tools/generality.py", description=__doc__
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        help="a folder in the layout of the public OTT-QA repository",
+    )
+    parser.add_argument(
+        "--encoder", default=None, help="'default', or a model; none by default"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=None, help="the first questions alone"
+    )
+    parser.add_argument(
+        "--json", type=Path, required=True, help="where the result goes"
+    )
     options = parser.parse_args(argv)
     result = measure(options.data, limit=options.limit, encoder=options.encoder)
     options.json.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    print(", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items()))
+    print(
+        ", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items())
+    )
 
 
 if __name__ == "__main__":

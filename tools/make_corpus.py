@@ -1,8 +1,9 @@
 """Make the corpus of the demo from OTT-QA: ``python tools/make_corpus.py --data DIR``.
 
-DIR has the layout of the public OTT-QA repository. Taken is every table that a traced question is about and that links
-to at most `MAX_PASSAGES` passages, all passages that it links to, and all traced questions about it: a rule about size
-alone. What the cells link to decides which passages belong to the corpus; the links themselves are left out.
+DIR has the layout of the public OTT-QA repository. Taken is every table that a traced
+question is about and that links to at most `MAX_PASSAGES` passages, all passages that
+it links to, and all traced questions about it: a rule about size alone. What the cells
+link to decides which passages belong to the corpus; the links themselves are left out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from typing import Any
 
 from graphret.evaluation.ottqa import title_of
 
-#: Most passages that a table of the corpus links to; at 12 embedding it all takes about 20 s on two cores.
+#: Most passages that a table of the corpus links to; at 12 embedding it all takes about
+#: 20 s on two cores.
 MAX_PASSAGES = 12
 
 DEMO = Path(__file__).parents[1] / "shared/graphret/demo"
@@ -25,7 +27,9 @@ _WIKIPEDIA = "https://en.wikipedia.org"
 
 
 def make(data: Path, folder: Path) -> dict[str, int]:
-    """Write ``corpus.jsonl.gz``, ``questions.jsonl.gz`` and ``ATTRIBUTION.md`` to a folder, and return counts."""
+    """Write ``corpus.jsonl.gz``, ``questions.jsonl.gz`` and ``ATTRIBUTION.md`` to a
+    folder, and return counts.
+    """
     asked: dict[str, list[dict[str, Any]]] = {}
     for question in _json(data / "released_data" / "dev.traced.json"):
         asked.setdefault(question["table_id"], []).append(question)
@@ -37,15 +41,26 @@ def make(data: Path, folder: Path) -> dict[str, int]:
             continue
         texts = _json(data / "data" / "traindev_request_tok" / path.name)
         tables.append(_table(path.stem, raw))
-        passages.update({page: _passage(page, texts[page]) for page in linked if page in texts})
+        passages.update(
+            {page: _passage(page, texts[page]) for page in linked if page in texts}
+        )
         questions += [_question(question) for question in asked[path.stem]]
     questions.sort(key=lambda question: str(question["id"]))
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "corpus.jsonl.gz", [*tables, *(passages[page] for page in sorted(passages))])
+    _write(
+        folder / "corpus.jsonl.gz",
+        [*tables, *(passages[page] for page in sorted(passages))],
+    )
     _write(folder / "questions.jsonl.gz", questions)
     licence = (data / "LICENSE").read_text(encoding="utf-8").strip()
-    (folder / "ATTRIBUTION.md").write_text(_attribution(tables, len(passages), licence), encoding="utf-8")
-    return {"tables": len(tables), "passages": len(passages), "questions": len(questions)}
+    (folder / "ATTRIBUTION.md").write_text(
+        _attribution(tables, len(passages), licence), encoding="utf-8"
+    )
+    return {
+        "tables": len(tables),
+        "passages": len(passages),
+        "questions": len(questions),
+    }
 
 
 def linked_pages(table: Mapping[str, Any]) -> list[str]:
@@ -68,7 +83,12 @@ def _table(id_: str, raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passage(page: str, text: str) -> dict[str, Any]:
-    return {"id": page, "title": title_of(page), "text": text, "metadata": {"url": _WIKIPEDIA + page}}
+    return {
+        "id": page,
+        "title": title_of(page),
+        "text": text,
+        "metadata": {"url": _WIKIPEDIA + page},
+    }
 
 
 def _question(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,15 +110,21 @@ def _json(path: Path) -> Any:
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     """Write JSON Lines, compressed; the same records make the same bytes."""
     out = io.BytesIO()
-    with gzip.GzipFile(filename="", mode="wb", fileobj=out, compresslevel=9, mtime=0) as zipped:
+    with gzip.GzipFile(
+        filename="", mode="wb", fileobj=out, compresslevel=9, mtime=0
+    ) as zipped:
         for record in records:
-            zipped.write(json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+            zipped.write(
+                json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode()
+                + b"\n"
+            )
     path.write_bytes(out.getvalue())
 
 
 def _attribution(tables: list[dict[str, Any]], passages: int, licence: str) -> str:
     pages = "\n".join(
-        f"- [{title}]({url})" for title, url in sorted({(t["title"], t["metadata"]["url"]) for t in tables})
+        f"- [{title}]({url})"
+        for title, url in sorted({(t["title"], t["metadata"]["url"]) for t in tables})
     )
     return f"""# Where the corpus of the demo comes from
 
@@ -127,7 +153,12 @@ The questions and the selection are OTT-QA's, under this licence:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--data", type=Path, required=True, help="a folder with the layout of the OTT-QA repository")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        help="a folder with the layout of the OTT-QA repository",
+    )
     parser.add_argument("--out", type=Path, default=DEMO, help="where to write")
     arguments = parser.parse_args()
     counts = make(arguments.data, arguments.out)

@@ -1,6 +1,9 @@
-"""Are the two operations of ARK enough? Agents that are told where each question of MetaQA starts and what to follow.
+"""Are the two operations of ARK enough?
 
-``python tools/oracle.py --data DIR [--hops 1,2,3] [--limit N]``, with DIR as for ``graphret bench metaqa``.
+Agents that are told where each question of MetaQA starts and what to follow.
+
+``python tools/oracle.py --data DIR [--hops 1,2,3] [--limit N]``, with DIR as for
+``graphret bench metaqa``.
 """
 
 from __future__ import annotations
@@ -12,7 +15,14 @@ from pathlib import Path
 
 from graphret.ark import Ark, ArkSettings, Run
 from graphret.ark.prompt import SEARCH
-from graphret.ark.scripted import Call, ScriptedExplorer, Transcript, ending, explorations, follow
+from graphret.ark.scripted import (
+    Call,
+    ScriptedExplorer,
+    Transcript,
+    ending,
+    explorations,
+    follow,
+)
 from graphret.ark.settings import MAX_K
 from graphret.evaluation.metaqa import HOPS, MetaQuestion, load_questions, path_ends
 from graphret.evaluation.metrics import percent
@@ -23,15 +33,19 @@ from graphret.stores import MemoryStore
 
 
 class OracleExplorer(ScriptedExplorer):
-    """What it cannot reach with ARK's tools, no model can: it selects all ends of a question's own path.
+    """What it cannot reach with ARK's tools, no model can: it selects all ends of a
+    question's own path.
 
-    Those that most paths lead to come first. `paths` has for each question the id of the node where it starts, and the
-    relations from there, each with whether it is followed from its source to its target.
+    Those that most paths lead to come first. `paths` has for each question the id of
+    the node where it starts, and the relations from there, each with whether it is
+    followed from its source to its target.
     """
 
     name = "oracle-explorer"
 
-    def __init__(self, paths: Mapping[str, tuple[str, Sequence[tuple[str, bool]]]]) -> None:
+    def __init__(
+        self, paths: Mapping[str, tuple[str, Sequence[tuple[str, bool]]]]
+    ) -> None:
         super().__init__()
         self.paths = paths
 
@@ -42,21 +56,33 @@ class OracleExplorer(ScriptedExplorer):
             return ending([])
         if not seen.searches:
             return [(SEARCH, {"query": start, "k": MAX_K})]
-        walk = follow(start, [Hop(relation, outgoing) for relation, outgoing in path], seen)
+        walk = follow(
+            start, [Hop(relation, outgoing) for relation, outgoing in path], seen
+        )
         if walk is None or (seen.turns > 1 and start not in seen.explorations):
             return ending([])
-        return explorations([walk], seen) or ending(sorted(walk.ends, key=lambda end: -walk.ends[end]))
+        return explorations([walk], seen) or ending(
+            sorted(walk.ends, key=lambda end: -walk.ends[end])
+        )
 
 
 def measured(store: MemoryStore, questions: Sequence[MetaQuestion]) -> dict[str, float]:
-    """Return what was selected, of the questions with a right answer at the end of their own path.
+    """Return what was selected, of the questions with a right answer at the end of
+    their own path.
 
-    ``any`` is the share with a right answer selected, ``first`` with one selected first, ``all`` the mean share of the
-    right answers there that were selected; ``calls`` and ``steps`` are means over all questions.
+    ``any`` is the share with a right answer selected, ``first`` with one selected
+    first, ``all`` the mean share of the right answers there that were selected;
+    ``calls`` and ``steps`` are means over all questions.
     """
     runs: list[Run] = []
     model = OracleExplorer({one.text: (one.entity, one.path) for one in questions})
-    ark = Ark(model, store, BM25Index.of_store(store), settings=ArkSettings(n_agents=1), on_run=runs.append)
+    ark = Ark(
+        model,
+        store,
+        BM25Index.of_store(store),
+        settings=ArkSettings(n_agents=1),
+        on_run=runs.append,
+    )
     shares: dict[str, list[float]] = {"any": [], "first": [], "all": []}
     for question in questions:
         ark.retrieve(question.text, 20)
@@ -69,7 +95,9 @@ def measured(store: MemoryStore, questions: Sequence[MetaQuestion]) -> dict[str,
     return {
         "questions": len(shares["any"]),
         **{name: percent(statistics.mean(values)) for name, values in shares.items()},
-        "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
+        "calls": round(
+            statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2
+        ),
         "steps": round(statistics.mean(map(len, steps)), 2),
     }
 
@@ -82,7 +110,10 @@ def main() -> None:
     given = parser.parse_args()
     store = read_metaqa(given.data).store()
     for hops in map(int, given.hops.split(",")):
-        print(f"{hops} hops", measured(store, load_questions(given.data, hops, limit=given.limit)))
+        print(
+            f"{hops} hops",
+            measured(store, load_questions(given.data, hops, limit=given.limit)),
+        )
 
 
 if __name__ == "__main__":

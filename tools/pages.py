@@ -1,4 +1,5 @@
-"""Write the results of benchmarks as a page of the docs, between the marks of what was generated.
+"""Write the results of benchmarks as a page of the docs, between the marks of what was
+generated.
 
 ``python tools/pages.py docs/benchmarks/quality.md RESULT.json…``
 """
@@ -18,7 +19,8 @@ from graphret.evaluation.table import grouped, sections, shown_metrics, title_of
 
 
 def updated(page: str, result: dict[str, object]) -> str:
-    """Return a page with a result in place of what is between ``<!-- generated: NAME -->`` and ``<!-- end -->``.
+    """Return a page with a result in place of what is between ``<!-- generated: NAME
+    -->`` and ``<!-- end -->``.
 
     Raises
     ------
@@ -28,33 +30,60 @@ def updated(page: str, result: dict[str, object]) -> str:
     name = re.escape(str(result["name"]))
     place = re.compile(rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     if place.search(page) is None:
-        raise InvalidInput(f"the page has no place '<!-- generated: {result['name']} -->' … '<!-- end -->'")
-    return place.sub(lambda found: f"{found[1]}\n{markdown(result)}\n\n{found[2]}", page)
+        raise InvalidInput(
+            f"the page has no place '<!-- generated: {result['name']} -->' … '<!-- end"
+            " -->'"
+        )
+    return place.sub(
+        lambda found: f"{found[1]}\n{markdown(result)}\n\n{found[2]}", page
+    )
 
 
 def markdown(result: Mapping[str, Any], *, metrics: list[str] | None = None) -> str:
-    """Return a result as Markdown tables: each figure with its gain over flat search, below them that of the default
-    with its 95 % bootstrap interval.
+    """Return a result as Markdown tables: each figure with its gain over flat search,
+    below them that of the default with its 95 % bootstrap interval.
     """
     lines: list[str] = []
     for title, rows, intervals in sections(result):
         columns = metrics or result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
             lines += [f"**{title_of(group, result) or title}**", ""]
-            lines += [f"| | {' | '.join(columns)} |", "| --- |" + " ---: |" * len(columns)]
+            lines += [
+                f"| | {' | '.join(columns)} |",
+                "| --- |" + " ---: |" * len(columns),
+            ]
             for row in members:
                 gains = intervals.get(row, {})
-                cells = [_figure(rows[row].get(metric), gains.get(metric)) for metric in columns]
+                cells = [
+                    _figure(rows[row].get(metric), gains.get(metric))
+                    for metric in columns
+                ]
                 lines.append(f"| {row.rpartition('/')[2]} | {' | '.join(cells)} |")
             default = intervals.get(f"{group}/default" if group else "default", {})
             if default:
-                sure = [f"{g['low']:+.1f} … {g['high']:+.1f}" if (g := default.get(m)) else "" for m in columns]
-                lines.append(f"| *default over {result['baseline']}, 95 %* | {' | '.join(sure)} |")
+                sure = [
+                    (
+                        f"{g['low']:+.1f} … {g['high']:+.1f}"
+                        if (g := default.get(m))
+                        else ""
+                    )
+                    for m in columns
+                ]
+                lines.append(
+                    f"| *default over {result['baseline']}, 95 %* |"
+                    f" {' | '.join(sure)} |"
+                )
             lines.append("")
     if result.get("losses"):
-        losses = ", ".join(f"{variant} {loss:g}" for variant, loss in result["losses"].items())
+        losses = ", ".join(
+            f"{variant} {loss:g}" for variant, loss in result["losses"].items()
+        )
         lines += [f"Points under the best flat search, at worst: {losses}.", ""]
-    counts = ", ".join(f"{name} {count:,}" for name, count in result["counts"].items() if "/" not in name)
+    counts = ", ".join(
+        f"{name} {count:,}"
+        for name, count in result["counts"].items()
+        if "/" not in name
+    )
     return "\n".join([*lines, f"Counts: {counts}."])
 
 
@@ -68,7 +97,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line."""
     parser = argparse.ArgumentParser(prog="python tools/pages.py", description=__doc__)
     parser.add_argument("page", type=Path)
-    parser.add_argument("results", type=Path, nargs="+", help="what graphret bench NAME --json wrote")
+    parser.add_argument(
+        "results", type=Path, nargs="+", help="what graphret bench NAME --json wrote"
+    )
     chosen = parser.parse_args(arguments)
     page = chosen.page.read_text(encoding="utf-8")
     for path in chosen.results:

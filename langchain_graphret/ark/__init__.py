@@ -1,10 +1,17 @@
-"""ARK in LangChain and LangGraph: a graph of exploring agents, the agent, its tools, and a retriever."""
+"""ARK in LangChain and LangGraph: a graph of exploring agents, the agent, its tools,
+and a retriever.
+"""
 
 from __future__ import annotations
 
 from graphret import ScriptedExplorer
 from langchain_graphret.ark.agent import AgentState, create_ark_agent
-from langchain_graphret.ark.graph import ArkRetriever, ArkState, by_agent, create_ark_graph
+from langchain_graphret.ark.graph import (
+    ArkRetriever,
+    ArkState,
+    by_agent,
+    create_ark_graph,
+)
 from langchain_graphret.ark.tools import ark_tools, create_ark_tool
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""One exploring agent as a LangGraph graph: ask the model, have its calls approved, run them, and again."""
+"""One exploring agent as a LangGraph graph: ask the model, have its calls approved, run
+them, and again.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,15 @@ from graphret.stores.base import GraphStore
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.state import Json, NodeSteps, node
 
-#: Which calls that read the graph a person must approve: all, or those of the tools named.
+#: Which calls that read the graph a person must approve: all, or those of the tools
+#: named.
 Approve: TypeAlias = bool | Collection[str]
 
 
 class AgentOutput(TypedDict, total=False):
-    """What comes of an agent: itself (`ArkSession.to_dict`), as a list of one, and the ids that it selected."""
+    """What comes of an agent: itself (`ArkSession.to_dict`), as a list of one, and the
+    ids that it selected.
+    """
 
     agents: list[Json]
     selection: list[str]
@@ -40,8 +45,9 @@ class AgentOutput(TypedDict, total=False):
 class AgentState(AgentOutput, total=False):
     """The state of `create_ark_agent`, plain JSON.
 
-    It is given `question`, and among several `agent`, its number from 0, and the `ark_run` that they share. `refused`
-    has the calls that a person did not approve, and why.
+    It is given `question`, and among several `agent`, its number from 0, and the
+    `ark_run` that they share. `refused` has the calls that a person did not approve,
+    and why.
     """
 
     question: Required[str]
@@ -65,12 +71,20 @@ def core_ark(
     n_agents: int | None = None,
     **options: Any,
 ) -> Ark:
-    """Return the core's retriever over chat models of LangChain or of graphret; temperatures are the models' own."""
+    """Return the core's retriever over chat models of LangChain or of graphret;
+    temperatures are the models' own.
+    """
     settings = settings or ArkSettings()
     if n_agents is not None:
         settings = replace(settings, n_agents=n_agents)
-    models = list(map(as_core_model, model)) if isinstance(model, (list, tuple)) else as_core_model(model)
-    return Ark(models, store, index, settings=settings, **{"temperature": None, **options})
+    models = (
+        list(map(as_core_model, model))
+        if isinstance(model, (list, tuple))
+        else as_core_model(model)
+    )
+    return Ark(
+        models, store, index, settings=settings, **{"temperature": None, **options}
+    )
 
 
 def create_ark_agent(
@@ -82,50 +96,71 @@ def create_ark_agent(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     **options: Any,
 ) -> AgentGraph:
-    """Return an exploring agent, to be a node of your own graph: ``question`` in, ``agents`` and ``selection`` out.
+    """Return an exploring agent, to be a node of your own graph: ``question`` in,
+    ``agents`` and ``selection`` out.
 
-    The parameters are those of `create_ark_graph`, which fans several out and joins them by a vote; here `n_agents` is
-    1 by default. To fan out yourself, say how many there are and send each its number: ``Send("agent", {"question":
-    question, "agent": 1})``. Your state needs a channel that merges what they come to: ``agents: Annotated[list,
-    by_agent]``.
+    The parameters are those of `create_ark_graph`, which fans several out and joins
+    them by a vote; here `n_agents` is 1 by default. To fan out yourself, say how many
+    there are and send each its number: ``Send("agent", {"question": question, "agent":
+    1})``. Your state needs a channel that merges what they come to: ``agents:
+    Annotated[list, by_agent]``.
     """
-    return Agent(core_ark(model, store, index, **{"n_agents": 1, **options}), approve).compile(checkpointer)
+    return Agent(
+        core_ark(model, store, index, **{"n_agents": 1, **options}), approve
+    ).compile(checkpointer)
 
 
 class Agent:
     """The nodes of an agent, which those of one run share.
 
-    ``begin`` describes the graph to it, ``model`` asks it for its next calls, ``approve`` has a person look at them,
-    and ``tools`` runs them: the two halves of the loop, `Ark.ask` and `Ark.answer`. A checkpoint follows each.
+    ``begin`` describes the graph to it, ``model`` asks it for its next calls,
+    ``approve`` has a person look at them, and ``tools`` runs them: the two halves of
+    the loop, `Ark.ask` and `Ark.answer`. A checkpoint follows each.
     """
 
     def __init__(self, ark: Ark, approve: Approve) -> None:
         self.ark = ark
         reading = [tool.name for tool in ark.toolbox.operations]
-        names = {True: reading, False: ()}[approve] if isinstance(approve, bool) else approve
+        names = (
+            {True: reading, False: ()}[approve]
+            if isinstance(approve, bool)
+            else approve
+        )
         if isinstance(names, str) or not set(names) <= set(reading):
-            raise InvalidInput(f"approve: true, or a list of {' and '.join(reading)} is expected, not {approve!r}")
+            raise InvalidInput(
+                f"approve: true, or a list of {' and '.join(reading)} is expected, not"
+                f" {approve!r}"
+            )
         self.approve = frozenset(names)
-        self.run = lru_cache(1024)(lambda id_, question: ark.begin(question))  # its clock starts
+        self.run = lru_cache(1024)(
+            lambda id_, question: ark.begin(question)
+        )  # its clock starts
 
-    def compile(self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None) -> AgentGraph:
+    def compile(
+        self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None
+    ) -> AgentGraph:
         builder = StateGraph(AgentState, output_schema=AgentOutput)
         builder.add_node("begin", self._begin, destinations=("model", END))
-        builder.add_node("model", node(self._model), destinations=("approve", "tools", END))
+        builder.add_node(
+            "model", node(self._model), destinations=("approve", "tools", END)
+        )
         builder.add_node("approve", self._approve)
         builder.add_node("tools", node(self._tools), destinations=("model", END))
         builder.add_edge(START, "begin")
         builder.add_edge("approve", "tools")
         compiled = builder.compile(checkpointer=checkpointer, name="ark_agent")
-        # Under `astream_events` a node that is a graph writes all that it streams to the graph around it; the question
-        # would come once an agent, which no plain channel takes.
+        # Under `astream_events` a node that is a graph writes all that it streams to
+        # the graph around it; the question would come once an agent, which no plain
+        # channel takes.
         compiled.stream_channels = compiled.output_channels
         return compiled
 
     def _begin(self, state: AgentState) -> Command[str]:
         number, n, problem = state.get("agent", 0), self.ark.settings.n_agents, None
         if number not in range(n):
-            raise InvalidInput(f"agent: a number from 0 to {n - 1} is expected, not {number!r}")
+            raise InvalidInput(
+                f"agent: a number from 0 to {n - 1} is expected, not {number!r}"
+            )
         about = state.get("ark_run") or {"id": uuid.uuid4().hex}
         session = self.run(about["id"], state["question"]).sessions[number]
         try:
@@ -138,19 +173,34 @@ class Agent:
     def _load(self, state: AgentState) -> tuple[ArkSession, Run]:
         session = ArkSession.from_dict(state["agents"][0])
         run = self.run(state["run"]["id"], session.question)
-        run.began = min(run.began, time.perf_counter() - session.seconds)  # a run may go on in another process
+        run.began = min(
+            run.began, time.perf_counter() - session.seconds
+        )  # a run may go on in another process
         return session, run
 
     def _model(self, state: AgentState) -> NodeSteps:
         session, run = self._load(state)
         if state["remaining"] <= (3 if self.approve else 2):
-            session.end("steps", "LangGraph's recursion limit leaves no room for another step")
+            session.end(
+                "steps", "LangGraph's recursion limit leaves no room for another step"
+            )
         problem = yield from self.ark.ask(session, run)
         if session.unanswered:
-            calls = [{"tool": call.name, "arguments": call.parsed} for call in session.messages[-1].tool_calls]
-            _tell("reply", session, step=len(session.steps), text=session.steps[-1].text, calls=calls)
+            calls = [
+                {"tool": call.name, "arguments": call.parsed}
+                for call in session.messages[-1].tool_calls
+            ]
+            _tell(
+                "reply",
+                session,
+                step=len(session.steps),
+                text=session.steps[-1].text,
+                calls=calls,
+            )
         waits = session.unanswered and self._to_approve(session)
-        return self._next({"refused": {}}, session, "approve" if waits else "tools", problem)
+        return self._next(
+            {"refused": {}}, session, "approve" if waits else "tools", problem
+        )
 
     def _tools(self, state: AgentState) -> NodeSteps:
         session, run = self._load(state)
@@ -163,26 +213,58 @@ class Agent:
         return [call for call in session.pending if call.name in self.approve]
 
     def _approve(self, state: AgentState) -> Json:
-        """Interrupt the graph until a person has decided; what it is resumed with that is not `True` refuses."""
+        """Interrupt the graph until a person has decided; what it is resumed with that
+        is not `True` refuses.
+        """
         session, run = self._load(state)
         calls = self._to_approve(session)
-        asked = [{"id": call.id, "tool": call.name, "arguments": call.parsed} for call in calls]
-        about = {"agent": session.agent + 1, "step": len(session.steps), "question": session.question}
+        asked = [
+            {"id": call.id, "tool": call.name, "arguments": call.parsed}
+            for call in calls
+        ]
+        about = {
+            "agent": session.agent + 1,
+            "step": len(session.steps),
+            "question": session.question,
+        }
         said = interrupt({**about, "calls": asked})
-        run.began = max(run.began, time.perf_counter() - session.seconds)  # waiting for a person costs no time
-        words = {call.id: said.get(call.id) if isinstance(said, Mapping) else said for call in calls}
+        run.began = max(
+            run.began, time.perf_counter() - session.seconds
+        )  # waiting for a person costs no time
+        words = {
+            call.id: said.get(call.id) if isinstance(said, Mapping) else said
+            for call in calls
+        }
         no = "it was not approved"
-        refused = {one: word if isinstance(word, str) else no for one, word in words.items() if word is not True}
+        refused = {
+            one: word if isinstance(word, str) else no
+            for one, word in words.items()
+            if word is not True
+        }
         return {"refused": refused}
 
-    def _next(self, update: Json, session: ArkSession, after: str, problem: GraphretError | None) -> Command[str]:
-        """Save the agent and go to the node after this, or to the end where it has stopped."""
+    def _next(
+        self,
+        update: Json,
+        session: ArkSession,
+        after: str,
+        problem: GraphretError | None,
+    ) -> Command[str]:
+        """Save the agent and go to the node after this, or to the end where it has
+        stopped.
+        """
         if self.ark.on_failure == "raise" and problem is not None:
             raise RetrievalFailed(f"ark failed: {problem}") from problem
         update = update | {"agents": [session.to_dict()]}
         if session.stop is None:
             return Command(update=update, goto=after)
-        _tell("end", session, stop=session.stop, error=session.error, selection=session.selection)
+        _tell(
+            "end",
+            session,
+            stop=session.stop,
+            error=session.error,
+            selection=session.selection,
+        )
         return Command(update=update | {"selection": list(session.selection)}, goto=END)
 
 

@@ -1,4 +1,6 @@
-"""Several exploring agents as a LangGraph graph, a subgraph each, joined by a vote; and as a LangChain retriever."""
+"""Several exploring agents as a LangGraph graph, a subgraph each, joined by a vote; and
+as a LangChain retriever.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from langchain_graphret.state import (
 
 
 def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
-    """Merge agents, each in place of what was known of the same one, in the order of their numbers; none forget all."""
+    """Merge agents, each in place of what was known of the same one, in the order of
+    their numbers; none forget all.
+    """
     if not new:
         return []
     known = {agent["agent"]: agent for agent in [*(old or ()), *new]}
@@ -37,7 +41,9 @@ def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
 
 
 class ArkOutput(AnswerOutput, total=False):
-    """What comes of a run, with `agents` (`ArkSession.to_dict`) and `votes` (`Vote.to_dict`)."""
+    """What comes of a run, with `agents` (`ArkSession.to_dict`) and `votes`
+    (`Vote.to_dict`).
+    """
 
     agents: Annotated[list[Json], by_agent]
     votes: list[Json]
@@ -63,62 +69,75 @@ def create_ark_graph(
     checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
     **options: Any,
 ) -> ArkGraph:
-    """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK, section 3).
+    """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK,
+    section 3).
 
-    A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and ``where`` of the input are used
-    instead of the graph's own `k`, and to filter what is returned. The agents run at once, each in a subgraph of its
-    own, in both `invoke` and `ainvoke`; cancelling the latter stops all of them.
+    A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and
+    ``where`` of the input are used instead of the graph's own `k`, and to filter what
+    is returned. The agents run at once, each in a subgraph of its own, in both `invoke`
+    and `ainvoke`; cancelling the latter stops all of them.
 
     Parameters
     ----------
     model
-        The chat model that drives the agents, LangChain's or graphret's, or one for each of them. One that cannot
-        call tools is asked for JSON.
+        The chat model that drives the agents, LangChain's or graphret's, or one for
+        each of them. One that cannot call tools is asked for JSON.
     store, index
-        The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
-        read.
+        The graph, and what finds its nodes by text; give views of both, of one
+        condition, to limit what agents may read.
     k
         How many hits are returned: exactly as many where they qualify.
     approve
-        Tool calls that a person must approve before they are run: `True` for all calls that read the graph, or names of
-        tools that do (``global_search``, ``explore_neighborhood``). Each agent that waits interrupts the graph with
-        ``{"agent", "step", "question", "calls"}``; resume by the ids of the interrupts with `True`, `False`, or an
-        object with `True`, `False` or a reason for each call's id. A call that is not approved is answered to the model
-        as refused. Needs a checkpointer.
+        Tool calls that a person must approve before they are run: `True` for all calls
+        that read the graph, or names of tools that do (``global_search``,
+        ``explore_neighborhood``). Each agent that waits interrupts the graph with
+        ``{"agent", "step", "question", "calls"}``; resume by the ids of the interrupts
+        with `True`, `False`, or an object with `True`, `False` or a reason for each
+        call's id. A call that is not approved is answered to the model as refused.
+        Needs a checkpointer.
     checkpointer
-        As `StateGraph.compile` takes it. The state is plain JSON; with ``on_failure="raise"``, invoking again with
-        `None` tries what failed once more.
+        As `StateGraph.compile` takes it. The state is plain JSON; with
+        ``on_failure="raise"``, invoking again with `None` tries what failed once more.
     options
-        ``n_agents``, how many agents there are (3), and as `graphret.ark.Ark` has them ``settings``, ``hints``,
-        ``temperature`` (the models' own by default), ``fallback``, ``fill``, ``on_failure``, ``on_run``.
-        Agents look at budgets, and at the vote, before they ask their models.
+        ``n_agents``, how many agents there are (3), and as `graphret.ark.Ark` has them
+        ``settings``, ``hints``, ``temperature`` (the models' own by default),
+        ``fallback``, ``fill``, ``on_failure``, ``on_run``. Agents look at budgets, and
+        at the vote, before they ask their models.
 
     Raises
     ------
     InvalidInput
-        When there are neither one nor `n_agents` models or temperatures, or one of store and index is a view and the
-        other is none of the same condition; of a question, when it is empty, or `k` or `where` is malformed.
+        When there are neither one nor `n_agents` models or temperatures, or one of
+        store and index is a view and the other is none of the same condition; of a
+        question, when it is empty, or `k` or `where` is malformed.
 
     Notes
     -----
-    ``stream_mode="custom"`` with ``subgraphs=True`` tells of each agent's ``reply``, ``step`` and ``end`` as they
-    happen, as objects with ``event`` and ``agent``.
+    ``stream_mode="custom"`` with ``subgraphs=True`` tells of each agent's ``reply``,
+    ``step`` and ``end`` as they happen, as objects with ``event`` and ``agent``.
 
-    An agent takes two steps of LangGraph for each of its own, three with `approve`, and one to begin; where a recursion
-    limit leaves no room for another, it ends with what it has selected. `create_ark_tool` makes the graph a tool.
+    An agent takes two steps of LangGraph for each of its own, three with `approve`, and
+    one to begin; where a recursion limit leaves no room for another, it ends with what
+    it has selected. `create_ark_tool` makes the graph a tool.
 
     Examples
     --------
     >>> graph = create_ark_graph(model, store, index)  # doctest: +SKIP
-    >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred in?"})["hits"]  # doctest: +SKIP
+    >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred
+    in?"})["hits"]  # doctest: +SKIP
     """
     ark = core_ark(model, store, index, **options)
     n_agents, k = ark.settings.n_agents, require_k(k)
 
     def begin(state: ArkState) -> Json:
-        """Check what is asked; what an earlier question of the thread left is none of this one's."""
+        """Check what is asked; what an earlier question of the thread left is none of
+        this one's.
+        """
         question, asked = first_asked(state, k)
-        return {"agents": [], "ark_run": {"id": uuid.uuid4().hex, "created": ark.begin(question).created}} | asked
+        return {
+            "agents": [],
+            "ark_run": {"id": uuid.uuid4().hex, "created": ark.begin(question).created},
+        } | asked
 
     def fan_out(state: ArkState) -> list[Send]:
         given = {"question": state["question"], "ark_run": state["ark_run"]}
@@ -129,7 +148,9 @@ def create_ark_graph(
         seconds = max(session.seconds for session in sessions)
         run = Run(state["question"], sessions, seconds, state["ark_run"]["created"])
         ark.tell(run)
-        answer = yield from retrieved(Explored(ark, run), *asked_of({**state, **state["asked"]}, k))
+        answer = yield from retrieved(
+            Explored(ark, run), *asked_of({**state, **state["asked"]}, k)
+        )
         return {"votes": [vote.to_dict() for vote in run.votes]} | answer
 
     builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
@@ -145,17 +166,22 @@ def create_ark_graph(
 
 
 class ArkRetriever(CoreRetriever):
-    """Let agents explore a graph for a question and retrieve what they vote for (ARK, section 3).
+    """Let agents explore a graph for a question and retrieve what they vote for (ARK,
+    section 3).
 
-    Exactly `k` documents come back where that many qualify; evidence and traces are as `SageRetriever` has them.
+    Exactly `k` documents come back where that many qualify; evidence and traces are as
+    `SageRetriever` has them.
 
     Parameters
     ----------
-    model, store, index, n_agents, hints, settings, temperature, fallback, fill, on_failure, on_run
+    model, store, index, n_agents, hints, settings, temperature, fallback, fill,
+    on_failure, on_run
         As `create_ark_graph` has them.
     k, where
         As `SageRetriever` has them.
     """
 
-    def __init__(self, model: Any, store: GraphStore, index: TextIndex, **options: Any) -> None:
+    def __init__(
+        self, model: Any, store: GraphStore, index: TextIndex, **options: Any
+    ) -> None:
         super().__init__(core_ark, model, store, index, **options)

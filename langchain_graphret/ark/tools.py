@@ -1,4 +1,6 @@
-"""ARK's two operations as LangChain tools, and a graph of exploring agents as one tool of another agent."""
+"""ARK's two operations as LangChain tools, and a graph of exploring agents as one tool
+of another agent.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +18,27 @@ from langchain_graphret.documents import plain
 from langchain_graphret.state import asked_of
 
 _DESCRIPTION = (
-    "Find what answers a question in a knowledge graph: agents search it and follow its relations from node to node. "
-    "Returns the nodes that answer it, best first, one JSON object a line."
+    "Find what answers a question in a knowledge graph: agents search it and follow its"
+    " relations from node to node. Returns the nodes that answer it, best first, one"
+    " JSON object a line."
 )
 
 
-def ark_tools(store: GraphStore, index: TextIndex, *, settings: ArkSettings | None = None) -> list[BaseTool]:
-    """Return the tools `global_search` and `explore_neighborhood` over a graph (ARK, section 3.1).
+def ark_tools(
+    store: GraphStore, index: TextIndex, *, settings: ArkSettings | None = None
+) -> list[BaseTool]:
+    """Return the tools `global_search` and `explore_neighborhood` over a graph (ARK,
+    section 3.1).
 
-    What a model calls wrongly is answered with an instruction, not with an exception. A message's artifact has the ids
-    behind the text: ``{"nodes", "edges", "total", "failed"}``, in plain JSON types.
+    What a model calls wrongly is answered with an instruction, not with an exception. A
+    message's artifact has the ids behind the text: ``{"nodes", "edges", "total",
+    "failed"}``, in plain JSON types.
 
     Parameters
     ----------
     store, index
-        The graph, and what finds its nodes by text; give views of both, of one condition, to limit what the
-        tools may read.
+        The graph, and what finds its nodes by text; give views of both, of one
+        condition, to limit what the tools may read.
     settings
         How much a call returns.
     """
@@ -57,16 +64,28 @@ def _tool(toolbox: Toolbox, tool: Tool) -> BaseTool:
 
 
 def _answer(seen: Observation) -> tuple[str, dict[str, Any]]:
-    return seen.text, plain({name: getattr(seen, name) for name in ("nodes", "edges", "total", "failed")})
+    return seen.text, plain(
+        {name: getattr(seen, name) for name in ("nodes", "edges", "total", "failed")}
+    )
 
 
 class Question(BaseModel):
     """What a run is asked."""
 
-    question: str = Field(description="The question, complete in itself, with the names that it is about.")
-    k: int | None = Field(None, ge=1, description="How many nodes to return, where that should be another number.")
+    question: str = Field(
+        description="The question, complete in itself, with the names that it is about."
+    )
+    k: int | None = Field(
+        None,
+        ge=1,
+        description="How many nodes to return, where that should be another number.",
+    )
     where: dict[str, Any] | None = Field(
-        None, description='Conditions on the properties of nodes returned, such as {"year": {"$gte": 1990}}.'
+        None,
+        description=(
+            'Conditions on the properties of nodes returned, such as {"year": {"$gte":'
+            " 1990}}."
+        ),
     )
 
     @model_validator(mode="after")
@@ -76,12 +95,16 @@ class Question(BaseModel):
 
 
 def create_ark_tool(
-    graph: Runnable[Any, Any], *, name: str = "explore_graph", description: str = _DESCRIPTION
+    graph: Runnable[Any, Any],
+    *,
+    name: str = "explore_graph",
+    description: str = _DESCRIPTION,
 ) -> BaseTool:
-    """Return a graph of `create_ark_graph` as a tool, whose model reads the hits and why they are hits.
+    """Return a graph of `create_ark_graph` as a tool, whose model reads the hits and
+    why they are hits.
 
-    The tool message's artifact has the hits as they are, and the trace. What is asked malformed is answered to the
-    model.
+    The tool message's artifact has the hits as they are, and the trace. What is asked
+    malformed is answered to the model.
 
     Parameters
     ----------
@@ -89,9 +112,14 @@ def create_ark_tool(
         What the model knows it by. Say what the graph holds.
     """
 
-    def answered(asked: dict[str, Any], found: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    def answered(
+        asked: dict[str, Any], found: dict[str, Any]
+    ) -> tuple[str, dict[str, Any]]:
         hits = found["hits"]
-        return hits_text(asked["question"], hits), {"hits": hits, "trace": found["trace"]}
+        return hits_text(asked["question"], hits), {
+            "hits": hits,
+            "trace": found["trace"],
+        }
 
     def run(config: RunnableConfig, **asked: Any) -> tuple[str, dict[str, Any]]:
         return answered(asked, graph.invoke(asked, config))

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 _HOMES = {
     "graphret.ark": ("Ark", "ArkSettings", "ScriptedExplorer"),
-    "graphret.corpus": ("Corpus", "Document", "HeuristicMetadata", "Record", "Table", "read"),
+    "graphret.corpus": (
+        "Corpus",
+        "Document",
+        "HeuristicMetadata",
+        "Record",
+        "Table",
+        "read",
+    ),
     "graphret.errors": ("GraphretError", "InvalidInput"),
     "graphret.expansion": ("Coverage", "Expand", "Paper", "Propagate"),
     "graphret.linking": ("Linker",),
@@ -18,9 +25,24 @@ _HOMES = {
     "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Retriever"),
     "graphret.sage": ("SageGraph", "SageRetriever", "SageSettings"),
     "graphret.schema": ("GraphSchema",),
-    "graphret.search": ("BM25Index", "DenseIndex", "FieldIndex", "HybridIndex", "Neo4jTextIndex", "NodeText"),
+    "graphret.search": (
+        "BM25Index",
+        "DenseIndex",
+        "FieldIndex",
+        "HybridIndex",
+        "Neo4jTextIndex",
+        "NodeText",
+    ),
     "graphret.stores": ("LadybugStore", "MemoryStore", "Neo4jStore", "open_store"),
-    "graphret.types": ("Edge", "Evidence", "Hit", "Node", "Retrieval", "Signals", "Trace"),
+    "graphret.types": (
+        "Edge",
+        "Evidence",
+        "Hit",
+        "Node",
+        "Retrieval",
+        "Signals",
+        "Trace",
+    ),
     "graphret.where": ("Where",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -35,16 +57,68 @@ if TYPE_CHECKING:
     from graphret.retriever import Fallback, Fuse, IndexRetriever, Retriever
     from graphret.sage import SageGraph, SageRetriever, SageSettings
     from graphret.schema import GraphSchema
-    from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, Neo4jTextIndex, NodeText
+    from graphret.search import (
+        BM25Index,
+        DenseIndex,
+        FieldIndex,
+        HybridIndex,
+        Neo4jTextIndex,
+        NodeText,
+    )
     from graphret.stores import LadybugStore, MemoryStore, Neo4jStore, open_store
     from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
     from graphret.where import Where
 
-__all__ = ["Ark", "ArkSettings", "Corpus", "Document", "HeuristicMetadata", "Record", "ScriptedExplorer", "Table"]
-__all__ += ["Coverage", "Expand", "GraphretError", "InvalidInput", "Linker", "Paper", "Propagate", "Rerank", "read"]
-__all__ += ["Fallback", "Fuse", "IndexRetriever", "Retriever", "SageGraph", "SageRetriever", "SageSettings"]
-__all__ += ["BM25Index", "DenseIndex", "FieldIndex", "GraphSchema", "HybridIndex", "Neo4jTextIndex", "NodeText"]
-__all__ += ["Edge", "Evidence", "Hit", "LadybugStore", "MemoryStore", "Neo4jStore", "Node", "Retrieval", "open_store"]
+__all__ = [
+    "Ark",
+    "ArkSettings",
+    "Corpus",
+    "Document",
+    "HeuristicMetadata",
+    "Record",
+    "ScriptedExplorer",
+    "Table",
+]
+__all__ += [
+    "Coverage",
+    "Expand",
+    "GraphretError",
+    "InvalidInput",
+    "Linker",
+    "Paper",
+    "Propagate",
+    "Rerank",
+    "read",
+]
+__all__ += [
+    "Fallback",
+    "Fuse",
+    "IndexRetriever",
+    "Retriever",
+    "SageGraph",
+    "SageRetriever",
+    "SageSettings",
+]
+__all__ += [
+    "BM25Index",
+    "DenseIndex",
+    "FieldIndex",
+    "GraphSchema",
+    "HybridIndex",
+    "Neo4jTextIndex",
+    "NodeText",
+]
+__all__ += [
+    "Edge",
+    "Evidence",
+    "Hit",
+    "LadybugStore",
+    "MemoryStore",
+    "Neo4jStore",
+    "Node",
+    "Retrieval",
+    "open_store",
+]
 __all__ += ["Signals", "Trace", "Where"]
 
 

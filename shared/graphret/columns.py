@@ -1,4 +1,6 @@
-"""Columns of strings and of JSON records, on Arrow arrays: in memory, or mapped from a file of an index."""
+"""Columns of strings and of JSON records, on Arrow arrays: in memory, or mapped from a
+file of an index.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,19 @@ C = TypeVar("C", str, tuple[str, ...])
 
 _BLOCK = 1 << 14
 _RUN = 100
-#: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for NaN, a set or the like.
-to_json = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+#: A value as compact JSON, key order kept; TypeError, ValueError or RecursionError for
+#: NaN, a set or the like.
+to_json = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":")
+).encode
 
 
 class Column(Sequence[T]):
-    """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are the two kinds.
+    """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are
+    the two kinds.
 
-    A kind encodes an item as text (TypeError, ValueError or RecursionError say that it cannot), and decodes many.
+    A kind encodes an item as text (TypeError, ValueError or RecursionError say that it
+    cannot), and decodes many.
     """
 
     _encode: ClassVar[staticmethod[[Any], str]]
@@ -35,7 +42,9 @@ class Column(Sequence[T]):
 
     @classmethod
     def of(cls, values: Column[Any] | Iterable[Any], what: str = "values") -> Self:
-        """Return values as a column; an `InvalidInput` names `what` and the row of the first that cannot be in one."""
+        """Return values as a column; an `InvalidInput` names `what` and the row of the
+        first that cannot be in one.
+        """
         if isinstance(values, cls):
             return values
         encoded: list[bytes] = []
@@ -65,8 +74,12 @@ class Column(Sequence[T]):
         return item
 
     def take(self, positions: ArrayLike) -> list[T]:
-        """Return the items at `positions`, ``(m,)`` in any order; an IndexError says that one is out of range."""
-        return self._read(self.array.take(to_arrow(np.asarray(positions, dtype=np.int64))))
+        """Return the items at `positions`, ``(m,)`` in any order; an IndexError says
+        that one is out of range.
+        """
+        return self._read(
+            self.array.take(to_arrow(np.asarray(positions, dtype=np.int64)))
+        )
 
     def tolist(self) -> list[T]:
         """Return every item."""
@@ -80,7 +93,9 @@ class Column(Sequence[T]):
         try:
             return self._decode(array.to_pylist())
         except (ValueError, RecursionError) as error:
-            raise CorruptIndex(f"{type(self).__name__}: an item cannot be read: {error}") from error
+            raise CorruptIndex(
+                f"{type(self).__name__}: an item cannot be read: {error}"
+            ) from error
 
 
 def _text(value: Any) -> str:
@@ -97,33 +112,46 @@ class Strings(Column[str]):
 
 
 class Records(Column[Any]):
-    """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes back as a list."""
+    """A column of JSON objects as `to_json` writes them, key order kept; a tuple comes
+    back as a list.
+    """
 
     _encode = staticmethod(to_json)
-    _decode = staticmethod(lambda texts: json.loads(f"[{','.join(texts)}]"))  # one call: several times as fast
+    _decode = staticmethod(
+        lambda texts: json.loads(f"[{','.join(texts)}]")
+    )  # one call: several times as fast
 
 
-# Arrow's own ways from and to lists and numpy look whether they have to do with pandas, and take a second to import it.
+# Arrow's own ways from and to lists and numpy look whether they have to do with pandas,
+# and take a second to import it.
 def text_array(texts: Iterable[str | bytes]) -> pa.LargeStringArray:
     """Strings, or their UTF-8, as an Arrow array."""
     encoded = [text.encode() if isinstance(text, str) else text for text in texts]
     offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
-    return pa.LargeStringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+    return pa.LargeStringArray.from_buffers(
+        len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))
+    )
 
 
 def to_arrow(numbers: NDArray[Any]) -> pa.Array:
     """Numbers as an Arrow array, not copied."""
     buffer = pa.py_buffer(np.ascontiguousarray(numbers))
-    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer])
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer]
+    )
 
 
 def to_numpy(array: pa.Array) -> NDArray[Any]:
-    """The numbers or truth values of an Arrow array without nulls; numbers are not copied."""
+    """The numbers or truth values of an Arrow array without nulls; numbers are not
+    copied.
+    """
     if pa.types.is_boolean(array.type):
         return to_numpy(array.cast(pa.uint8())).view(np.bool_)
     kind = array.type.to_pandas_dtype()
-    return np.ndarray(len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize)
+    return np.ndarray(
+        len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize
+    )
 
 
 def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
@@ -134,12 +162,15 @@ def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
 def recoded(
     columns: Iterable[tuple[NDArray[Any], Sequence[C]]], order: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], list[C]]:
-    """Codes of several columns, laid end to end in a new order, and what they stand for: sorted, and none unused."""
+    """Codes of several columns, laid end to end in a new order, and what they stand
+    for: sorted, and none unused.
+    """
     listed = list(columns)
     values = sorted({value for _, known in listed for value in known})
     code = {value: i for i, value in enumerate(values)}
     parts: list[NDArray[Any]] = [
-        np.asarray([code[value] for value in known], dtype=np.int32)[own] for own, known in listed
+        np.asarray([code[value] for value in known], dtype=np.int32)[own]
+        for own, known in listed
     ]
     joined: NDArray[np.int32] = np.concatenate([np.empty(0, np.int32), *parts])[order]
     used = np.bincount(joined, minlength=len(values)) > 0
@@ -148,11 +179,15 @@ def recoded(
 
 
 def gathered(arrays: Sequence[pa.Array], order: NDArray[np.int64]) -> pa.Array:
-    """Return the items of arrays laid end to end in a new order; stretches that stay together are copied at once."""
+    """Return the items of arrays laid end to end in a new order; stretches that stay
+    together are copied at once.
+    """
     joined = pa.concat_arrays(arrays)
     cuts = np.flatnonzero(np.diff(order) != 1) + 1
     if len(cuts) >= len(order) // _RUN:
         return joined.take(to_arrow(order))
     starts = order[np.append(0, cuts)]
     ends = starts + np.diff([0, *cuts, len(order)])
-    return pa.concat_arrays([joined[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
+    return pa.concat_arrays(
+        [joined[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
+    )

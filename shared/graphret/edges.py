@@ -1,4 +1,6 @@
-"""`EdgeTable`: the edges between the nodes of a table in columns, with adjacency, never changed once made."""
+"""`EdgeTable`: the edges between the nodes of a table in columns, with adjacency, never
+changed once made.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,16 @@ import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Records, Strings, coded, gathered, recoded, text_array, to_arrow, to_numpy
+from graphret.columns import (
+    Records,
+    Strings,
+    coded,
+    gathered,
+    recoded,
+    text_array,
+    to_arrow,
+    to_numpy,
+)
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.storage import Bundle, Parts
@@ -23,17 +34,22 @@ from graphret.validation import checked_edges, edge_words, property_column
 #: A part of a node (the row of a table) that an edge does not single out.
 NO_PART = -1
 _BLOCK = 1 << 14
-_TYPES = {**dict.fromkeys(("source", "target", "source_part", "target_part"), np.int32), "weight": np.float64}
+_TYPES = {
+    **dict.fromkeys(("source", "target", "source_part", "target_part"), np.int32),
+    "weight": np.float64,
+}
 _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 
 @dataclass(eq=False)
 class EdgeTable:
-    """Edges by position, sorted by source, target, relation and parts, in columns of ``(m,)``.
+    """Edges by position, sorted by source, target, relation and parts, in columns of
+    ``(m,)``.
 
-    Sources and targets are positions of nodes, of which there are `n_nodes`; `relation` has positions in `relations`.
-    A part is what of its node an edge is about, such as a row of a table segment, counted from 0 within the node, or
-    `NO_PART` for the whole node. The properties are JSON objects.
+    Sources and targets are positions of nodes, of which there are `n_nodes`; `relation`
+    has positions in `relations`. A part is what of its node an edge is about, such as a
+    row of a table segment, counted from 0 within the node, or `NO_PART` for the whole
+    node. The properties are JSON objects.
     """
 
     n_nodes: int
@@ -50,7 +66,17 @@ class EdgeTable:
     def empty(cls, n_nodes: int) -> EdgeTable:
         """A table with no edges."""
         none = np.empty(0, dtype=np.int32)
-        return cls(n_nodes, none, none, none, [], none.astype(np.float32), none, none, Records.repeat({}, 0))
+        return cls(
+            n_nodes,
+            none,
+            none,
+            none,
+            [],
+            none.astype(np.float32),
+            none,
+            none,
+            Records.repeat({}, 0),
+        )
 
     @classmethod
     def build(
@@ -65,26 +91,52 @@ class EdgeTable:
         target_part: NDArray[Any] | None = None,
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
     ) -> EdgeTable:
-        """Make a table of edges in any order; relations are renumbered in the order of their names,
-        without those that no edge has.
+        """Make a table of edges in any order; relations are renumbered in the order of
+        their names, without those that no edge has.
 
         Of edges that are equal but for weight and properties the last is kept.
         """
         m = len(source)
         whole = np.full(m, NO_PART, dtype=np.int32)
-        first, second = (whole if part is None else part for part in (source_part, target_part))
-        records = Records.repeat({}, m) if properties is None else Records.of(properties, "properties")
+        first, second = (
+            whole if part is None else part for part in (source_part, target_part)
+        )
+        records = (
+            Records.repeat({}, m)
+            if properties is None
+            else Records.of(properties, "properties")
+        )
         named = list(relations)
-        return joined(n_nodes, [cls(n_nodes, source, target, relation, named, weight, first, second, records)])
+        return joined(
+            n_nodes,
+            [
+                cls(
+                    n_nodes,
+                    source,
+                    target,
+                    relation,
+                    named,
+                    weight,
+                    first,
+                    second,
+                    records,
+                )
+            ],
+        )
 
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
-        """Make a table of `Edge` objects; the properties ``source_row`` and ``target_row`` become parts.
+        """Make a table of `Edge` objects; the properties ``source_row`` and
+        ``target_row`` become parts.
 
-        An `InvalidInput` names an edge that is malformed, or whose source or target is not in the table.
+        An `InvalidInput` names an edge that is malformed, or whose source or target is
+        not in the table.
         """
         chosen = list(checked_edges(edges))
-        sources, targets = nodes.find([e.source for e in chosen]), nodes.find([e.target for e in chosen])
+        sources, targets = (
+            nodes.find([e.source for e in chosen]),
+            nodes.find([e.target for e in chosen]),
+        )
         for i in np.flatnonzero((sources < 0) | (targets < 0)).tolist():
             end = chosen[i].source if sources[i] < 0 else chosen[i].target
             raise InvalidInput(f"{edge_words(chosen[i])}: there is no node {end!r}")
@@ -94,10 +146,18 @@ class EdgeTable:
         weights = np.asarray([e.weight for e in chosen], dtype=np.float64)
         about: list[Any] = []
         if any(e.properties for e in chosen):
-            about = [np.asarray([e.properties.get(k, NO_PART) for e in chosen], np.int32) for k in PART_KEYS]
-            others = [{k: v for k, v in e.properties.items() if k not in PART_KEYS} for e in chosen]
+            about = [
+                np.asarray([e.properties.get(k, NO_PART) for e in chosen], np.int32)
+                for k in PART_KEYS
+            ]
+            others = [
+                {k: v for k, v in e.properties.items() if k not in PART_KEYS}
+                for e in chosen
+            ]
             about.append(property_column(chosen, others))
-        return cls.build(len(nodes), sources, targets, codes, relations, weights, *about)
+        return cls.build(
+            len(nodes), sources, targets, codes, relations, weights, *about
+        )
 
     def __len__(self) -> int:
         return len(self.source)
@@ -109,10 +169,16 @@ class EdgeTable:
 
     @cached_property
     def by_target(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the edges that enter each node begin, ``(n_nodes + 1,)``, in the order by target, ``(m,)``."""
+        """Where the edges that enter each node begin, ``(n_nodes + 1,)``, in the order
+        by target, ``(m,)``.
+        """
         shape = self.n_nodes, self.n_nodes
-        columns = sp.csr_array((np.arange(len(self)), self.target, self.out_indptr), shape=shape).tocsc()
-        return columns.indptr.astype(np.int64), columns.data.astype(np.int64, copy=False)
+        columns = sp.csr_array(
+            (np.arange(len(self)), self.target, self.out_indptr), shape=shape
+        ).tocsc()
+        return columns.indptr.astype(np.int64), columns.data.astype(
+            np.int64, copy=False
+        )
 
     def leaving(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges that leave each of the nodes in turn."""
@@ -125,14 +191,21 @@ class EdgeTable:
 
     def incident(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the edges, ascending and distinct, that touch the nodes."""
-        return np.unique(np.concatenate([self.leaving(positions), self.entering(positions)]))
+        return np.unique(
+            np.concatenate([self.leaving(positions), self.entering(positions)])
+        )
 
     def incident_each(
         self, positions: NDArray[np.int64], direction: str = "both"
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the edges that leave, enter or touch each of the nodes, and for each the number of its node."""
+        """Return the edges that leave, enter or touch each of the nodes, and for each
+        the number of its node.
+        """
         at, edges, which = np.asarray(positions), [], []
-        for way, indptr, follow in (("out", self.out_indptr, self.leaving), ("in", self.by_target[0], self.entering)):
+        for way, indptr, follow in (
+            ("out", self.out_indptr, self.leaving),
+            ("in", self.by_target[0], self.entering),
+        ):
             if direction in (way, "both"):
                 edges.append(follow(at))
                 which.append(np.repeat(np.arange(len(at)), indptr[at + 1] - indptr[at]))
@@ -140,20 +213,40 @@ class EdgeTable:
 
     def degrees(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """How many edges touch each of the nodes."""
-        out, into = (indptr[positions + 1] - indptr[positions] for indptr in (self.out_indptr, self.by_target[0]))
+        out, into = (
+            indptr[positions + 1] - indptr[positions]
+            for indptr in (self.out_indptr, self.by_target[0])
+        )
         return out + into
 
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
-        """Return the edges at `positions`, in that order, with their parts among their properties."""
+        """Return the edges at `positions`, in that order, with their parts among their
+        properties.
+        """
         properties: list[dict[str, Any]] = self.properties.take(positions)
-        for key, parts in zip(PART_KEYS, (self.source_part[positions], self.target_part[positions]), strict=True):
+        for key, parts in zip(
+            PART_KEYS,
+            (self.source_part[positions], self.target_part[positions]),
+            strict=True,
+        ):
             for i in np.flatnonzero(parts != NO_PART).tolist():
                 properties[i][key] = int(parts[i])
         relations = [self.relations[code] for code in self.relation[positions].tolist()]
-        ends, n = ids.take(np.concatenate([self.source[positions], self.target[positions]])), len(relations)
+        ends, n = (
+            ids.take(np.concatenate([self.source[positions], self.target[positions]])),
+            len(relations),
+        )
         edges = [object.__new__(Edge) for _ in relations]
-        columns = ends[:n], relations, ends[n:], self.weight[positions].tolist(), properties
-        for one, values in zip(fields(Edge), columns, strict=True):  # faster than the constructor of a frozen class
+        columns = (
+            ends[:n],
+            relations,
+            ends[n:],
+            self.weight[positions].tolist(),
+            properties,
+        )
+        for one, values in zip(
+            fields(Edge), columns, strict=True
+        ):  # faster than the constructor of a frozen class
             deque(map(getattr(Edge, one.name).__set__, edges, values), maxlen=0)
         return edges
 
@@ -163,20 +256,30 @@ class EdgeTable:
             yield from self.at(np.arange(start, min(start + _BLOCK, len(self))), ids)
 
     def find(self, nodes: NodeTable, edges: Iterable[Edge]) -> NDArray[np.int64]:
-        """Return the positions of those edges that are here, known by source, relation, target and rows."""
+        """Return the positions of those edges that are here, known by source, relation,
+        target and rows.
+        """
         wanted = {edge.identity for edge in checked_edges(edges)}
         sources = nodes.find({source for source, *_ in wanted})
         near = self.leaving(np.sort(sources[sources >= 0]))
-        return near[[edge.identity in wanted for edge in self.at(near, nodes.ids)]] if len(near) else near
+        return (
+            near[[edge.identity in wanted for edge in self.at(near, nodes.ids)]]
+            if len(near)
+            else near
+        )
 
-    def relation_mask(self, relations: Collection[str] | None) -> NDArray[np.bool_] | None:
+    def relation_mask(
+        self, relations: Collection[str] | None
+    ) -> NDArray[np.bool_] | None:
         """Which relation codes are among `relations`; `None` for all."""
         if relations is None:
             return None
         return np.asarray([name in relations for name in self.relations], dtype=bool)
 
     def induced(self, positions: NDArray[np.int64]) -> EdgeTable:
-        """Return the edges among the nodes at `positions` (ascending), renumbered to that order."""
+        """Return the edges among the nodes at `positions` (ascending), renumbered to
+        that order.
+        """
         new = np.full(self.n_nodes, -1, dtype=np.int64)
         new[positions] = np.arange(len(positions))
         return self.moved(len(positions), new)
@@ -184,47 +287,88 @@ class EdgeTable:
     def moved(self, n_nodes: int, new: NDArray[np.int64]) -> EdgeTable:
         """Return the edges among the nodes that stay, of which there are `n_nodes`.
 
-        `new` is the position that each node then has, in the same order, -1 for one that is gone.
+        `new` is the position that each node then has, in the same order, -1 for one
+        that is gone.
         """
         to = new.astype(np.int32)
-        kept = self.take(np.flatnonzero((to[self.source] >= 0) & (to[self.target] >= 0)))
-        return replace(kept, n_nodes=n_nodes, source=to[kept.source], target=to[kept.target])
+        kept = self.take(
+            np.flatnonzero((to[self.source] >= 0) & (to[self.target] >= 0))
+        )
+        return replace(
+            kept, n_nodes=n_nodes, source=to[kept.source], target=to[kept.target]
+        )
 
     def take(self, positions: NDArray[np.int64]) -> EdgeTable:
-        """Return the table of the edges at `positions`, which must be ascending, over the same nodes."""
-        return self if len(positions) == len(self) else EdgeTable._assembled([self], positions)
+        """Return the table of the edges at `positions`, which must be ascending, over
+        the same nodes.
+        """
+        return (
+            self
+            if len(positions) == len(self)
+            else EdgeTable._assembled([self], positions)
+        )
 
     def merged(self, fresh: EdgeTable) -> EdgeTable:
-        """Return a table over the same nodes in which the edges of another take the place of those that they equal.
+        """Return a table over the same nodes in which the edges of another take the
+        place of those that they equal.
 
         It is what a table built of the same edges would be.
         """
         if not len(fresh) or not len(self):
             return fresh if len(fresh) else self
-        # The edges that leave the sources of fresh ones are put in order anew; all others stay as they are.
+        # The edges that leave the sources of fresh ones are put in order anew; all
+        # others stay as they are.
         near = self.leaving(np.unique(fresh.source))
         rows = joined(self.n_nodes, [self.take(near), fresh])
         stay = np.delete(np.arange(len(self)), near)
         at = np.searchsorted(self.source[stay], rows.source)
-        return EdgeTable._assembled([self, rows], np.insert(stay, at, len(self) + np.arange(len(rows))))
+        return EdgeTable._assembled(
+            [self, rows], np.insert(stay, at, len(self) + np.arange(len(rows)))
+        )
 
     @staticmethod
     def _assembled(tables: Sequence[EdgeTable], order: NDArray[np.int64]) -> EdgeTable:
-        """The edges at positions in tables laid end to end, in their order; relations that none has are left out."""
+        """The edges at positions in tables laid end to end, in their order; relations
+        that none has are left out.
+        """
         column: dict[str, Any] = {
-            name: to_numpy(gathered([to_arrow(np.asarray(getattr(table, name), kind)) for table in tables], order))
+            name: to_numpy(
+                gathered(
+                    [
+                        to_arrow(np.asarray(getattr(table, name), kind))
+                        for table in tables
+                    ],
+                    order,
+                )
+            )
             for name, kind in _TYPES.items()
         }
-        relation, relations = recoded([(table.relation, table.relations) for table in tables], order)
-        properties = Records(gathered([table.properties.array for table in tables], order))
-        return EdgeTable(tables[0].n_nodes, relation=relation, relations=relations, properties=properties, **column)
+        relation, relations = recoded(
+            [(table.relation, table.relations) for table in tables], order
+        )
+        properties = Records(
+            gathered([table.properties.array for table in tables], order)
+        )
+        return EdgeTable(
+            tables[0].n_nodes,
+            relation=relation,
+            relations=relations,
+            properties=properties,
+            **column,
+        )
 
     def parts(self) -> Parts:
-        """The table as it is saved: an Arrow table of its columns, the ends as positions of nodes, and adjacency."""
+        """The table as it is saved: an Arrow table of its columns, the ends as
+        positions of nodes, and adjacency.
+        """
         columns = {name: to_arrow(getattr(self, name)) for name in _TYPES}
-        columns["relation"] = pa.DictionaryArray.from_arrays(to_arrow(self.relation), text_array(self.relations))
+        columns["relation"] = pa.DictionaryArray.from_arrays(
+            to_arrow(self.relation), text_array(self.relations)
+        )
         columns["properties"] = self.properties.array
-        adjacency = dict(zip(_ADJACENCY, (self.out_indptr, *self.by_target), strict=True))
+        adjacency = dict(
+            zip(_ADJACENCY, (self.out_indptr, *self.by_target), strict=True)
+        )
         return Parts(adjacency, {"table": pa.table(columns)}, {"n_nodes": self.n_nodes})
 
     @classmethod
@@ -234,8 +378,16 @@ class EdgeTable:
         codes, relations = coded(column["relation"])
         columns = {name: to_numpy(column[name]) for name in _TYPES}
         properties = Records(column["properties"])
-        table = cls(bundle.meta["n_nodes"], relation=codes, relations=relations, properties=properties, **columns)
-        table.out_indptr, in_indptr, in_order = (bundle.arrays[name] for name in _ADJACENCY)
+        table = cls(
+            bundle.meta["n_nodes"],
+            relation=codes,
+            relations=relations,
+            properties=properties,
+            **columns,
+        )
+        table.out_indptr, in_indptr, in_order = (
+            bundle.arrays[name] for name in _ADJACENCY
+        )
         table.by_target = in_indptr, in_order
         return table
 
@@ -252,25 +404,40 @@ def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
         np.concatenate([getattr(table, name) for table in filled]).astype(np.int64)
         for name in ("source", "target", "source_part", "target_part")
     )
-    relation, relations = recoded([(table.relation, table.relations) for table in filled], np.arange(len(source)))
+    relation, relations = recoded(
+        [(table.relation, table.relations) for table in filled], np.arange(len(source))
+    )
     keys: list[NDArray[Any]] = [source, target, relation, *parts]
     if n_nodes * n_nodes * len(relations) < 2**62:  # one key for three
-        keys = [(source * n_nodes + target) * len(relations) + relation, *(p for p in parts if p.min() != p.max())]
-    order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+        keys = [
+            (source * n_nodes + target) * len(relations) + relation,
+            *(p for p in parts if p.min() != p.max()),
+        ]
+    order = (
+        np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
+    )
     same = np.all([np.diff(key[order]) == 0 for key in keys], axis=0)
     return EdgeTable._assembled(filled, order[np.append(~same, True)])
 
 
-def ranges(indptr: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over `positions`."""
+def ranges(
+    indptr: NDArray[np.int64], positions: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the concatenation of ``range(indptr[p], indptr[p + 1])`` over
+    `positions`.
+    """
     starts = indptr[positions]
     lengths = indptr[np.asarray(positions) + 1] - starts
     shift = np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
     return np.asarray(shift + np.arange(len(shift)), dtype=np.int64)
 
 
-def row_starts(source: NDArray[np.signedinteger[Any]], n_nodes: int) -> NDArray[np.int64]:
-    """Return where the edges of each source begin in a sorted table, ``(n_nodes + 1,)``."""
+def row_starts(
+    source: NDArray[np.signedinteger[Any]], n_nodes: int
+) -> NDArray[np.int64]:
+    """Return where the edges of each source begin in a sorted table, ``(n_nodes +
+    1,)``.
+    """
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
     return indptr

@@ -10,14 +10,20 @@ class GraphretError(Exception):
 
 
 class InvalidInput(GraphretError, ValueError):
-    """An argument, document or record is malformed; the message names the item and the field."""
+    """An argument, document or record is malformed; the message names the item and the
+    field.
+    """
 
 
 class MissingDependency(GraphretError, ImportError):
     """An optional package is absent; the message names the extra that installs it."""
 
-    def __init__(self, package: str, extra: str, purpose: str, *, without: str = "") -> None:
-        install = f"{purpose} needs the package {package!r}: pip install 'graphret[{extra}]'"
+    def __init__(
+        self, package: str, extra: str, purpose: str, *, without: str = ""
+    ) -> None:
+        install = (
+            f"{purpose} needs the package {package!r}: pip install 'graphret[{extra}]'"
+        )
         super().__init__(f"{install}; to go without: {without}" if without else install)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -69,7 +75,9 @@ class StoreUnavailable(StoreError):
 
 
 class StoreMismatch(StoreError):
-    """The database is not one that graphret can use: too old, another dimension in its index, no such database."""
+    """The database is not one that graphret can use: too old, another dimension in its
+    index, no such database.
+    """
 
 
 class AccessDenied(StoreError):
@@ -77,9 +85,11 @@ class AccessDenied(StoreError):
 
 
 class QueryRefused(StoreError):
-    """A Cypher query was refused: by the guard, by the database, or because the store is a view.
+    """A Cypher query was refused: by the guard, by the database, or because the store
+    is a view.
 
-    `report` is what the guard found (`graphret.cypher.Report`), `None` where it was not the guard that refused.
+    `report` is what the guard found (`graphret.cypher.Report`), `None` where it was not
+    the guard that refused.
     """
 
     def __init__(self, message: str, report: Any = None) -> None:

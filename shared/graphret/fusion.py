@@ -11,13 +11,19 @@ from graphret.types import Evidence, Hit, Node
 
 
 def reciprocal_rank(
-    lists: Sequence[Sequence[Hit]], names: Sequence[str], weights: Sequence[float], rrf_k: float = 60.0
+    lists: Sequence[Sequence[Hit]],
+    names: Sequence[str],
+    weights: Sequence[float],
+    rrf_k: float = 60.0,
 ) -> list[Hit]:
-    """Fuse by weighted reciprocal ranks: ``score(d) = Σ_l weight_l / (rrf_k + rank_l(d))`` (Cormack et al. 2009).
+    """Fuse by weighted reciprocal ranks: ``score(d) = Σ_l weight_l / (rrf_k +
+    rank_l(d))`` (Cormack et al. 2009).
 
-    The lists have hits, best first; `names` and `weights` are what the evidence calls each, and how much it counts.
-    What a list was only filled up with says nothing of its own, and is ranked below what any of them found. Returns
-    every node of any list, best first, ties by id; its evidence has its rank in each, then what they said of it.
+    The lists have hits, best first; `names` and `weights` are what the evidence calls
+    each, and how much it counts. What a list was only filled up with says nothing of
+    its own, and is ranked below what any of them found. Returns every node of any list,
+    best first, ties by id; its evidence has its rank in each, then what they said of
+    it.
     """
 
     def fused(lists: Sequence[Sequence[Hit]]) -> list[Hit]:
@@ -34,19 +40,28 @@ def reciprocal_rank(
         order = sorted(scores, key=lambda node_id: (-scores[node_id], node_id))
         return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
 
-    found, rest = (fused([[hit for hit in hits if fills(hit) is fill] for hits in lists]) for fill in (False, True))
+    found, rest = (
+        fused([[hit for hit in hits if fills(hit) is fill] for hits in lists])
+        for fill in (False, True)
+    )
     return filled(found, rest, len(found) + len(rest))
 
 
 def fills(hit: Hit) -> bool:
-    """Whether a hit was put below the others unseen: one that a reranker has ordered since was not."""
+    """Whether a hit was put below the others unseen: one that a reranker has ordered
+    since was not.
+    """
     return bool(hit.evidence) and hit.evidence[-1].kind == "fill"
 
 
-def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = True) -> list[Hit]:
-    """Return `hits` and, below them, what `others` adds up to `k`, with evidence ``fill`` unless told not to `mark` it.
+def filled(
+    hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = True
+) -> list[Hit]:
+    """Return `hits` and, below them, what `others` adds up to `k`, with evidence
+    ``fill`` unless told not to `mark` it.
 
-    The scores of what is added keep its order and stay at or below the last score of `hits`.
+    The scores of what is added keep its order and stay at or below the last score of
+    `hits`.
     """
     if not hits:
         return list(others[:k])
@@ -57,7 +72,11 @@ def filled(hits: Sequence[Hit], others: Sequence[Hit], k: int, *, mark: bool = T
         if len(out) >= k:
             break
         if hit.id not in seen:
-            evidence = (*hit.evidence, Evidence("fill")) if mark and not fills(hit) else hit.evidence
+            evidence = (
+                (*hit.evidence, Evidence("fill"))
+                if mark and not fills(hit)
+                else hit.evidence
+            )
             floor = min(hit.score, floor)
             out.append(replace(hit, score=floor, evidence=evidence))
     return out
@@ -69,7 +88,9 @@ _Place: TypeAlias = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A node in a vote: the numbers of the lists that have it, from 0, and its earliest position in any, from 1."""
+    """A node in a vote: the numbers of the lists that have it, from 0, and its earliest
+    position in any, from 1.
+    """
 
     id: str
     voters: tuple[int, ...]
@@ -82,14 +103,21 @@ class Vote:
 
     def to_dict(self) -> dict[str, Any]:
         """The vote as JSON values."""
-        return {"id": self.id, "votes": self.votes, "position": self.position, "voters": list(self.voters)}
+        return {
+            "id": self.id,
+            "votes": self.votes,
+            "position": self.position,
+            "voters": list(self.voters),
+        }
 
 
 def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
-    """Merge ordered lists of node ids, what each voter selected, into one ranking (ARK, section 3.2).
+    """Merge ordered lists of node ids, what each voter selected, into one ranking (ARK,
+    section 3.2).
 
-    It is by the number of lists that have the node, then by its earliest position in any of them, then by the order of
-    the lists. A node that a list repeats counts at its first place.
+    It is by the number of lists that have the node, then by its earliest position in
+    any of them, then by the order of the lists. A node that a list repeats counts at
+    its first place.
 
     Examples
     --------
@@ -97,14 +125,18 @@ def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
     ['b', 'a', 'c']
     """
     places = sorted(_places(lists).items(), key=lambda item: _rank(item[1]))
-    return [Vote(node, tuple(number for _, number in at), min(at)[0]) for node, at in places]
+    return [
+        Vote(node, tuple(number for _, number in at), min(at)[0]) for node, at in places
+    ]
 
 
 def settled(lists: Sequence[Sequence[str]], running: Iterable[int]) -> bool:
-    """Whether the first place of a vote is certain, whatever is still appended to the lists that are `running`.
+    """Whether the first place of a vote is certain, whatever is still appended to the
+    lists that are `running`.
 
-    `lists` are what each voter has selected so far, `running` the numbers of those that may still grow, at their ends.
-    It is exact: where it is false, the running lists can go on so that another comes first.
+    `lists` are what each voter has selected so far, `running` the numbers of those that
+    may still grow, at their ends. It is exact: where it is false, the running lists can
+    go on so that another comes first.
     """
     growing = set(running)
     if not growing:
@@ -115,7 +147,9 @@ def settled(lists: Sequence[Sequence[str]], running: Iterable[int]) -> bool:
     best = [_rank(following)]  # of a node that nobody has selected yet
     for other in others:
         has = {number for _, number in other}
-        best.append(_rank([*other, *(place for place in following if place[1] not in has)]))
+        best.append(
+            _rank([*other, *(place for place in following if place[1] not in has)])
+        )
     return bool(first) and _rank(first) <= min(best)
 
 

@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A step of a retrieval: put a query to another retriever. Failures come back as values, not as exceptions."""
+    """A step of a retrieval: put a query to another retriever.
+
+    Failures come back as values, not as exceptions.
+    """
 
     retriever: Retriever
     query: str
@@ -50,7 +53,9 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Call(Generic[T]):
-    """A step of a retrieval: a call to something outside that has a blocking and an awaited form."""
+    """A step of a retrieval: a call to something outside that has a blocking and an
+    awaited form.
+    """
 
     work: Callable[[], T]
     awaited: Callable[[], Awaitable[T]]
@@ -58,7 +63,9 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Compute:
-    """A step of a retrieval: plain work on the processor, which an async caller moves off the event loop."""
+    """A step of a retrieval: plain work on the processor, which an async caller moves
+    off the event loop.
+    """
 
     work: Callable[[], Any]
 
@@ -67,20 +74,23 @@ class Compute:
         return asyncio.to_thread(self.work)
 
 
-#: What a retrieval is made of: it yields steps, is sent their results and returns its answer.
+#: What a retrieval is made of: it yields steps, is sent their results and returns its
+#: answer.
 Steps: TypeAlias = Generator[Any, Any, Retrieval]
 
 
 class Retriever:
     """Finds nodes for a query, with evidence for each.
 
-    A plain retriever overrides `_retrieve`; one that asks others overrides `_steps`, written once for both calls.
+    A plain retriever overrides `_retrieve`; one that asks others overrides `_steps`,
+    written once for both calls.
     """
 
     name: str = ""
 
     def retrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
-        """Return the `k` best nodes that satisfy `where`: exactly `k` where that many qualify.
+        """Return the `k` best nodes that satisfy `where`: exactly `k` where that many
+        qualify.
 
         Raises
         ------
@@ -89,7 +99,9 @@ class Retriever:
         """
         return _finished(drive(self._steps(*_checked(query, k, where))))
 
-    async def aretrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
+    async def aretrieve(
+        self, query: str, k: int = 10, where: WhereLike = None
+    ) -> Retrieval:
         """Do what `retrieve` does without blocking the event loop."""
         return _finished(await adrive(self._steps(*_checked(query, k, where))))
 
@@ -98,7 +110,9 @@ class Retriever:
         return result
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-        raise NotImplementedError(f"{type(self).__name__} overrides neither _retrieve nor _steps")
+        raise NotImplementedError(
+            f"{type(self).__name__} overrides neither _retrieve nor _steps"
+        )
 
     def __str__(self) -> str:
         return self.name or type(self).__name__
@@ -125,14 +139,20 @@ def _finished(retrieval: Retrieval) -> Retrieval:
 
 
 async def _ado(step: Any) -> Any:
-    return await (asyncio.gather(*map(_ado, step)) if isinstance(step, list) else step.awaited())
+    return await (
+        asyncio.gather(*map(_ado, step)) if isinstance(step, list) else step.awaited()
+    )
 
 
 def drive(steps: Generator[Any, Any, T]) -> T:
-    """Run what yields steps, blocking: do each, send what came of it or throw in what that raised, to the end."""
+    """Run what yields steps, blocking: do each, send what came of it or throw in what
+    that raised, to the end.
+    """
 
     async def do(step: Any) -> Any:
-        return [await do(one) for one in step] if isinstance(step, list) else step.work()
+        return (
+            [await do(one) for one in step] if isinstance(step, list) else step.work()
+        )
 
     try:
         adrive(steps, do).send(None)
@@ -142,7 +162,9 @@ def drive(steps: Generator[Any, Any, T]) -> T:
     raise AssertionError("a step that is not awaited does not wait")
 
 
-async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = _ado) -> T:
+async def adrive(
+    steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = _ado
+) -> T:
     """Run what yields steps as `drive` does, awaiting each."""
     outcome: Any = None
     failed: BaseException | None = None
@@ -159,10 +181,14 @@ async def adrive(steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[An
             failed = error
 
 
-def answered(result: Any, retriever: Retriever | str, on_failure: str, trace: Trace) -> Retrieval | None:
-    """Return what a retriever answered; where it failed, note the fallback and return `None`.
+def answered(
+    result: Any, retriever: Retriever | str, on_failure: str, trace: Trace
+) -> Retrieval | None:
+    """Return what a retriever answered; where it failed, note the fallback and return
+    `None`.
 
-    It raises a `RetrievalFailed` when `on_failure` is ``"raise"``, and always what is the caller's mistake.
+    It raises a `RetrievalFailed` when `on_failure` is ``"raise"``, and always what is
+    the caller's mistake.
     """
     if isinstance(result, Retrieval):
         return result
@@ -170,12 +196,17 @@ def answered(result: Any, retriever: Retriever | str, on_failure: str, trace: Tr
         raise result
     if on_failure == "raise":
         raise RetrievalFailed(f"{retriever} failed: {result}") from result
-    trace.note("fallback", failed=str(retriever), error=f"{type(result).__name__}: {result}")
+    trace.note(
+        "fallback", failed=str(retriever), error=f"{type(result).__name__}: {result}"
+    )
     return None
 
 
-def completed(found: Retrieval, other: Retriever, on_failure: str, where: Where | None) -> Steps:
-    """Return what a method found, places that it leaves free filled by another retriever, alike labels first.
+def completed(
+    found: Retrieval, other: Retriever, on_failure: str, where: Where | None
+) -> Steps:
+    """Return what a method found, places that it leaves free filled by another
+    retriever, alike labels first.
 
     Where it found nothing the other answers alone, and raises if it fails.
     """
@@ -188,8 +219,14 @@ def completed(found: Retrieval, other: Retriever, on_failure: str, where: Where 
     if (more := answered(result, other, on_failure, trace)) is None:
         return found
     trace.extend(more.trace, f"{other}/")
-    signals = found.signals if hits else replace(more.signals, plan_valid=found.signals.plan_valid)
-    labels = {hit.node.label for hit in hits}  # a question for films is better filled with films than with people
+    signals = (
+        found.signals
+        if hits
+        else replace(more.signals, plan_valid=found.signals.plan_valid)
+    )
+    labels = {
+        hit.node.label for hit in hits
+    }  # a question for films is better filled with films than with people
     others = sorted(more.hits, key=lambda hit: hit.node.label not in labels)
     return replace(found, hits=filled(hits, others, k), signals=signals)
 
@@ -197,12 +234,16 @@ def completed(found: Retrieval, other: Retriever, on_failure: str, where: Where 
 def require_on_failure(value: str) -> str:
     """Return `value` if it is ``"fallback"`` or ``"raise"``."""
     if value not in ("fallback", "raise"):
-        raise InvalidInput(f"on_failure: 'fallback' or 'raise' is expected, not {value!r}")
+        raise InvalidInput(
+            f"on_failure: 'fallback' or 'raise' is expected, not {value!r}"
+        )
     return value
 
 
 def load_settings(path: str | Path, make: Callable[[Any], T]) -> T:
-    """Return settings, made of the JSON values in a file; an `InvalidInput` says what is wrong with it."""
+    """Return settings, made of the JSON values in a file; an `InvalidInput` says what
+    is wrong with it.
+    """
     try:
         return make(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -212,14 +253,19 @@ def load_settings(path: str | Path, make: Callable[[Any], T]) -> T:
 class IndexRetriever(Retriever):
     """A text index as a retriever: flat search.
 
-    A node that scores 0, in which no word of the query is, was not found: it fills a free place (evidence ``fill``).
-    The nodes are read from `store`, which must be a view of the same condition; an index in this process has them
-    itself. `name` is what evidence and traces call the retriever.
+    A node that scores 0, in which no word of the query is, was not found: it fills a
+    free place (evidence ``fill``). The nodes are read from `store`, which must be a
+    view of the same condition; an index in this process has them itself. `name` is what
+    evidence and traces call the retriever.
     """
 
-    def __init__(self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search") -> None:
+    def __init__(
+        self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search"
+    ) -> None:
         if store is None and not isinstance(index, ArrayIndex):
-            raise InvalidInput(f"store: a {type(index).__name__} holds no nodes, say where they are")
+            raise InvalidInput(
+                f"store: a {type(index).__name__} holds no nodes, say where they are"
+            )
         if store is not None:
             require_same_view(store, index)
         self.index = index
@@ -228,7 +274,9 @@ class IndexRetriever(Retriever):
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
         trace, signals = Trace(), Signals(walked_edges=False)
-        index = copy(self.index) if isinstance(self.index, ArrayIndex) else self.index  # one state throughout
+        index = (
+            copy(self.index) if isinstance(self.index, ArrayIndex) else self.index
+        )  # one state throughout
         if isinstance(index, ArrayIndex):
             index.table.warn_of_unknown(where, trace)
         with trace.stage("search", index=type(index).__name__) as stage:
@@ -236,15 +284,26 @@ class IndexRetriever(Retriever):
             if isinstance(index, ArrayIndex):
                 at = index.table.positions(found.ids)
                 nodes: Sequence[Node | None] = index.table.at(at)
-                signals.candidates, signals.confidence = len(index.table), index.confidence(query, at[:1])
+                signals.candidates, signals.confidence = (
+                    len(index.table),
+                    index.confidence(query, at[:1]),
+                )
             else:
                 assert self.store is not None
                 nodes = self.store.get(found.ids)
-            scored = [(node, score) for node, score in zip(nodes, found.scores.tolist(), strict=True) if node]
+            scored = [
+                (node, score)
+                for node, score in zip(nodes, found.scores.tolist(), strict=True)
+                if node
+            ]
             stage.details["found"] = len(scored)
         hits = []
         for rank, (node, score) in enumerate(scored, start=1):
-            why = Evidence("seed", rank=rank, retriever=self.name) if score else Evidence("fill")
+            why = (
+                Evidence("seed", rank=rank, retriever=self.name)
+                if score
+                else Evidence("fill")
+            )
             hits.append(Hit(node, score, (why,)))
         return Retrieval(query, k, hits, signals, trace)
 
@@ -256,15 +315,17 @@ Weights: TypeAlias = Sequence[float] | Callable[[Sequence[Signals]], Sequence[fl
 class Fuse(Retriever):
     """Ask several retrievers at once and fuse their rankings by reciprocal ranks.
 
-    What a retriever was only filled up with says nothing of its own, and is ranked below what any of them found.
+    What a retriever was only filled up with says nothing of its own, and is ranked
+    below what any of them found.
 
     Parameters
     ----------
     retrievers
         Who is asked.
     weights
-        How much each counts; 1 by default. Or a function that gives the weights for a question, from what each
-        retriever signals, such as `graphret.grasp.StaticWeights`; an empty `Signals` for one that failed.
+        How much each counts; 1 by default. Or a function that gives the weights for a
+        question, from what each retriever signals, such as
+        `graphret.grasp.StaticWeights`; an empty `Signals` for one that failed.
     rrf_k
         Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
     depth
@@ -287,7 +348,9 @@ class Fuse(Retriever):
         if not retrievers:
             raise InvalidInput("retrievers: there are none to fuse")
         self.retrievers = list(retrievers)
-        self.weights: Weights = [1.0] * len(self.retrievers) if weights is None else weights
+        self.weights: Weights = (
+            [1.0] * len(self.retrievers) if weights is None else weights
+        )
         if not callable(self.weights):
             self._checked(self.weights)
         self.rrf_k = rrf_k
@@ -295,14 +358,21 @@ class Fuse(Retriever):
         self.on_failure = require_on_failure(on_failure)
 
     def _checked(self, weights: Sequence[float]) -> list[float]:
-        if len(weights) != len(self.retrievers) or not all(0 <= weight < math.inf for weight in weights):
-            raise InvalidInput(f"weights: {len(self.retrievers)} numbers of at least 0 are expected, not {weights}")
+        if len(weights) != len(self.retrievers) or not all(
+            0 <= weight < math.inf for weight in weights
+        ):
+            raise InvalidInput(
+                f"weights: {len(self.retrievers)} numbers of at least 0 are expected,"
+                f" not {weights}"
+            )
         return list(weights)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         with trace.stage("ask", retrievers=[str(r) for r in self.retrievers]):
-            results = yield [Ask(r, query, max(k, self.depth), where) for r in self.retrievers]
+            results = yield [
+                Ask(r, query, max(k, self.depth), where) for r in self.retrievers
+            ]
         lists, each, confidence = list[Sequence[Hit]](), list[Signals](), 0.0
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = answered(result, retriever, self.on_failure, trace)
@@ -310,21 +380,39 @@ class Fuse(Retriever):
             each.append(answer.signals if answer is not None else Signals())
             if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
-                confidence = max([confidence, *(hit.relevance or 0.0 for hit in answer.hits[:1])])
+                confidence = max(
+                    [confidence, *(hit.relevance or 0.0 for hit in answer.hits[:1])]
+                )
         if not any(lists) and all(isinstance(r, Exception) for r in results):
-            raise RetrievalFailed(f"every retriever failed; the first: {results[0]}") from results[0]
+            raise RetrievalFailed(
+                f"every retriever failed; the first: {results[0]}"
+            ) from results[0]
         with trace.stage("fuse") as stage:
-            weights = self._checked(self.weights(each)) if callable(self.weights) else list(self.weights)
+            weights = (
+                self._checked(self.weights(each))
+                if callable(self.weights)
+                else list(self.weights)
+            )
             stage.details["weights"] = weights
-            hits = reciprocal_rank(lists, [str(r) for r in self.retrievers], weights, self.rrf_k)
+            hits = reciprocal_rank(
+                lists, [str(r) for r in self.retrievers], weights, self.rrf_k
+            )
         signals = Signals(len(hits), confidence, any(one.walked_edges for one in each))
         for name in ("answer_labels", "plan_valid", "risk"):
-            setattr(signals, name, next((v for one in each if (v := getattr(one, name)) is not None), None))
+            setattr(
+                signals,
+                name,
+                next(
+                    (v for one in each if (v := getattr(one, name)) is not None), None
+                ),
+            )
         return Retrieval(query, k, hits[:k], signals, trace)
 
 
 class Fallback(Retriever):
-    """Ask a second retriever where the first fails, finds nothing, or leaves places free, which the second fills."""
+    """Ask a second retriever where the first fails, finds nothing, or leaves places
+    free, which the second fills.
+    """
 
     name = "fallback"
 
@@ -340,5 +428,9 @@ class Fallback(Retriever):
             trace.extend(answer.trace, f"{self.first}/")
             if len(answer.hits) < k:
                 trace.note("fallback", reason="too few hits", found=len(answer.hits))
-        found = Retrieval(query, k, [], trace=trace) if answer is None else replace(answer, trace=trace)
+        found = (
+            Retrieval(query, k, [], trace=trace)
+            if answer is None
+            else replace(answer, trace=trace)
+        )
         return (yield from completed(found, self.second, "fallback", where))

@@ -1,9 +1,11 @@
-"""Arrays and tables in one folder: versioned, checksummed, swapped in whole, memory-mapped.
+"""Arrays and tables in one folder: versioned, checksummed, swapped in whole,
+memory-mapped.
 
-``folder/CURRENT`` names the generation in force, ``folder/gen-<16 hex>/``, and the sha256 of every file of it: ``.npy``
-for arrays, ``.arrow`` (Arrow IPC, which pandas, polars and DuckDB open too) for tables. A save writes a new generation
-beside the old one and swaps `CURRENT` in one rename, so that a reader sees the one or the other, whatever happens to
-the writer. Nothing is pickled.
+``folder/CURRENT`` names the generation in force, ``folder/gen-<16 hex>/``, and the
+sha256 of every file of it: ``.npy`` for arrays, ``.arrow`` (Arrow IPC, which pandas,
+polars and DuckDB open too) for tables. A save writes a new generation beside the old
+one and swaps `CURRENT` in one rename, so that a reader sees the one or the other,
+whatever happens to the writer. Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -27,13 +29,22 @@ import pyarrow as pa
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
-from graphret.errors import CorruptIndex, IndexChanged, IndexLocked, NewerVersion, NotAnIndex, StorageError
+from graphret.errors import (
+    CorruptIndex,
+    IndexChanged,
+    IndexLocked,
+    NewerVersion,
+    NotAnIndex,
+    StorageError,
+)
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
-#: Of the layout of folders, and of what the arrays and tables of every kind of index mean.
+#: Of the layout of folders, and of what the arrays and tables of every kind of index
+#: mean.
 FORMAT_VERSION = 6
-#: How much a quick check reads: the checksums of the smallest files are compared, as far as this goes.
+#: How much a quick check reads: the checksums of the smallest files are compared, as
+#: far as this goes.
 QUICK_BYTES = 1 << 27
 
 CURRENT, FRESH, LOCK = "CURRENT", "CURRENT.new", "LOCK"
@@ -50,15 +61,22 @@ class Parts:
     meta: dict[str, Any] = field(default_factory=dict)
 
     def add(self, prefix: str, other: Parts) -> None:
-        """Nest another component's parts as ``prefix/name``, its meta as ``meta[prefix]``; `Bundle.sub` reads them."""
-        self.arrays.update({f"{prefix}/{name}": array for name, array in other.arrays.items()})
-        self.tables.update({f"{prefix}/{name}": table for name, table in other.tables.items()})
+        """Nest another component's parts as ``prefix/name``, its meta as
+        ``meta[prefix]``; `Bundle.sub` reads them.
+        """
+        self.arrays.update(
+            {f"{prefix}/{name}": array for name, array in other.arrays.items()}
+        )
+        self.tables.update(
+            {f"{prefix}/{name}": table for name, table in other.tables.items()}
+        )
         self.meta[prefix] = other.meta
 
 
 @dataclass(kw_only=True)
 class Bundle(Parts):
-    """An opened index; its arrays and tables are read-only memory maps and stay valid after a later save.
+    """An opened index; its arrays and tables are read-only memory maps and stay valid
+    after a later save.
 
     `about` is what CURRENT says: kind, generation, files.
     """
@@ -69,55 +87,91 @@ class Bundle(Parts):
         """Return the columns of a table, each in one piece."""
         table = self.tables[name]
         columns = zip(table.column_names, table.columns, strict=True)
-        return {name: c.chunk(0) if c.num_chunks == 1 else c.combine_chunks() for name, c in columns}
+        return {
+            name: c.chunk(0) if c.num_chunks == 1 else c.combine_chunks()
+            for name, c in columns
+        }
 
     def sub(self, prefix: str) -> Bundle:
-        """Return what was nested by ``Parts.add(prefix, ...)``, names and meta without the prefix."""
+        """Return what was nested by ``Parts.add(prefix, ...)``, names and meta without
+        the prefix.
+        """
         head = f"{prefix}/"
-        arrays = {n.removeprefix(head): one for n, one in self.arrays.items() if n.startswith(head)}
-        tables = {n.removeprefix(head): one for n, one in self.tables.items() if n.startswith(head)}
+        arrays = {
+            n.removeprefix(head): one
+            for n, one in self.arrays.items()
+            if n.startswith(head)
+        }
+        tables = {
+            n.removeprefix(head): one
+            for n, one in self.tables.items()
+            if n.startswith(head)
+        }
         return Bundle(arrays, tables, self.meta[prefix])
 
 
-def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None) -> str:
-    """Write `parts` as the index in `folder`, in place of what it held; all of it or, on any failure, nothing.
+def save(
+    folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None
+) -> str:
+    """Write `parts` as the index in `folder`, in place of what it held; all of it or,
+    on any failure, nothing.
 
-    `kind` is what the parts are, checked by `load`; `replaces` the generation that they were made from: if another is
-    in force, nothing is written. The folder is made if need be; other files in it are left alone. Returns the new
-    generation.
+    `kind` is what the parts are, checked by `load`; `replaces` the generation that they
+    were made from: if another is in force, nothing is written. The folder is made if
+    need be; other files in it are left alone. Returns the new generation.
 
-    Raises `IndexChanged` if another generation than `replaces` is in force, `NotAnIndex` if the folder holds other
-    files and no index, or one of another kind, `NewerVersion` if a newer graphret wrote it, `IndexLocked` if another
-    process is writing there, and `StorageError` if a file, which is named, cannot be written (disk full).
+    Raises `IndexChanged` if another generation than `replaces` is in force,
+    `NotAnIndex` if the folder holds other files and no index, or one of another kind,
+    `NewerVersion` if a newer graphret wrote it, `IndexLocked` if another process is
+    writing there, and `StorageError` if a file, which is named, cannot be written (disk
+    full).
     """
     folder = Path(folder)
     with writing(folder):
         if (held := _held(folder)) and held["kind"] != kind:
-            raise NotAnIndex(f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does not replace")
+            raise NotAnIndex(
+                f"{folder}: holds a {held['kind']!r} index, which a {kind!r} index does"
+                " not replace"
+            )
         if replaces is not None and held and held["generation"] != replaces:
             raise IndexChanged(
-                f"{folder}: another has saved it since; load it again, or hold `storage.writing(folder)` meanwhile"
+                f"{folder}: another has saved it since; load it again, or hold"
+                " `storage.writing(folder)` meanwhile"
             )
         generation = folder / f"gen-{secrets.token_hex(8)}"
         try:
             with storing(generation):
                 generation.mkdir()
             names = sorted([*parts.arrays, *parts.tables])
-            files = [_write_part(generation, i, name, parts) for i, name in enumerate(names)]
+            files = [
+                _write_part(generation, i, name, parts) for i, name in enumerate(names)
+            ]
             _sync_folder(generation)
-            current = {"generation": generation.name, "kind": kind, "meta": parts.meta, "files": files}
-            about = {"version": FORMAT_VERSION, "graphret": installed_version("graphret")}
+            current = {
+                "generation": generation.name,
+                "kind": kind,
+                "meta": parts.meta,
+                "files": files,
+            }
+            about = {
+                "version": FORMAT_VERSION,
+                "graphret": installed_version("graphret"),
+            }
             line = json.dumps({**about, **current}, allow_nan=False)
             content = f"{line}\n{hashlib.sha256(line.encode()).hexdigest()}\n".encode()
             _write_file(folder / FRESH, lambda out: out.write(content))
             with storing(folder / CURRENT):
-                os.replace(folder / FRESH, folder / CURRENT)  # from here on, readers open the new generation
+                os.replace(
+                    folder / FRESH, folder / CURRENT
+                )  # from here on, readers open the new generation
             _sync_folder(folder)
         except BaseException:
             if _held(folder).get("generation") != generation.name:
                 shutil.rmtree(generation, ignore_errors=True)
             raise
-        for path in folder.iterdir():  # older generations, and what a writer that died left
+        for (
+            path
+        ) in folder.iterdir():  # older generations, and what a writer that died left
             if GENERATION.fullmatch(path.name) and path != generation:
                 shutil.rmtree(path, ignore_errors=True)
     return generation.name
@@ -125,10 +179,12 @@ def save(folder: Folder, parts: Parts, *, kind: str, replaces: str | None = None
 
 @contextmanager
 def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
-    """Hold the write lock of `folder` (made if need be), for a change that reads it first; readers need no lock.
+    """Hold the write lock of `folder` (made if need be), for a change that reads it
+    first; readers need no lock.
 
-    It excludes other processes and other threads. A thread that holds it may take it again, as `save` does. Raises
-    `IndexLocked` if it is not free within `timeout` seconds, `NotAnIndex` if `folder` holds other files and no index.
+    It excludes other processes and other threads. A thread that holds it may take it
+    again, as `save` does. Raises `IndexLocked` if it is not free within `timeout`
+    seconds, `NotAnIndex` if `folder` holds other files and no index.
     """
     folder = Path(folder)
     with storing(folder):
@@ -138,27 +194,45 @@ def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
         if not folder.is_dir():
             raise NotAnIndex(f"{folder}: a file, not a folder")
         names = {path.name for path in folder.iterdir()} - {LOCK, FRESH}
-    if names and not any(map(GENERATION.fullmatch, names)) and not _held(folder):  # a damaged index is written anew
-        raise NotAnIndex(f"{folder}: holds other files and no graphret index, so nothing is written there")
-    lock = FileLock(folder.resolve() / LOCK, is_singleton=True)  # one for a path: a thread that holds it takes it again
+    if (
+        names and not any(map(GENERATION.fullmatch, names)) and not _held(folder)
+    ):  # a damaged index is written anew
+        raise NotAnIndex(
+            f"{folder}: holds other files and no graphret index, so nothing is written"
+            " there"
+        )
+    lock = FileLock(
+        folder.resolve() / LOCK, is_singleton=True
+    )  # one for a path: a thread that holds it takes it again
     try:
         lock.acquire(timeout=timeout)
     except Timeout as error:
-        raise IndexLocked(f"{folder}: still being written by another after {timeout:g} s") from error
+        raise IndexLocked(
+            f"{folder}: still being written by another after {timeout:g} s"
+        ) from error
     except OSError as error:
-        raise StorageError(f"{folder / LOCK}: cannot be written: {error.strerror or error}") from error
+        raise StorageError(
+            f"{folder / LOCK}: cannot be written: {error.strerror or error}"
+        ) from error
     try:
         yield
     finally:
         lock.release()
 
 
-def _write_part(generation: Path, number: int, name: str, parts: Parts) -> dict[str, Any]:
+def _write_part(
+    generation: Path, number: int, name: str, parts: Parts
+) -> dict[str, Any]:
     """Write an array or a table, and return its entry in CURRENT."""
     plain = f"{number:03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}"
     if name in parts.arrays:
         array = parts.arrays[name]
-        return {"name": name, **_write_file(generation / f"{plain}.npy", lambda out: np.save(out, array, False))}
+        return {
+            "name": name,
+            **_write_file(
+                generation / f"{plain}.npy", lambda out: np.save(out, array, False)
+            ),
+        }
     table = parts.tables[name].combine_chunks()
 
     def write(out: Any) -> None:
@@ -176,7 +250,11 @@ def _write_file(path: Path, write: Callable[[Any], object]) -> dict[str, Any]:
         os.fsync(out.fileno())
         size = out.tell()
         out.seek(0)
-        return {"file": path.name, "size": size, "sha256": hashlib.file_digest(out, "sha256").hexdigest()}
+        return {
+            "file": path.name,
+            "size": size,
+            "sha256": hashlib.file_digest(out, "sha256").hexdigest(),
+        }
 
 
 def _sync_folder(folder: Path) -> None:
@@ -188,7 +266,10 @@ def _sync_folder(folder: Path) -> None:
         try:
             os.fsync(handle)
         except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some network file systems sync no folders
+            if error.errno not in (
+                errno.EINVAL,
+                errno.ENOTSUP,
+            ):  # some network file systems sync no folders
                 raise
         finally:
             os.close(handle)
@@ -202,38 +283,55 @@ def storing(path: Path, what: str = "written") -> Iterator[None]:
     except FileNotFoundError as error:
         raise CorruptIndex(f"{path}: missing") from error
     except OSError as error:
-        raise StorageError(f"{path}: cannot be {what}: {error.strerror or error}") from error
+        raise StorageError(
+            f"{path}: cannot be {what}: {error.strerror or error}"
+        ) from error
 
 
 def load(folder: Folder, *, kind: str, verify: bool = True) -> Bundle:
-    """Open the index of a kind in `folder`; the arrays are mapped, not read into memory.
+    """Open the index of a kind in `folder`; the arrays are mapped, not read into
+    memory.
 
-    It compares the sha256 of every file, which reads each once (about 1 GB/s); without `verify` all sizes, and the
-    sha256 of the smallest files up to `QUICK_BYTES` in all. Raises `NotAnIndex` if there is no such folder, no index in
-    it, one of another kind or one of an older graphret, `NewerVersion` if a newer one wrote it, and `CorruptIndex` if a
-    file, which is named, is missing, truncated or altered.
+    It compares the sha256 of every file, which reads each once (about 1 GB/s); without
+    `verify` all sizes, and the sha256 of the smallest files up to `QUICK_BYTES` in all.
+    Raises `NotAnIndex` if there is no such folder, no index in it, one of another kind
+    or one of an older graphret, `NewerVersion` if a newer one wrote it, and
+    `CorruptIndex` if a file, which is named, is missing, truncated or altered.
     """
     current = read_current(Path(folder))
     if current["kind"] != kind:
-        raise NotAnIndex(f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index")
+        raise NotAnIndex(
+            f"{folder}: holds a {current['kind']!r} index, not a {kind!r} index"
+        )
     return _open(Path(folder), current, verify)
 
 
 def verify(folder: Folder) -> dict[str, Any]:
-    """Check every checksum of the index in `folder`, whatever its kind; raises what `load` raises.
+    """Check every checksum of the index in `folder`, whatever its kind; raises what
+    `load` raises.
 
-    Returns ``kind``, ``version``, ``graphret`` (the release that wrote it), ``generation``, ``files`` and ``bytes``.
+    Returns ``kind``, ``version``, ``graphret`` (the release that wrote it),
+    ``generation``, ``files`` and ``bytes``.
     """
     current = _open(Path(folder), read_current(Path(folder)), True).about
     about = {key: current[key] for key in ("kind", "version", "graphret", "generation")}
-    return about | {"files": len(current["files"]), "bytes": sum(entry["size"] for entry in current["files"])}
+    return about | {
+        "files": len(current["files"]),
+        "bytes": sum(entry["size"] for entry in current["files"]),
+    }
 
 
 def read_current(folder: Path) -> dict[str, Any]:
-    """Return what CURRENT says, after a look at its checksum and at the version of the layout."""
+    """Return what CURRENT says, after a look at its checksum and at the version of the
+    layout.
+    """
     path = folder / CURRENT
     if not path.is_file():
-        holds = f"holds no graphret index (no file {CURRENT})" if folder.is_dir() else "a file, not a folder"
+        holds = (
+            f"holds no graphret index (no file {CURRENT})"
+            if folder.is_dir()
+            else "a file, not a folder"
+        )
         raise NotAnIndex(f"{folder}: {holds if folder.exists() else 'no such folder'}")
     try:
         with storing(path, "read"):
@@ -243,13 +341,23 @@ def read_current(folder: Path) -> dict[str, Any]:
         current: dict[str, Any] = json.loads(line)
         theirs = current["version"]
         ours = theirs == FORMAT_VERSION
-        if ours and not all(map(_PLACE.fullmatch, [current["generation"], *(e["file"] for e in current["files"])])):
+        if ours and not all(
+            map(
+                _PLACE.fullmatch,
+                [current["generation"], *(e["file"] for e in current["files"])],
+            )
+        ):
             raise ValueError("it names files elsewhere")
     except (ValueError, KeyError, TypeError) as error:
-        raise CorruptIndex(f"{path}: altered, or not written by graphret: {error}") from error
+        raise CorruptIndex(
+            f"{path}: altered, or not written by graphret: {error}"
+        ) from error
     if not ours:
         kind = NewerVersion if theirs > FORMAT_VERSION else NotAnIndex
-        raise kind(f"{folder}: its layout has version {theirs}, this graphret's {FORMAT_VERSION}; build it again")
+        raise kind(
+            f"{folder}: its layout has version {theirs}, this graphret's"
+            f" {FORMAT_VERSION}; build it again"
+        )
     return current
 
 
@@ -261,7 +369,9 @@ def _held(folder: Path) -> dict[str, Any]:
 
 
 def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
-    """Map every file of the generation in force; again where a writer swapped and removed it meanwhile."""
+    """Map every file of the generation in force; again where a writer swapped and
+    removed it meanwhile.
+    """
     while True:
         bundle = Bundle(meta=current["meta"], about=current)
         unread = QUICK_BYTES
@@ -270,7 +380,9 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
                 unread -= entry["size"]
                 path = folder / current["generation"] / entry["file"]
                 part = _mapped(path, entry, check=verify or unread >= 0)
-                kept: dict[str, Any] = bundle.arrays if isinstance(part, np.ndarray) else bundle.tables
+                kept: dict[str, Any] = (
+                    bundle.arrays if isinstance(part, np.ndarray) else bundle.tables
+                )
                 kept[entry["name"]] = part
             return bundle
         except CorruptIndex:
@@ -279,14 +391,21 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
                 raise
 
 
-def _mapped(path: Path, entry: dict[str, Any], *, check: bool) -> NDArray[Any] | pa.Table:
+def _mapped(
+    path: Path, entry: dict[str, Any], *, check: bool
+) -> NDArray[Any] | pa.Table:
     """Map a file, read-only; the map outlives the file's name."""
     with storing(path, "read"), open(path, "rb") as file:
         there = os.fstat(file.fileno()).st_size
         if there != entry["size"]:
-            raise CorruptIndex(f"{path}: truncated or altered: {there} bytes in place of {entry['size']}")
+            raise CorruptIndex(
+                f"{path}: truncated or altered: {there} bytes in place of"
+                f" {entry['size']}"
+            )
         if check and hashlib.file_digest(file, "sha256").hexdigest() != entry["sha256"]:
-            raise CorruptIndex(f"{path}: altered (its sha256 is not the one in CURRENT)")
+            raise CorruptIndex(
+                f"{path}: altered (its sha256 is not the one in CURRENT)"
+            )
     try:
         if path.suffix == ".npy":
             return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)

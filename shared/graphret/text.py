@@ -9,8 +9,21 @@ from functools import lru_cache
 Token = tuple[str, int, int]
 """A normalised word with its start and end in the text it came from."""
 
-_LETTERS = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i"}  # no NFKD form
-_PART_OF_LETTER = (7, 8, 9)  # combining classes of nukta, kana voicing and virama: another letter, not an accent
+_LETTERS = {
+    "ø": "o",
+    "ł": "l",
+    "đ": "d",
+    "ð": "d",
+    "þ": "th",
+    "æ": "ae",
+    "œ": "oe",
+    "ı": "i",
+}  # no NFKD form
+_PART_OF_LETTER = (
+    7,
+    8,
+    9,
+)  # combining classes of nukta, kana voicing and virama: another letter, not an accent
 _BRACKET = re.compile(r"\s*\([^()]*\)")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
@@ -18,7 +31,8 @@ _SHAPE = re.compile(r"cz*|[xz]+")
 
 
 def normalize_name(text: str) -> str:
-    """Return a name for comparison: case and accents folded, punctuation to space, whitespace collapsed.
+    """Return a name for comparison: case and accents folded, punctuation to space,
+    whitespace collapsed.
 
     Examples
     --------
@@ -29,7 +43,8 @@ def normalize_name(text: str) -> str:
 
 
 def short_names(name: str) -> list[str]:
-    """Return what else a name is called: without its brackets, and cut at its first comma.
+    """Return what else a name is called: without its brackets, and cut at its first
+    comma.
 
     Examples
     --------
@@ -38,18 +53,25 @@ def short_names(name: str) -> list[str]:
     """
     bare = _BRACKET.sub("", name).strip()
     candidates = [bare, bare.split(",")[0].strip()]
-    return [c for i, c in enumerate(candidates) if c and c != name and c not in candidates[:i]]
+    return [
+        c
+        for i, c in enumerate(candidates)
+        if c and c != name and c not in candidates[:i]
+    ]
 
 
 @lru_cache(maxsize=200_000)
 def spoken_forms(name: str) -> tuple[str, ...]:
-    """Return the ways in which a text says a name, normalised: in full, and as its short names."""
+    """Return the ways in which a text says a name, normalised: in full, and as its
+    short names.
+    """
     forms = (normalize_name(form) for form in (name, *short_names(name)))
     return tuple(dict.fromkeys(form for form in forms if form))
 
 
 def tokenize(text: str) -> list[Token]:
-    """Return the words of a text, each as `normalize_name` makes it, with its place in the text.
+    """Return the words of a text, each as `normalize_name` makes it, with its place in
+    the text.
 
     Chinese characters and kana, which are written without spaces, count as a word each.
     """
@@ -58,7 +80,9 @@ def tokenize(text: str) -> list[Token]:
     tokens: list[Token] = []
     for match in _SHAPE.finditer(text.translate(_SHAPES)):
         start, end = match.span()
-        tokens.extend((word, start, end) for word in text[start:end].translate(_FOLD).split())
+        tokens.extend(
+            (word, start, end) for word in text[start:end].translate(_FOLD).split()
+        )
     return tokens
 
 
@@ -72,12 +96,17 @@ def words(text: str) -> list[str]:
 
 
 def _fold(character: str) -> str:
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
+    decomposed = unicodedata.normalize(
+        "NFKD", unicodedata.normalize("NFKD", character).casefold()
+    )
     return "".join(map(_fold_decomposed, decomposed))
 
 
 def _fold_decomposed(character: str) -> str:
-    if unicodedata.combining(character) not in (0, *_PART_OF_LETTER) or unicodedata.category(character) == "Cf":
+    if (
+        unicodedata.combining(character) not in (0, *_PART_OF_LETTER)
+        or unicodedata.category(character) == "Cf"
+    ):
         return ""
     if "VARIATION SELECTOR" in unicodedata.name(character, ""):  # only how it is drawn
         return ""
@@ -92,7 +121,9 @@ class _Folds(dict[int, str]):
 
 
 class _Shapes(dict[int, str]):
-    """One letter a character: a space, `z` for what takes no room, `c` for a word by itself, `x` for the rest."""
+    """One letter a character: a space, `z` for what takes no room, `c` for a word by
+    itself, `x` for the rest.
+    """
 
     def __missing__(self, code: int) -> str:
         folded = _FOLD[code]

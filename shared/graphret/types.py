@@ -13,7 +13,9 @@ from graphret.errors import InvalidInput
 
 
 def require_id(value: object, what: str) -> str:
-    """Return `value` if it can be an id, and raise an `InvalidInput` that names `what` if not."""
+    """Return `value` if it can be an id, and raise an `InvalidInput` that names `what`
+    if not.
+    """
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{what}: an id is a non-empty string, not {value!r}")
     return value
@@ -25,7 +27,8 @@ def _fields(item: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Something that can be retrieved: a chunk of a document, a segment of a table, a product, a gene.
+    """Something that can be retrieved: a chunk of a document, a segment of a table, a
+    product, a gene.
 
     Parameters
     ----------
@@ -54,12 +57,17 @@ class Node:
 
     def to_dict(self) -> dict[str, Any]:
         """The node as JSON values."""
-        return _fields(self) | {"labels": list(self.labels), "properties": dict(self.properties)}
+        return _fields(self) | {
+            "labels": list(self.labels),
+            "properties": dict(self.properties),
+        }
 
 
-#: The properties of an edge that say which row of a table, from 0, it is about at its source and its target.
+#: The properties of an edge that say which row of a table, from 0, it is about at its
+#: source and its target.
 PART_KEYS = ("source_row", "target_row")
-#: What an edge is identified and ordered by in a store: source, target, relation and rows, -1 for none.
+#: What an edge is identified and ordered by in a store: source, target, relation and
+#: rows, -1 for none.
 EdgeKey: TypeAlias = tuple[str, str, str, int, int]
 
 
@@ -77,7 +85,13 @@ class Edge:
     def identity(self) -> EdgeKey:
         """What identifies the edge in a store, and orders it there."""
         own = self.properties
-        return self.source, self.target, self.relation, own.get("source_row", -1), own.get("target_row", -1)
+        return (
+            self.source,
+            self.target,
+            self.relation,
+            own.get("source_row", -1),
+            own.get("target_row", -1),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The edge as JSON values."""
@@ -88,15 +102,17 @@ class Edge:
 class Evidence:
     """Why a hit was returned.
 
-    `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an edge from the node `source`),
-    ``rank`` (its place in a fused list, or before a model that has learned moved it, with what moved it most among the
-    properties), ``path`` (an edge on the path of a plan to the hit, from `source` to `target`,
-    or the plan itself among the properties), ``votes``, ``query`` (row `rank` of the Cypher query among the
-    properties) and ``fill`` (below what the method selected).
+    `kind` is one of ``seed`` (found by the query itself), ``neighbor`` (brought by an
+    edge from the node `source`), ``rank`` (its place in a fused list, or before a model
+    that has learned moved it, with what moved it most among the properties), ``path``
+    (an edge on the path of a plan to the hit, from `source` to `target`, or the plan
+    itself among the properties), ``votes``, ``query`` (row `rank` of the Cypher query
+    among the properties) and ``fill`` (below what the method selected).
 
-    An edge was walked from the node `source` to the hit, `target`; its `direction` is ``"out"`` where it leads that way
-    itself, ``"in"`` where it leads to `source`. Its rows, among the properties, are those of whole tables, from 1.
-    `node` is the node `source`, where it is at hand; it is no part of the JSON.
+    An edge was walked from the node `source` to the hit, `target`; its `direction` is
+    ``"out"`` where it leads that way itself, ``"in"`` where it leads to `source`. Its
+    rows, among the properties, are those of whole tables, from 1. `node` is the node
+    `source`, where it is at hand; it is no part of the JSON.
     """
 
     kind: str
@@ -115,52 +131,99 @@ class Evidence:
     @classmethod
     def of_edge(cls, edge: Edge, hit: Node, other: Node) -> Evidence:
         """Return what an edge from or to another node says of a hit."""
-        out = edge.source == other.id  # the other end is the hit, or the chunk by which the hit's source is named
+        out = (
+            edge.source == other.id
+        )  # the other end is the hit, or the chunk by which the hit's source is named
         properties = dict(edge.properties)
-        for key, node in zip(PART_KEYS, (other, hit) if out else (hit, other), strict=True):
+        for key, node in zip(
+            PART_KEYS, (other, hit) if out else (hit, other), strict=True
+        ):
             if isinstance(row := properties.get(key), int):  # from 0 in its segment
                 first = node.properties.get("table_row_start")
                 properties[key] = row + 1 + (first if isinstance(first, int) else 0)
-        known: dict[str, Any] = {"properties": properties, "target": hit.id, "direction": "out" if out else "in"}
+        known: dict[str, Any] = {
+            "properties": properties,
+            "target": hit.id,
+            "direction": "out" if out else "in",
+        }
         known["node"] = other
-        return cls("neighbor", other.id, edge.relation, edge.weight, **known).named({hit.id: hit, other.id: other})
+        return cls("neighbor", other.id, edge.relation, edge.weight, **known).named(
+            {hit.id: hit, other.id: other}
+        )
 
     def named(self, nodes: Mapping[str, Node]) -> Evidence:
-        """Return the evidence with what its two nodes are called, as far as they are known."""
+        """Return the evidence with what its two nodes are called, as far as they are
+        known.
+        """
         known = {node_id: node.name for node_id, node in nodes.items() if node.name}
-        return replace(self, source_name=known.get(self.source or ""), target_name=known.get(self.target or ""))
+        return replace(
+            self,
+            source_name=known.get(self.source or ""),
+            target_name=known.get(self.target or ""),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The evidence as JSON values, without the fields that do not apply."""
         left_out = ("properties", "node")
-        given = {key: value for key, value in _fields(self).items() if value is not None and key not in left_out}
-        return given | ({"properties": dict(self.properties)} if self.properties else {})
+        given = {
+            key: value
+            for key, value in _fields(self).items()
+            if value is not None and key not in left_out
+        }
+        return given | (
+            {"properties": dict(self.properties)} if self.properties else {}
+        )
 
     def __str__(self) -> str:
         if self.kind in ("neighbor", "path") and self.relation:
             return self._edge()
         if self.kind == "rank":
-            moved = ", ".join(f"{name} {value:+.2f}" for name, value in self.properties.items())
-            return f"rank {self.rank} in {self.retriever}{f'; moved by {moved}' if moved else ''}"
+            moved = ", ".join(
+                f"{name} {value:+.2f}" for name, value in self.properties.items()
+            )
+            return (
+                f"rank {self.rank} in"
+                f" {self.retriever}{f'; moved by {moved}' if moved else ''}"
+            )
         if self.kind == "path":
             return f"plan {self.properties.get('plan')}"
         if self.kind == "query":
-            return f"row {self.rank} of {' '.join(str(self.properties.get('cypher')).split())}"
+            return (
+                f"row {self.rank} of"
+                f" {' '.join(str(self.properties.get('cypher')).split())}"
+            )
         if self.kind == "votes" and self.properties:
-            return f"{self.properties.get('votes')} of {self.properties.get('of')} votes, place {self.rank}"
+            return (
+                f"{self.properties.get('votes')} of {self.properties.get('of')} votes,"
+                f" place {self.rank}"
+            )
         return self.kind
 
     def _edge(self) -> str:
-        """The edge in its own direction, with its rows, and what it is about besides the name of an end."""
+        """The edge in its own direction, with its rows, and what it is about besides
+        the name of an end.
+        """
         names = [self.source_name or self.source, self.target_name or self.target]
-        told = {k: v for k, v in self.properties.items() if v not in (None, "", [], *names) and k not in PART_KEYS}
-        about = f" ({', '.join(f'{v}' if k == 'kind' else f'{k} {v}' for k, v in told.items())})" if told else ""
+        told = {
+            k: v
+            for k, v in self.properties.items()
+            if v not in (None, "", [], *names) and k not in PART_KEYS
+        }
+        parts = [f"{v}" if k == "kind" else f"{k} {v}" for k, v in told.items()]
+        about = f" ({', '.join(parts)})" if told else ""
         if self.direction is None:
             return f"{self.relation} of {self.source}{about}"
         if names[0] == names[1]:
             names = [self.source, self.target]
         ends = names if self.direction == "out" else names[::-1]
-        rows = [f" row {self.properties[key]}" if self.properties.get(key) is not None else "" for key in PART_KEYS]
+        rows = [
+            (
+                f" row {self.properties[key]}"
+                if self.properties.get(key) is not None
+                else ""
+            )
+            for key in PART_KEYS
+        ]
         return f"{ends[0]}{rows[0]} -{self.relation}→ {ends[1]}{rows[1]}{about}"
 
 
@@ -171,10 +234,12 @@ class Hit:
     Parameters
     ----------
     score
-        What the method ranks by: higher is better, of any size, comparable within one retrieval.
+        What the method ranks by: higher is better, of any size, comparable within one
+        retrieval.
     relevance
-        How well the node answers, 0 … 1, in the order of the scores and comparable between retrievals: the score as a
-        share of the best hit's, times `Signals.confidence`. `None` until a retrieval is done.
+        How well the node answers, 0 … 1, in the order of the scores and comparable
+        between retrievals: the score as a share of the best hit's, times
+        `Signals.confidence`. `None` until a retrieval is done.
     """
 
     node: Node
@@ -188,7 +253,9 @@ class Hit:
         return self.node.id
 
     def to_dict(self) -> dict[str, Any]:
-        """The hit as JSON values, in the shape that ``graphret query --json`` prints."""
+        """The hit as JSON values, in the shape that ``graphret query --json``
+        prints.
+        """
         return {
             "id": self.node.id,
             "name": self.node.name,
@@ -202,11 +269,13 @@ class Hit:
 
 @dataclass(slots=True)
 class Signals:
-    """What a combinator may need to know of a retrieval; `None` where a method cannot say.
+    """What a combinator may need to know of a retrieval; `None` where a method cannot
+    say.
 
-    `confidence` is how well the best hit answers, 0 … 1: the share of the question's words, by rarity, that it and the
-    node which brought it say, with an encoder joined with their cosine; of agents, the share that selected it. `risk`
-    is the risk level that a planner gave its plan (GRASP, section 3.1).
+    `confidence` is how well the best hit answers, 0 … 1: the share of the question's
+    words, by rarity, that it and the node which brought it say, with an encoder joined
+    with their cosine; of agents, the share that selected it. `risk` is the risk level
+    that a planner gave its plan (GRASP, section 3.1).
     """
 
     candidates: int | None = None
@@ -219,21 +288,27 @@ class Signals:
 
 @dataclass(slots=True)
 class Stage:
-    """One step of a retrieval: its name, how long it took, and what was counted or decided."""
+    """One step of a retrieval: its name, how long it took, and what was counted or
+    decided.
+    """
 
     name: str
     seconds: float = 0.0
     details: dict[str, Any] = field(default_factory=dict)
 
 
-_follower: ContextVar[Callable[[Stage], object]] = ContextVar("follower", default=lambda stage: None)
+_follower: ContextVar[Callable[[Stage], object]] = ContextVar(
+    "follower", default=lambda stage: None
+)
 
 
 @contextmanager
 def following(told: Callable[[Stage], object]) -> Iterator[None]:
-    """Have `told` called with each stage of the retrievals that are made within, when it ends, in the thread it ran in.
+    """Have `told` called with each stage of the retrievals that are made within, when
+    it ends, in the thread it ran in.
 
-    Stages of a retriever that another asks come under their own names, and each step of an agent as a stage.
+    Stages of a retriever that another asks come under their own names, and each step of
+    an agent as a stage.
     """
     token = _follower.set(told)
     try:
@@ -272,7 +347,9 @@ class Trace:
 
     def extend(self, other: Trace, prefix: str = "") -> None:
         """Append the stages of an inner retrieval, their names behind `prefix`."""
-        self.stages.extend(Stage(prefix + s.name, s.seconds, s.details) for s in other.stages)
+        self.stages.extend(
+            Stage(prefix + s.name, s.seconds, s.details) for s in other.stages
+        )
 
     @property
     def fallbacks(self) -> list[Stage]:
@@ -282,26 +359,42 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """The trace as JSON values."""
         return {
-            "stages": [{"name": s.name, "seconds": round(s.seconds, 6), **s.details} for s in self.stages],
-            "seconds": round(sum(s.seconds for s in self.stages if "/" not in s.name), 6),
+            "stages": [
+                {"name": s.name, "seconds": round(s.seconds, 6), **s.details}
+                for s in self.stages
+            ],
+            "seconds": round(
+                sum(s.seconds for s in self.stages if "/" not in s.name), 6
+            ),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Trace:
-        """Return the trace that `to_dict` made these JSON values of, such as the ``trace`` of a LangGraph run.
+        """Return the trace that `to_dict` made these JSON values of, such as the
+        ``trace`` of a LangGraph run.
 
-        An `InvalidInput` says that there are no stages, or that one has no name or no seconds.
+        An `InvalidInput` says that there are no stages, or that one has no name or no
+        seconds.
         """
         try:
             stages = [{**stage} for stage in data["stages"]]
-            return cls([Stage(str(one.pop("name")), float(one.pop("seconds")), one) for one in stages])
+            return cls(
+                [
+                    Stage(str(one.pop("name")), float(one.pop("seconds")), one)
+                    for one in stages
+                ]
+            )
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f"trace: an object with a list of stages is expected ({error!r})") from error
+            raise InvalidInput(
+                f"trace: an object with a list of stages is expected ({error!r})"
+            ) from error
 
 
 @dataclass(slots=True)
 class Retrieval:
-    """The answer of a `Retriever`: ranked hits, signals for combinators, and a trace."""
+    """The answer of a `Retriever`: ranked hits, signals for combinators, and a
+    trace.
+    """
 
     query: str
     k: int
@@ -315,7 +408,9 @@ class Retrieval:
         return [hit.node.id for hit in self.hits]
 
     def to_dict(self) -> dict[str, Any]:
-        """The retrieval as JSON values, in the shape that ``graphret query --json`` prints."""
+        """The retrieval as JSON values, in the shape that ``graphret query --json``
+        prints.
+        """
         return {
             "query": self.query,
             "k": self.k,

@@ -1,4 +1,6 @@
-"""`Where`: conditions on the properties of nodes, one meaning on every store and in every adapter."""
+"""`Where`: conditions on the properties of nodes, one meaning on every store and in
+every adapter.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,12 @@ from graphret.types import Node
 
 WhereLike: TypeAlias = "Where | Mapping[str, Any] | None"
 
-_ORDER = {"$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le}
+_ORDER = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
 _OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
 _NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
@@ -27,21 +34,24 @@ class Where:
     """A condition on a node, or a combination of conditions.
 
     Written as a mapping: ``{"year": 1999}``, ``{"year": {"$gte": 1990, "$lt": 2000}}``,
-    ``{"$or": [{"label": "Table"}, {"lang": {"$in": ["en", "de"]}}]}``, ``{"$not": {...}}``. Several keys are joined by
-    *and*. Operators: ``$eq $ne $in $nin $gt $gte $lt $lte $contains $exists``. The fields ``id``, ``name``, ``text``
-    and ``label`` (any of the labels) are the node's own; every other field is a property, with dots for nested ones.
-    ``properties.name`` is the property where a node's own field has the same name.
+    ``{"$or": [{"label": "Table"}, {"lang": {"$in": ["en", "de"]}}]}``, ``{"$not":
+    {...}}``. Several keys are joined by
+    *and*. Operators: ``$eq $ne $in $nin $gt $gte $lt $lte $contains $exists``. The
+    fields ``id``, ``name``, ``text`` and ``label`` (any of the labels) are the node's
+    own; every other field is a property, with dots for nested ones. ``properties.name``
+    is the property where a node's own field has the same name.
 
-    A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and ``{"$exists": False}``. Values of
-    kinds that cannot be compared do not match; strings are in the order of their code points. ``$contains`` asks
-    whether a list holds the value, or a string the substring. Equality with a list property is equality of the whole
-    list.
+    A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and
+    ``{"$exists": False}``. Values of kinds that cannot be compared do not match;
+    strings are in the order of their code points. ``$contains`` asks whether a list
+    holds the value, or a string the substring. Equality with a list property is
+    equality of the whole list.
 
     Raises
     ------
     InvalidInput
-        On an unknown operator, an empty junction, a value that is no JSON scalar or list of these, more than 200
-        alternatives of ``$or`` or more than 50 levels.
+        On an unknown operator, an empty junction, a value that is no JSON scalar or
+        list of these, more than 200 alternatives of ``$or`` or more than 50 levels.
     """
 
     operator: str
@@ -59,16 +69,31 @@ class Where:
 
     @classmethod
     def parse(cls, condition: WhereLike) -> Where | None:
-        """Return the condition that a mapping describes, and `None` for `None` or an empty mapping."""
+        """Return the condition that a mapping describes, and `None` for `None` or an
+        empty mapping.
+        """
         if condition is None or isinstance(condition, Where):
             return condition
         if not isinstance(condition, Mapping):
-            raise InvalidInput(f"where: a mapping of conditions is expected, not {type(condition).__name__}")
+            raise InvalidInput(
+                "where: a mapping of conditions is expected, not"
+                f" {type(condition).__name__}"
+            )
         try:
-            parts = [part for key, value in condition.items() for part in _parse_item(key, value)]
+            parts = [
+                part
+                for key, value in condition.items()
+                for part in _parse_item(key, value)
+            ]
         except RecursionError:
             raise InvalidInput(_TOO_DEEP) from None
-        return None if not parts else parts[0] if len(parts) == 1 else cls("$and", children=tuple(parts))
+        return (
+            None
+            if not parts
+            else parts[0]
+            if len(parts) == 1
+            else cls("$and", children=tuple(parts))
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Where) and self._key() == other._key()
@@ -77,7 +102,12 @@ class Where:
         return hash(self._key())
 
     def _key(self) -> tuple[Any, ...]:
-        return self.operator, self.field, repr(self.value), self.children  # true and 1 are equal, their texts are not
+        return (
+            self.operator,
+            self.field,
+            repr(self.value),
+            self.children,
+        )  # true and 1 are equal, their texts are not
 
     def matches(self, node: Node) -> bool:
         """Whether the node satisfies the condition."""
@@ -92,27 +122,52 @@ class Where:
                 raise InvalidInput(f"where: {self.operator} does not apply to labels")
             if self.operator == "$exists":
                 return bool(node.labels) is self.value
-            one = replace(self, operator="$in" if self.operator in ("$in", "$nin") else "$eq")
-            return any(one.compares(True, label) for label in node.labels) != (self.operator in _NEGATED)
+            one = replace(
+                self, operator="$in" if self.operator in ("$in", "$nin") else "$eq"
+            )
+            return any(one.compares(True, label) for label in node.labels) != (
+                self.operator in _NEGATED
+            )
         if self.field in ("id", "name", "text"):
             return self.compares(True, getattr(node, self.field))
         return self.compares(*lookup(node.properties, self.field))
 
     def compares(self, found: bool, value: Any) -> bool:
-        """Whether a condition on one field holds of what a node has there, if it has something."""
-        negated, op, operand = self.operator in _NEGATED, _NEGATED.get(self.operator, self.operator), self.value
+        """Whether a condition on one field holds of what a node has there, if it has
+        something.
+        """
+        negated, op, operand = (
+            self.operator in _NEGATED,
+            _NEGATED.get(self.operator, self.operator),
+            self.value,
+        )
         if op == "$exists":
             return found is operand
         if not found:
             return negated or (op == "$eq" and operand is None)
         if op in ("$eq", "$in"):
-            return any(_same(value, one) for one in (operand if op == "$in" else (operand,))) != negated
+            return (
+                any(
+                    _same(value, one)
+                    for one in (operand if op == "$in" else (operand,))
+                )
+                != negated
+            )
         if op == "$contains":
             if isinstance(value, str):
                 return isinstance(operand, str) and operand in value
-            return isinstance(value, (list, tuple)) and any(_same(one, operand) for one in value)
-        ordered = all(isinstance(one, (str, int, float)) and not isinstance(one, bool) for one in (value, operand))
-        return ordered and isinstance(value, str) == isinstance(operand, str) and bool(_ORDER[op](value, operand))
+            return isinstance(value, (list, tuple)) and any(
+                _same(one, operand) for one in value
+            )
+        ordered = all(
+            isinstance(one, (str, int, float)) and not isinstance(one, bool)
+            for one in (value, operand)
+        )
+        return (
+            ordered
+            and isinstance(value, str) == isinstance(operand, str)
+            and bool(_ORDER[op](value, operand))
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The condition as the mapping that `parse` reads."""
@@ -127,7 +182,9 @@ def both(left: Where | None, right: Where | None) -> Where | None:
     """The condition that holds where both hold; `None` is no condition."""
     if left is None or right is None:
         return right if left is None else left
-    parts = [one.children if one.operator == "$and" else (one,) for one in (left, right)]
+    parts = [
+        one.children if one.operator == "$and" else (one,) for one in (left, right)
+    ]
     return Where("$and", children=(*parts[0], *parts[1]))
 
 
@@ -136,11 +193,18 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
         raise InvalidInput(f"where: {key!r} is not the name of a field")
     if key in ("$and", "$or"):
         listed = value if isinstance(value, (list, tuple)) else ()
-        children = tuple(child for child in map(Where.parse, listed) if child is not None)
+        children = tuple(
+            child for child in map(Where.parse, listed) if child is not None
+        )
         if not children or len(children) < len(listed):
-            raise InvalidInput(f"where: {key} takes a non-empty list of conditions, none of them empty")
+            raise InvalidInput(
+                f"where: {key} takes a non-empty list of conditions, none of them empty"
+            )
         if key == "$or" and len(children) > _ALTERNATIVES:
-            raise InvalidInput(f"where: $or has {len(children)} alternatives, and at most {_ALTERNATIVES} are taken")
+            raise InvalidInput(
+                f"where: $or has {len(children)} alternatives, and at most"
+                f" {_ALTERNATIVES} are taken"
+            )
         return [Where(key, children=children)]
     if key == "$not":
         child = Where.parse(value)
@@ -148,9 +212,16 @@ def _parse_item(key: Any, value: Any) -> Iterable[Where]:
             raise InvalidInput("where: $not takes a condition")
         return [Where("$not", children=(child,))]
     operators = value if isinstance(value, Mapping) else {"$eq": value}
-    if key.startswith("$") or not operators or not all(op in _OPERATORS for op in operators):
+    if (
+        key.startswith("$")
+        or not operators
+        or not all(op in _OPERATORS for op in operators)
+    ):
         known = ", ".join(("$and", "$or", "$not", *_OPERATORS))
-        raise InvalidInput(f"where: unknown operator, or none, in {key!r}: {value!r}; known are {known}")
+        raise InvalidInput(
+            f"where: unknown operator, or none, in {key!r}: {value!r}; known are"
+            f" {known}"
+        )
     return [_leaf(key, op, operand) for op, operand in operators.items()]
 
 
@@ -167,7 +238,9 @@ def _leaf(field: str, op: str, operand: Any) -> Where:
 def _value(field: str, value: Any) -> Any:
     parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
     if not all(one is None or isinstance(one, (str, int, float)) for one in parts):
-        raise InvalidInput(f"where: {value!r} on {field!r} is not a JSON value, or lists within lists")
+        raise InvalidInput(
+            f"where: {value!r} on {field!r} is not a JSON value, or lists within lists"
+        )
     return parts if isinstance(value, (list, tuple)) else value
 
 

@@ -1,4 +1,6 @@
-"""The tools' calls: what a model may write, what it gets back, and that columns, stores and databases say the same."""
+"""The tools' calls: what a model may write, what it gets back, and that columns, stores
+and databases say the same.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,16 @@ from typing import Any
 
 import neo4j
 import pytest
-from ark_support import HOSTILE, LABELS, RELATIONS, WORDS, OnlyContract, graphs, lines_of, toolbox
+from ark_support import (
+    HOSTILE,
+    LABELS,
+    RELATIONS,
+    WORDS,
+    OnlyContract,
+    graphs,
+    lines_of,
+    toolbox,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests_support import HashingEncoder
@@ -16,7 +27,14 @@ from tests_support import HashingEncoder
 from graphret.ark import ArkSettings, Observation, Toolbox, neighborhood
 from graphret.ark.neighborhood import explore
 from graphret.errors import InvalidInput
-from graphret.search import BM25Index, DenseIndex, FieldIndex, Neo4jTextIndex, NodeText, TextIndex
+from graphret.search import (
+    BM25Index,
+    DenseIndex,
+    FieldIndex,
+    Neo4jTextIndex,
+    NodeText,
+    TextIndex,
+)
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.neo4j import Neo4jStore
 from graphret.testing.graphs import random_graph
@@ -24,8 +42,18 @@ from graphret.types import Edge, Node
 
 NODES = [
     Node("Tom Hanks", ("person",), "Tom Hanks"),
-    Node("m1", ("movie",), "Big", "A boy wakes up in the body of an adult. " * 9 + "He plays a floor piano."),
-    Node("m2", ("movie", "award winner"), "Cast Away", "A man and a volleyball on an island."),
+    Node(
+        "m1",
+        ("movie",),
+        "Big",
+        "A boy wakes up in the body of an adult. " * 9 + "He plays a floor piano.",
+    ),
+    Node(
+        "m2",
+        ("movie", "award winner"),
+        "Cast Away",
+        "A man and a volleyball on an island.",
+    ),
     Node("Penny Marshall", ("person",), "Penny Marshall"),
 ]
 EDGES = [
@@ -46,10 +74,18 @@ def around(node: Any, tools: Toolbox = TOOLS, **arguments: Any) -> Observation:
 
 
 def test_a_search_shows_what_matches() -> None:
-    expected = [{"found": 1, "query": "Tom Hanks"}, {"id": "Tom Hanks", "type": "person"}]
+    expected = [
+        {"found": 1, "query": "Tom Hanks"},
+        {"id": "Tom Hanks", "type": "person"},
+    ]
     assert lines_of(search("Tom Hanks", k=3)) == expected
     head, line = lines_of(search("pianos"))
-    assert (head["found"], line["id"], line["name"], line["type"]) == (1, "m1", "Big", "movie")
+    assert (head["found"], line["id"], line["name"], line["type"]) == (
+        1,
+        "m1",
+        "Big",
+        "movie",
+    )
     assert "floor piano" in line["text"]
     assert len(line["text"]) <= 200
     nothing = search("zeppelin")
@@ -66,7 +102,10 @@ def test_an_exploration_shows_neighbours_and_counts_relations() -> None:
         "type": "person",
         "shown": 2,
         "of": 2,
-        "relations": [["<-[starred_actors]-", "movie", 2], ["<-[produced_by]-", "movie", 1]],
+        "relations": [
+            ["<-[starred_actors]-", "movie", 2],
+            ["<-[produced_by]-", "movie", 1],
+        ],
     }
     assert first["via"] == ["<-[produced_by]-", "<-[starred_actors]-"]
     assert (first["type"], second["id"]) == (["movie", "award winner"], "m1")
@@ -75,13 +114,20 @@ def test_an_exploration_shows_neighbours_and_counts_relations() -> None:
         ("m2", "starred_actors", "Tom Hanks"),
         ("m1", "starred_actors", "Tom Hanks"),
     )
-    assert asyncio.run(TOOLS.arun("explore_neighborhood", {"node": "Tom Hanks"})) == found
+    assert (
+        asyncio.run(TOOLS.arun("explore_neighborhood", {"node": "Tom Hanks"})) == found
+    )
 
 
 def test_an_exploration_is_ranked_filtered_and_cut() -> None:
     ranked = around("Tom Hanks", query="piano player", k=1)
     head, line = lines_of(ranked)
-    assert (head["query"], head["shown"], head["of"], line["id"]) == ("piano player", 1, 2, "m1")
+    assert (head["query"], head["shown"], head["of"], line["id"]) == (
+        "piano player",
+        1,
+        2,
+        "m1",
+    )
     assert ranked.total == 2
     for names in (["produced_by"], ["<-[produced_by]-"]):
         head, line = lines_of(around("Tom Hanks", relation_types=names))
@@ -96,11 +142,25 @@ def view_of(box: Toolbox, where: Any) -> Toolbox:
 
 
 def test_ids_and_names_that_words_do_not_find() -> None:
-    tools = toolbox([Node("m1", ("movie",), "Big", "", {"tenant": "a"}), Node("m2", ("movie",), "Up")], [])
-    for box, found in ((tools, {"m1", "m2"}), (view_of(tools, {"tenant": "a"}), {"m1"})):
+    tools = toolbox(
+        [
+            Node("m1", ("movie",), "Big", "", {"tenant": "a"}),
+            Node("m2", ("movie",), "Up"),
+        ],
+        [],
+    )
+    for box, found in (
+        (tools, {"m1", "m2"}),
+        (view_of(tools, {"tenant": "a"}), {"m1"}),
+    ):
         assert {node for id in ("m1", "m2") for node in search(id, box).nodes} == found
-    kongs = toolbox([Node("k33", ("film",), "King Kong"), Node("k05", ("film",), "King Kong")], [])
-    assert set(around("king kong", kongs).nodes) == {"k33", "k05"}  # of nodes of one name all are named
+    kongs = toolbox(
+        [Node("k33", ("film",), "King Kong"), Node("k05", ("film",), "King Kong")], []
+    )
+    assert set(around("king kong", kongs).nodes) == {
+        "k33",
+        "k05",
+    }  # of nodes of one name all are named
     numbers = toolbox([Node("17"), Node("18")], [Edge("17", "r", "18")])
     assert around(17, numbers).nodes == ("18",)
     letters = "東京 Ångström می\u200cخواهم 🎬 x < 5 [a] <3"  # which stay as they are
@@ -109,39 +169,66 @@ def test_ids_and_names_that_words_do_not_find() -> None:
 
 def test_what_is_no_graph_or_no_index_is_refused() -> None:
     index, store = BM25Index.build(NODES), MemoryStore()
-    for given_store, given_index, said in ((index, store, "store: a GraphStore"), (store, store, "index: a TextIndex")):
+    for given_store, given_index, said in (
+        (index, store, "store: a GraphStore"),
+        (store, store, "index: a TextIndex"),
+    ):
         with pytest.raises(InvalidInput, match=said):
             Toolbox(given_store, given_index)  # type: ignore[arg-type]
 
 
 def test_texts_and_ranks_are_those_of_the_index() -> None:
-    nodes = [Node("p1", ("product",), "Chair", properties={"brand": "Acme", "colour": "red"})]
+    nodes = [
+        Node("p1", ("product",), "Chair", properties={"brand": "Acme", "colour": "red"})
+    ]
     store = MemoryStore.of(nodes)
     index = BM25Index.of_store(store, text=NodeText(properties=("brand",)))
     assert lines_of(search("chair", Toolbox(store, index)))[1]["text"] == "brand: Acme"
     films = MemoryStore.of(NODES, EDGES)
     dense = Toolbox(films, DenseIndex.of_store(films, HashingEncoder()))
     assert search("a man and a volleyball", dense, k=1).nodes == ("m2",)
-    assert around("Tom Hanks", dense, query="a boy wakes up in the body of an adult").nodes == ("m1", "m2")
+    assert around(
+        "Tom Hanks", dense, query="a boy wakes up in the body of an adult"
+    ).nodes == ("m1", "m2")
 
 
-names = st.one_of(st.none(), st.text(max_size=9), st.lists(st.sampled_from([*LABELS, *RELATIONS]), max_size=2))
+names = st.one_of(
+    st.none(),
+    st.text(max_size=9),
+    st.lists(st.sampled_from([*LABELS, *RELATIONS]), max_size=2),
+)
 calls = st.fixed_dictionaries(
     {},
     optional={
-        "node": st.one_of(st.sampled_from(["n0", "n1", *HOSTILE, *WORDS]), st.text(max_size=20)),
+        "node": st.one_of(
+            st.sampled_from(["n0", "n1", *HOSTILE, *WORDS]), st.text(max_size=20)
+        ),
         "query": st.one_of(st.none(), st.sampled_from(WORDS), st.text(max_size=60)),
         "node_types": names,
         "relation_types": names,
-        "k": st.one_of(st.none(), st.integers(), st.text(max_size=5), st.floats(), st.lists(st.text(), max_size=1)),
+        "k": st.one_of(
+            st.none(),
+            st.integers(),
+            st.text(max_size=5),
+            st.floats(),
+            st.lists(st.text(), max_size=1),
+        ),
     },
 )
 
 
-@given(graph=graphs(), arguments=calls, budget=st.sampled_from([500, 2000]), place=st.none() | st.integers(0, 11))
+@given(
+    graph=graphs(),
+    arguments=calls,
+    budget=st.sampled_from([500, 2000]),
+    place=st.none() | st.integers(0, 11),
+)
 @settings(max_examples=25)
 def test_whatever_is_called_every_line_is_json_within_the_budget(
-    graph: tuple[list[Node], list[Edge]], arguments: dict[str, Any], budget: int, place: int | None
+    graph: tuple[list[Node], list[Edge]],
+    arguments: dict[str, Any],
+    budget: int,
+    place: int | None,
 ) -> None:
     within = ArkSettings(observation_tokens=budget)
     tools = toolbox(*graph, within)
@@ -149,16 +236,30 @@ def test_whatever_is_called_every_line_is_json_within_the_budget(
         arguments["node"] = graph[0][place % len(graph[0])].id
     for name, given_ in (
         ("explore_neighborhood", arguments),
-        ("global_search", {key: value for key, value in arguments.items() if key in ("query", "k")}),
+        (
+            "global_search",
+            {key: value for key, value in arguments.items() if key in ("query", "k")},
+        ),
     ):
         answer = tools.run(name, given_)
         lines_of(answer, within)
         assert {*answer.nodes} <= {node.id for node in graph[0]}
-        assert {end for edge in answer.edges for end in (edge[0], edge[2])} <= {*answer.nodes, arguments.get("node")}
-        assert Toolbox(OnlyContract(tools.store), tools.index, within).run(name, given_) == answer  # type: ignore[arg-type]
+        assert {end for edge in answer.edges for end in (edge[0], edge[2])} <= {
+            *answer.nodes,
+            arguments.get("node"),
+        }
+        assert (
+            Toolbox(OnlyContract(tools.store), tools.index, within).run(name, given_)
+            == answer
+        )  # type: ignore[arg-type]
 
 
-@given(graph=graphs(), query=st.sampled_from(WORDS), place=st.integers(0, 11), documents=st.booleans())
+@given(
+    graph=graphs(),
+    query=st.sampled_from(WORDS),
+    place=st.integers(0, 11),
+    documents=st.booleans(),
+)
 @settings(max_examples=25)
 def test_nothing_outside_a_view_is_shown_counted_or_suggested(
     graph: tuple[list[Node], list[Edge]], query: str, place: int, documents: bool
@@ -169,14 +270,19 @@ def test_nothing_outside_a_view_is_shown_counted_or_suggested(
     index = BM25Index.of_store(store, text=text)
     seen = [node for node in nodes if node.properties["tenant"] == "a"]
     ids = {node.id for node in seen}
-    inside = MemoryStore.of(seen, [edge for edge in edges if edge.source in ids and edge.target in ids])
+    inside = MemoryStore.of(
+        seen, [edge for edge in edges if edge.source in ids and edge.target in ids]
+    )
     alone = Toolbox(inside, BM25Index.of_store(inside, text=text))
     view = view_of(Toolbox(store, index), {"tenant": "a"})
     node = nodes[place % len(nodes)].id
     for name, arguments in (
         ("global_search", {"query": query}),
         ("explore_neighborhood", {"node": node}),
-        ("explore_neighborhood", {"node": node, "query": query, "relation_types": [RELATIONS[0]]}),
+        (
+            "explore_neighborhood",
+            {"node": node, "query": query, "relation_types": [RELATIONS[0]]},
+        ),
         ("explore_neighborhood", {"node": node, "node_types": [LABELS[0]]}),
         ("explore_neighborhood", {"node": query}),
     ):
@@ -216,18 +322,31 @@ def test_a_call_whose_meaning_is_clear_is_run() -> None:
         {"relation_types": ["<-[starred_actors]-"]},
     ):
         answer = around("Tom Hanks", **arguments)
-        assert (answer.failed, answer.nodes, answer.total) == (False, ("m2", "m1"), 2), answer.text
+        assert (answer.failed, answer.nodes, answer.total) == (
+            False,
+            ("m2", "m1"),
+            2,
+        ), answer.text
 
 
 Graph = tuple[list[Node], list[Edge]]
 
-queries = st.one_of(st.none(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join))
+queries = st.one_of(
+    st.none(), st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
+)
 filters = st.fixed_dictionaries(
     {
         "query": queries,
-        "labels": st.one_of(st.none(), st.frozensets(st.sampled_from(LABELS), min_size=1)),
+        "labels": st.one_of(
+            st.none(), st.frozensets(st.sampled_from(LABELS), min_size=1)
+        ),
         "relations": st.one_of(
-            st.none(), st.dictionaries(st.sampled_from(RELATIONS), st.sampled_from(["in", "out", "both"]), min_size=1)
+            st.none(),
+            st.dictionaries(
+                st.sampled_from(RELATIONS),
+                st.sampled_from(["in", "out", "both"]),
+                min_size=1,
+            ),
         ),
         "k": st.integers(1, 15),
     }
@@ -240,41 +359,69 @@ class Approximate(DenseIndex):
 
 INDEXES: dict[str, Callable[[MemoryStore], TextIndex]] = {
     "words": BM25Index.of_store,
-    "half": lambda store: BM25Index.build([node for block in store.nodes() for node in block][::2]),
+    "half": lambda store: BM25Index.build(
+        [node for block in store.nodes() for node in block][::2]
+    ),
     "dense": lambda store: DenseIndex.of_store(store, HashingEncoder()),
     "hnsw": lambda store: Approximate.of_store(store, HashingEncoder()),
     "fields": FieldIndex.of_store,
 }
 
 
-@given(graph=graphs(), asked=filters, index=st.sampled_from(sorted(INDEXES)), place=st.integers(0, 11))
+@given(
+    graph=graphs(),
+    asked=filters,
+    index=st.sampled_from(sorted(INDEXES)),
+    place=st.integers(0, 11),
+)
 @settings(max_examples=25)
-def test_both_paths_agree_and_show_what_passes(graph: Graph, asked: dict[str, Any], index: str, place: int) -> None:
+def test_both_paths_agree_and_show_what_passes(
+    graph: Graph, asked: dict[str, Any], index: str, place: int
+) -> None:
     nodes, edges = graph
     store = MemoryStore.of(nodes, edges)
     made, node = INDEXES[index](store), nodes[place % len(nodes)].id
     found = explore(store, made, node, **asked)
     assert found == explore(OnlyContract(store), made, node, **asked)
 
-    kinds, labels, relations = {one.id: one.labels for one in nodes}, asked["labels"], asked["relations"]
+    kinds, labels, relations = (
+        {one.id: one.labels for one in nodes},
+        asked["labels"],
+        asked["relations"],
+    )
     passing: dict[str, set[tuple[str, bool]]] = {}
     for edge in edges:
         for other, leaves in ((edge.target, True), (edge.source, False)):
             here = edge.source if leaves else edge.target
-            fits = relations is None or relations.get(edge.relation) in ("both", "out" if leaves else "in")
+            fits = relations is None or relations.get(edge.relation) in (
+                "both",
+                "out" if leaves else "in",
+            )
             loop_again = edge.source == edge.target and not leaves
-            if here == node and fits and not loop_again and (labels is None or labels & {*kinds[other]}):
+            if (
+                here == node
+                and fits
+                and not loop_again
+                and (labels is None or labels & {*kinds[other]})
+            ):
                 passing.setdefault(other, set()).add((edge.relation, leaves))
     assert found.total == len(passing)
-    assert {one.id: set(via) for one, via in zip(found.nodes, found.via, strict=True)}.items() <= passing.items()
+    assert {
+        one.id: set(via) for one, via in zip(found.nodes, found.via, strict=True)
+    }.items() <= passing.items()
     assert len(found.nodes) == min(asked["k"], len(passing))
 
 
 def hub(n: int) -> MemoryStore:
     """A hub with `n` neighbours, of which the lightest alone says "temple"."""
     kinds = ("even",), ("odd",)
-    nodes = [Node(f"n{i:04}", kinds[i % 2], text="temple" if i == n - 1 else "") for i in range(n)]
-    edges = [Edge("hub", "r" if i % 3 else "s", f"n{i:04}", float(n - i)) for i in range(n)]
+    nodes = [
+        Node(f"n{i:04}", kinds[i % 2], text="temple" if i == n - 1 else "")
+        for i in range(n)
+    ]
+    edges = [
+        Edge("hub", "r" if i % 3 else "s", f"n{i:04}", float(n - i)) for i in range(n)
+    ]
     return MemoryStore.of([Node("hub"), *nodes], edges)
 
 
@@ -284,14 +431,30 @@ def test_beyond_the_cap_the_filters_are_left_to_the_store_and_the_best_matches_a
     monkeypatch.setattr(neighborhood, "CAP", 20)
     store = hub(100)
     index = BM25Index.of_store(store)
-    found = explore(OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3)
+    found = explore(
+        OnlyContract(store), index, "hub", labels=["odd"], relations={"s": "out"}, k=3
+    )
     assert [one.id for one in found.nodes] == ["n0003", "n0009", "n0015"]
-    assert (found.total, found.capped, found.partial, sum(found.counts.values())) == (17, True, False, 20)
+    assert (found.total, found.capped, found.partial, sum(found.counts.values())) == (
+        17,
+        True,
+        False,
+        20,
+    )
     found = explore(OnlyContract(store), index, "hub", "temples", k=2)
-    assert ([one.id for one in found.nodes], found.partial) == (["n0099", "n0000"], True)
+    assert ([one.id for one in found.nodes], found.partial) == (
+        ["n0099", "n0000"],
+        True,
+    )
     tools = Toolbox(OnlyContract(store), index)
-    for arguments, of in (({}, "20+"), ({"query": "temple"}, "21+"), ({"relation_types": ["r"]}, "20+")):
-        head = lines_of(tools.run("explore_neighborhood", {"node": "hub", **arguments}))[0]
+    for arguments, of in (
+        ({}, "20+"),
+        ({"query": "temple"}, "21+"),
+        ({"relation_types": ["r"]}, "20+"),
+    ):
+        head = lines_of(
+            tools.run("explore_neighborhood", {"node": "hub", **arguments})
+        )[0]
         assert head["of"] == of
         assert all(n.endswith("+") for _, _, n in head["relations"])
 
@@ -302,7 +465,15 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
     ("explore_neighborhood", {"node": "hub", "query": "text of 7", "k": 3}),
     ("explore_neighborhood", {"node": "hub", "node_types": ["Person"]}),
     ("explore_neighborhood", {"node": "hub", "relation_types": ["<-[LEADS TO]-"]}),
-    ("explore_neighborhood", {"node": "hub", "query": "text of 7", "relation_types": ["-[LEADS TO]->"], "k": 9}),
+    (
+        "explore_neighborhood",
+        {
+            "node": "hub",
+            "query": "text of 7",
+            "relation_types": ["-[LEADS TO]->"],
+            "k": 9,
+        },
+    ),
     ("explore_neighborhood", {"node": "hub", "query": "zeppelin"}),
     ("explore_neighborhood", {"node": "Hub"}),
     ("explore_neighborhood", {"node": "\x00"}),
@@ -313,13 +484,20 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 def filled(store: GraphStore) -> GraphStore:
     nodes, edges = random_graph(3, n_nodes=30, n_edges=60)
-    links = [Edge("hub", "LEADS TO", node.id, 1.0 + i % 4) for i, node in enumerate(nodes)]
+    links = [
+        Edge("hub", "LEADS TO", node.id, 1.0 + i % 4) for i, node in enumerate(nodes)
+    ]
     links += [Edge(node.id, "LEADS TO", "hub", 2.0) for node in nodes[::3]]
-    store.upsert([Node("hub", ("Place",), "The Hub"), *nodes], [*edges, *links, Edge("hub", "LEADS TO", "hub", 9.0)])
+    store.upsert(
+        [Node("hub", ("Place",), "The Hub"), *nodes],
+        [*edges, *links, Edge("hub", "LEADS TO", "hub", 9.0)],
+    )
     return store
 
 
-def test_a_database_says_what_memory_says_and_a_view_of_it_hides_the_rest(database: Any) -> None:
+def test_a_database_says_what_memory_says_and_a_view_of_it_hides_the_rest(
+    database: Any,
+) -> None:
     store, memory = filled(database), filled(MemoryStore())
     assert isinstance(memory, MemoryStore)
     near, far = (Toolbox(one, BM25Index.of_store(memory)) for one in (memory, store))
@@ -327,12 +505,16 @@ def test_a_database_says_what_memory_says_and_a_view_of_it_hides_the_rest(databa
     for i, (name, arguments) in enumerate(CALLS):  # databases plan each query anew
         assert far.run(name, arguments) == near.run(name, arguments), arguments
         if i % 3 == 0:
-            assert view_of(far, where).run(name, arguments) == view_of(near, where).run(name, arguments), arguments
+            assert view_of(far, where).run(name, arguments) == view_of(near, where).run(
+                name, arguments
+            ), arguments
     assert near.run(*CALLS[1]).total > 20
     assert "There is no relation" in near.run(*CALLS[-1]).text
 
 
-def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(neo4j_empty: neo4j.Driver) -> None:
+def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(
+    neo4j_empty: neo4j.Driver,
+) -> None:
     graph = Neo4jStore.from_driver(neo4j_empty)
     filled(graph)
     tools = Toolbox(graph, Neo4jTextIndex.create(graph))
@@ -340,7 +522,10 @@ def test_the_indexes_of_neo4j_rank_and_a_view_of_them_hides_the_rest(neo4j_empty
     said = next(one for one, text in sorted(texts.items()) if text)
 
     def nodes(tools: Toolbox, **arguments: Any) -> tuple[str, ...]:
-        found = tools.run("explore_neighborhood" if "node" in arguments else "global_search", arguments)
+        found = tools.run(
+            "explore_neighborhood" if "node" in arguments else "global_search",
+            arguments,
+        )
         lines_of(found)
         return found.nodes
 

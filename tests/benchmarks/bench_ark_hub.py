@@ -1,4 +1,6 @@
-"""How long the neighbourhood of a node with 100,000 neighbours takes, in memory and databases, and its exploration."""
+"""How long the neighbourhood of a node with 100,000 neighbours takes, in memory and
+databases, and its exploration.
+"""
 
 from __future__ import annotations
 
@@ -29,17 +31,28 @@ _LABELS = [("Person",), ("Film",), ("Film", "Short")]
 _RELATIONS = ["acted_in", "directed", "liked", "seen"]
 _LADYBUG = "n.id, m.id, label(r), r.weight, r.properties"
 _NEO4J = (
-    "MATCH (a:__Graphret__ {id: $id})-[r]-(b) WITH r, startNode(r).id AS source, endNode(r).id AS target "
-    "ORDER BY r.weight DESC, source, target, type(r) LIMIT $limit RETURN source, type(r), target, properties(r)"
+    "MATCH (a:__Graphret__ {id: $id})-[r]-(b) WITH r, startNode(r).id AS source,"
+    " endNode(r).id AS target ORDER BY r.weight DESC, source, target, type(r) LIMIT"
+    " $limit RETURN source, type(r), target, properties(r)"
 )
 
 
 def hub(n: int = N, seed: int = 0) -> MemoryStore:
-    """Return a node with `n` neighbours, edges half of them out of it and half into it, and as many edges elsewhere."""
+    """Return a node with `n` neighbours, edges half of them out of it and half into it,
+    and as many edges elsewhere.
+    """
     rng = np.random.default_rng(seed)
     lexicon = np.asarray(synthetic.words())
-    texts = [" ".join(row) for row in lexicon[np.minimum(rng.zipf(1.3, (n, 40)), len(lexicon)) - 1].tolist()]
-    names = [f"{a} {b}".title() for a, b in lexicon[rng.integers(len(lexicon), size=(n, 2))].tolist()]
+    texts = [
+        " ".join(row)
+        for row in lexicon[
+            np.minimum(rng.zipf(1.3, (n, 40)), len(lexicon)) - 1
+        ].tolist()
+    ]
+    names = [
+        f"{a} {b}".title()
+        for a, b in lexicon[rng.integers(len(lexicon), size=(n, 2))].tolist()
+    ]
     ends, out = np.arange(1, n + 1), np.arange(n) % 2 == 0
     return synthetic.store_of(
         [_HUB, *(f"n{i:07d}" for i in range(n))],
@@ -56,12 +69,16 @@ def hub(n: int = N, seed: int = 0) -> MemoryStore:
 
 
 def whole(report: Report, n: int = N) -> None:
-    """The part of the speed benchmark: the slowest kind of call, and heaviest edges against a database's bare query."""
+    """The part of the speed benchmark: the slowest kind of call, and heaviest edges
+    against a database's bare query.
+    """
     store = hub(n)
     report.counts["ark hub/neighbours"] = n
     index = BM25Index.of_store(store)
     index.scores("what an index makes when it is first asked")
-    what = f"ARK: an exploration of a node with {n:,} neighbours, the slowest kind of call"
+    what = (
+        f"ARK: an exploration of a node with {n:,} neighbours, the slowest kind of call"
+    )
     report.add("ark hub", what, 1000 * _slowest(store, index), unit="ms", target=LIMIT)
     _neighborhood(report, "memory", _calls(store))
     with tempfile.TemporaryDirectory() as folder:
@@ -69,9 +86,15 @@ def whole(report: Report, n: int = N) -> None:
         with LadybugStore(path) as there:
             there.load(store)
             ours = _calls(there)
-        query = f"MATCH (n:Person {{id: $id}})-[r]-(m) RETURN {_LADYBUG} ORDER BY r.weight DESC, m.id LIMIT {HEAVIEST}"
+        query = (
+            f"MATCH (n:Person {{id: $id}})-[r]-(m) RETURN {_LADYBUG} ORDER BY r.weight"
+            f" DESC, m.id LIMIT {HEAVIEST}"
+        )
         with ladybug.Connection(ladybug.Database(str(path), read_only=True)) as driver:
-            bare = [timed(lambda: list(driver.execute(query, {"id": _HUB}))) for _ in range(ROUNDS)]
+            bare = [
+                timed(lambda: list(driver.execute(query, {"id": _HUB})))
+                for _ in range(ROUNDS)
+            ]
         _neighborhood(report, "Ladybug", ours, bare)
 
 
@@ -83,26 +106,47 @@ def neo4j(report: Report, n: int = N) -> None:
         import_graph(str(Path(folder, "hub")), uri)
         with Neo4jStore(uri) as there:
             ours = _calls(there)
-        with neo4j_driver.GraphDatabase.driver(uri) as driver, driver.session(default_access_mode="READ") as session:
+        with (
+            neo4j_driver.GraphDatabase.driver(uri) as driver,
+            driver.session(default_access_mode="READ") as session,
+        ):
             bare = [
-                timed(lambda: session.execute_read(lambda tx: tx.run(_NEO4J, id=_HUB, limit=HEAVIEST).values()))
+                timed(
+                    lambda: session.execute_read(
+                        lambda tx: tx.run(_NEO4J, id=_HUB, limit=HEAVIEST).values()
+                    )
+                )
                 for _ in range(ROUNDS)
             ]
         _neighborhood(report, "Neo4j", ours, bare)
 
 
 def _calls(store: GraphStore) -> list[float]:
-    """How long each of a hundred calls for the heaviest edges of the hub takes, another node asked before them."""
+    """How long each of a hundred calls for the heaviest edges of the hub takes, another
+    node asked before them.
+    """
     store.neighbors(["n0000000"], limit=HEAVIEST)
-    return [timed(lambda: store.neighbors([_HUB], limit=HEAVIEST)) for _ in range(CALLS)]
+    return [
+        timed(lambda: store.neighbors([_HUB], limit=HEAVIEST)) for _ in range(CALLS)
+    ]
 
 
-def _neighborhood(report: Report, name: str, ours: list[float], bare: list[float] | None = None) -> None:
-    what, typical = f"the {HEAVIEST} heaviest edges of that node, {name}", statistics.median(ours)
+def _neighborhood(
+    report: Report, name: str, ours: list[float], bare: list[float] | None = None
+) -> None:
+    what, typical = (
+        f"the {HEAVIEST} heaviest edges of that node, {name}",
+        statistics.median(ours),
+    )
     if bare is None:
         report.add(f"hub {name}", what, 1000 * typical, unit="ms", target=LIMIT)
     else:
-        report.add(f"hub {name}", f"{what}, against its bare query", typical / statistics.median(bare), target=2.0)
+        report.add(
+            f"hub {name}",
+            f"{what}, against its bare query",
+            typical / statistics.median(bare),
+            target=2.0,
+        )
 
 
 def _slowest(store: GraphStore, index: TextIndex) -> float:
@@ -111,13 +155,22 @@ def _slowest(store: GraphStore, index: TextIndex) -> float:
     types = {"node_types": ["Film"], "relation_types": ["<-[acted_in]-", "directed"]}
     kinds: dict[str, Callable[[int], dict[str, Any]]] = {
         "no query": lambda i: {},
-        "a query": lambda i: {"query": f"{words[5 * i]} {words[900 + i]} {words[9000 + i]}", "k": 100},
+        "a query": lambda i: {
+            "query": f"{words[5 * i]} {words[900 + i]} {words[9000 + i]}",
+            "k": 100,
+        },
         "types": lambda i: types,
-        "a query, types": lambda i: {"query": f"{words[6 * i]} {words[800 + i]}", **types},
+        "a query, types": lambda i: {
+            "query": f"{words[6 * i]} {words[800 + i]}",
+            **types,
+        },
     }
 
     def call(arguments: dict[str, Any]) -> None:
         assert tools.run("explore_neighborhood", {"node": _HUB, **arguments}).nodes
 
-    rounds = [[timed(partial(call, make(i))) for make in kinds.values()] for i in range(ROUNDS)]
+    rounds = [
+        [timed(partial(call, make(i))) for make in kinds.values()]
+        for i in range(ROUNDS)
+    ]
     return max(statistics.median(taken) for taken in zip(*rounds, strict=True))

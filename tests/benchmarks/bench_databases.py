@@ -1,4 +1,6 @@
-"""A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and a query of two hops."""
+"""A knowledge graph of MetaQA's size in a folder, in Ladybug and in Neo4j: imports, and
+a query of two hops.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from graphret.planning import GraphPlan, find_matches
 from graphret.stores.memory import MemoryStore
 from graphret.testing.neo4j_server import Neo4jServer
 
-#: MetaQA's relations: the share of its 129,233 triples, and how many names stand at their far end.
+#: MetaQA's relations: the share of its 129,233 triples, and how many names stand at
+#: their far end.
 RELATIONS = {
     "directed_by": (0.12, 6_000),
     "written_by": (0.18, 11_000),
@@ -32,7 +35,10 @@ RELATIONS = {
     "has_imdb_votes": (0.01, 10),
 }
 FILMS, TRIPLES = 16_000, 129_233
-_QUERY = "MATCH (a:{label} {{id: $id}})-[:directed_by]->(d)<-[:directed_by]-(o) RETURN o.id AS id ORDER BY id"
+_QUERY = (
+    "MATCH (a:{label} {{id: $id}})-[:directed_by]->(d)<-[:directed_by]-(o) RETURN o.id"
+    " AS id ORDER BY id"
+)
 _ASKED, _TURNS = 60, 9
 
 
@@ -54,9 +60,14 @@ def databases(report: Report) -> None:
         kb, lines = folder / "kb.txt", list(triples())
         kb.write_text("".join(lines), encoding="utf-8")
         report.counts["databases/triples"] = len(lines)
-        directed = sorted({line.split("|")[0] for line in lines if "|directed_by|" in line})
+        directed = sorted(
+            {line.split("|")[0] for line in lines if "|directed_by|" in line}
+        )
         films = random.Random(0).sample(directed, _ASKED)
-        for what, where, limit in (("a folder", folder / "kb", 3.0), ("Ladybug", folder / "kb.lbug", 5.0)):
+        for what, where, limit in (
+            ("a folder", folder / "kb", 3.0),
+            ("Ladybug", folder / "kb.lbug", 5.0),
+        ):
             _import(report, kb, what, str(where), limit)
         _two_hops_ladybug(report, folder / "kb.lbug", films)
         try:
@@ -70,8 +81,17 @@ def databases(report: Report) -> None:
 
 
 def _import(report: Report, kb: Path, what: str, where: str, limit: float) -> None:
-    name = f"a graph of {report.counts['databases/triples']:,} triples imported into {what}"
-    report.add(f"import {what}", name, timed(lambda: import_graph(kb, where)), unit="s", target=limit)
+    name = (
+        f"a graph of {report.counts['databases/triples']:,} triples imported into"
+        f" {what}"
+    )
+    report.add(
+        f"import {what}",
+        name,
+        timed(lambda: import_graph(kb, where)),
+        unit="s",
+        target=limit,
+    )
 
 
 def _two_hops_ladybug(report: Report, path: Path, films: Sequence[str]) -> None:
@@ -83,9 +103,23 @@ def _two_hops_ladybug(report: Report, path: Path, films: Sequence[str]) -> None:
     ours, bare = [], []
     for _ in range(_TURNS):  # a machine changes its pace: both meet each of them
         with LadybugStore(path) as store:
-            ours.append(medians({"": lambda film, ask=store.query: ask(query, {"id": film}).rows}, films)[""])
+            ours.append(
+                medians(
+                    {"": lambda film, ask=store.query: ask(query, {"id": film}).rows},
+                    films,
+                )[""]
+            )
         with ladybug.Connection(ladybug.Database(str(path), read_only=True)) as driver:
-            bare.append(medians({"": lambda film, ask=driver.execute: list(ask(query, {"id": film}))}, films)[""])
+            bare.append(
+                medians(
+                    {
+                        "": lambda film, ask=driver.execute: list(
+                            ask(query, {"id": film})
+                        )
+                    },
+                    films,
+                )[""]
+            )
     _ratio(report, "Ladybug", statistics.median(ours), statistics.median(bare))
 
 
@@ -101,7 +135,13 @@ def _two_hops_neo4j(report: Report, uri: str, films: Sequence[str]) -> None:
             with driver.session(default_access_mode=neo4j.READ_ACCESS) as session:
                 return session.execute_read(lambda tx: tx.run(query, id=film).values())
 
-        found = medians({"ours": lambda film: store.query(query, {"id": film}).rows, "bare": directly}, films)
+        found = medians(
+            {
+                "ours": lambda film: store.query(query, {"id": film}).rows,
+                "bare": directly,
+            },
+            films,
+        )
     _ratio(report, "Neo4j", found["ours"], found["bare"])
 
 
@@ -109,9 +149,17 @@ def _plans(report: Report, kb: Path, uri: str, films: Sequence[str]) -> None:
     """A plan of three hops in memory, and as a query of Neo4j."""
     from graphret.stores.neo4j import Neo4jStore
 
-    hops = [("a", "directed_by", "d"), ("d", "directed_by", "f"), ("f", "starred_actors", "T")]
-    told = [{"from": one, "rel": relation, "to_var": other} for one, relation, other in hops]
-    plan = GraphPlan.model_validate({"anchors": [{"var": "a", "text": "a film", "label": "Movie"}], "hops": told})
+    hops = [
+        ("a", "directed_by", "d"),
+        ("d", "directed_by", "f"),
+        ("f", "starred_actors", "T"),
+    ]
+    told = [
+        {"from": one, "rel": relation, "to_var": other} for one, relation, other in hops
+    ]
+    plan = GraphPlan.model_validate(
+        {"anchors": [{"var": "a", "text": "a film", "label": "Movie"}], "hops": told}
+    )
     memory, taken = MemoryStore.load(kb), []
     with Neo4jStore(uri) as server:
         schema = server.schema()
@@ -123,11 +171,25 @@ def _plans(report: Report, kb: Path, uri: str, films: Sequence[str]) -> None:
             find_matches(plan, server, {"a": {film: 1.0}}, schema=schema)
 
         found = medians({"ours": ours, "queried": queried}, films)
-    report.add("plan", "a plan of three hops in memory, median", 1000 * found["ours"], unit="ms", target=5.0)
+    report.add(
+        "plan",
+        "a plan of three hops in memory, median",
+        1000 * found["ours"],
+        unit="ms",
+        target=5.0,
+    )
     slowest = 1000 * sorted(taken)[int(0.99 * len(taken))]
-    report.add("plan slowest", "the same, 99th percentile", slowest, unit="ms", target=50.0)
+    report.add(
+        "plan slowest", "the same, 99th percentile", slowest, unit="ms", target=50.0
+    )
     ratio = found["queried"] / found["ours"]
-    report.add("plan ratio", "the same plan as a query of Neo4j, against memory", ratio, target=20.0, at_least=True)
+    report.add(
+        "plan ratio",
+        "the same plan as a query of Neo4j, against memory",
+        ratio,
+        target=20.0,
+        at_least=True,
+    )
 
 
 def _ratio(report: Report, what: str, ours: float, bare: float) -> None:
@@ -135,7 +197,9 @@ def _ratio(report: Report, what: str, ours: float, bare: float) -> None:
     report.add(f"two hops {what}", name, ours / bare, target=1.3)
 
 
-def _large(report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int = 10) -> None:
+def _large(
+    report: Report, folder: Path, n_nodes: int = 1_000_000, degree: int = 10
+) -> None:
     from graphret.stores.ladybug import LadybugStore
 
     given = bench_stores.columns(n_nodes, degree)

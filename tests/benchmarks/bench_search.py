@@ -1,4 +1,6 @@
-"""How fast nodes are found by their text and names, next to libraries that do nothing else, in the same run."""
+"""How fast nodes are found by their text and names, next to libraries that do nothing
+else, in the same run.
+"""
 
 from __future__ import annotations
 
@@ -27,23 +29,32 @@ _QUESTIONS = 60
 
 
 def lexical(report: Report, n: int = N_LEXICAL) -> None:
-    """One BM25 search over 100,000 nodes next to bm25s and rank_bm25 alone, and scoring given nodes next to it."""
+    """One BM25 search over 100,000 nodes next to bm25s and rank_bm25 alone, and scoring
+    given nodes next to it.
+    """
     import bm25s
     from rank_bm25 import BM25Okapi
 
     made = synthetic.items(n * 16 // 15)
     documents = [item for item in made if isinstance(item, Document)][:n]
-    nodes = NodeTable.of(Node(item.id, ("Document",), item.title, item.text) for item in documents)
+    nodes = NodeTable.of(
+        Node(item.id, ("Document",), item.title, item.text) for item in documents
+    )
     asked = synthetic.questions(made, _QUESTIONS)
     del made, documents
     ours = BM25Index.build(nodes, text=OneText())
-    terms = [ours.analyzer(str(OneText().fields(node).get("text", ""))) for node in nodes]
+    terms = [
+        ours.analyzer(str(OneText().fields(node).get("text", ""))) for node in nodes
+    ]
     theirs = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
     theirs.index(terms, show_progress=False)
     okapi = BM25Okapi(terms)
     names = np.asarray(nodes.ids.tolist())
     rng = np.random.default_rng(0)
-    given = {q: nodes.ids.take(rng.choice(len(nodes), size=N_GIVEN, replace=False)) for q in asked}
+    given = {
+        q: nodes.ids.take(rng.choice(len(nodes), size=N_GIVEN, replace=False))
+        for q in asked
+    }
     for question in asked[:20]:  # the hashes of ids are taken by then
         nodes.find(given[question])
 
@@ -56,30 +67,61 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
         return ours.score(question, given[question])
 
     def bm25s_search(question: str) -> object:
-        return theirs.retrieve([ours.analyzer(question)], corpus=names, k=K, show_progress=False)
+        return theirs.retrieve(
+            [ours.analyzer(question)], corpus=names, k=K, show_progress=False
+        )
 
     found = medians({"search": search, "score": score, "bm25s": bm25s_search}, asked)
-    found |= medians({"rank_bm25": lambda question: okapi.get_top_n(ours.analyzer(question), names, K)}, asked[:6])
-    report.counts |= {"search/nodes": len(nodes), "search/questions": len(asked), "search/given nodes": N_GIVEN}
+    found |= medians(
+        {
+            "rank_bm25": lambda question: okapi.get_top_n(
+                ours.analyzer(question), names, K
+            )
+        },
+        asked[:6],
+    )
+    report.counts |= {
+        "search/nodes": len(nodes),
+        "search/questions": len(asked),
+        "search/given nodes": N_GIVEN,
+    }
     what = f"BM25 search over {n:,} nodes: its speed against rank_bm25's"
-    report.add("search rank_bm25", what, found["rank_bm25"] / found["search"], target=50.0, at_least=True)
+    report.add(
+        "search rank_bm25",
+        what,
+        found["rank_bm25"] / found["search"],
+        target=50.0,
+        at_least=True,
+    )
     what = "the same against bm25s alone"
-    report.add("search bm25s", what, found["bm25s"] / found["search"], target=0.9, at_least=True)
-    what = f"the time to score {N_GIVEN:,} given nodes, others for each question, against that of a search"
+    report.add(
+        "search bm25s",
+        what,
+        found["bm25s"] / found["search"],
+        target=0.9,
+        at_least=True,
+    )
+    what = (
+        f"the time to score {N_GIVEN:,} given nodes, others for each question, against"
+        " that of a search"
+    )
     report.add("search score", what, found["score"] / found["search"], target=1.0)
 
 
 def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
     """HNSW at M = 64: recall against exact search, and speed.
 
-    The vectors have the width of a sentence encoder's and, as such vectors do, vary in far fewer directions.
+    The vectors have the width of a sentence encoder's and, as such vectors do, vary in
+    far fewer directions.
     """
     rng = np.random.default_rng(0)
     plane = rng.standard_normal((INTRINSIC, DIMENSION))
 
     def vectors(count: int) -> NDArray[np.float32]:
         flat = rng.standard_normal((count, INTRINSIC)) @ plane
-        return normalize((flat + 0.5 * rng.standard_normal((count, DIMENSION))).astype(np.float32))
+        return normalize(
+            (flat + 0.5 * rng.standard_normal((count, DIMENSION))).astype(np.float32)
+        )
 
     rows, asked = vectors(n), vectors(200)
     nodes = NodeTable.of(Node(f"n{i:07d}") for i in range(n))
@@ -90,17 +132,31 @@ def hnsw(report: Report, n: int = N_DENSE, k: int = 10) -> None:
         exact.remember(query, vector)
         ours.remember(query, vector)
     ours.search(queries[0], k)  # which builds it
-    hits = [len({*exact.search(query, k).ids} & {*ours.search(query, k).ids}) for query in queries]
+    hits = [
+        len({*exact.search(query, k).ids} & {*ours.search(query, k).ids})
+        for query in queries
+    ]
 
     def exactly(query: str) -> object:
         exact.forget()
         return exact.search(query, k)
 
-    taken = medians({"ours": lambda query: ours.search(query, k), "exact": exactly}, queries)
+    taken = medians(
+        {"ours": lambda query: ours.search(query, k), "exact": exactly}, queries
+    )
     report.counts |= {"hnsw/nodes": n, "hnsw/questions": len(asked)}
     what = f"recall@{k} of HNSW at M = {HNSW_M} over {n:,} nodes against exact search"
-    report.add("hnsw recall", what, sum(hits) / (k * len(hits)), unit="", target=0.98, at_least=True)
-    report.add("hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"])
+    report.add(
+        "hnsw recall",
+        what,
+        sum(hits) / (k * len(hits)),
+        unit="",
+        target=0.98,
+        at_least=True,
+    )
+    report.add(
+        "hnsw exact", "its speed against exact search", taken["exact"] / taken["ours"]
+    )
 
 
 def spotting(report: Report, n: int = MANY_NAMES) -> None:
@@ -111,11 +167,22 @@ def spotting(report: Report, n: int = MANY_NAMES) -> None:
     spot(names[0], book)
     building = time.perf_counter() - start
     chosen = np.random.default_rng(1).choice(n, size=(500, 2), replace=False).tolist()
-    asked = [f"which films with {names[a]} were made in the years before {names[b]}?" for a, b in chosen]
+    asked = [
+        f"which films with {names[a]} were made in the years before {names[b]}?"
+        for a, b in chosen
+    ]
     taken = medians({"spot": lambda question: spot(question, book)}, asked)["spot"]
     report.counts |= {"spot/names": len(book)}
-    report.add("spot", f"names spotted in a question, {n:,} known", 1000 * taken, unit="ms", target=1.0)
-    report.add("spot built", f"{n:,} names made ready for it", building, unit="s", target=60.0)
+    report.add(
+        "spot",
+        f"names spotted in a question, {n:,} known",
+        1000 * taken,
+        unit="ms",
+        target=1.0,
+    )
+    report.add(
+        "spot built", f"{n:,} names made ready for it", building, unit="s", target=60.0
+    )
 
 
 def invented_names(n: int) -> list[str]:
@@ -123,5 +190,10 @@ def invented_names(n: int) -> list[str]:
     rng = np.random.default_rng(0)
     lexicon = synthetic.words()
     lengths = rng.choice([1, 2, 3, 4], size=n, p=[0.1, 0.6, 0.2, 0.1]).tolist()
-    ranks = iter((len(lexicon) ** rng.random(sum(lengths))).astype(int).tolist())  # Zipf's law, with an end
-    return [" ".join(lexicon[next(ranks) - 1] for _ in range(length)).title() for length in lengths]
+    ranks = iter(
+        (len(lexicon) ** rng.random(sum(lengths))).astype(int).tolist()
+    )  # Zipf's law, with an end
+    return [
+        " ".join(lexicon[next(ranks) - 1] for _ in range(length)).title()
+        for length in lengths
+    ]

@@ -1,4 +1,6 @@
-"""``graphret serve`` under load, next to what the core answers alone in two threads, in turn in one run."""
+"""``graphret serve`` under load, next to what the core answers alone in two threads, in
+turn in one run.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,13 @@ _MB = 1 << 20
 
 
 def serve(report: Report) -> None:
-    """Questions a second over HTTP against the core, how long they wait, and 10,000 of them."""
+    """Questions a second over HTTP against the core, how long they wait, and 10,000 of
+    them.
+    """
     made = synthetic.items(N)
-    asked = iter(synthetic.questions(made, REQUESTS + ROUNDS * EACH))  # each once, as some answers are kept
+    asked = iter(
+        synthetic.questions(made, REQUESTS + ROUNDS * EACH)
+    )  # each once, as some answers are kept
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(THREADS) as pool:
         SageGraph.build(made, encoder=None, chunker=None).save(folder)
         retriever = SageGraph.load(folder).retriever()
@@ -39,7 +45,13 @@ def serve(report: Report) -> None:
             core, ours, waits, lost = list[float](), list[float](), list[float](), 0
             for _ in range(ROUNDS):
                 questions = list(islice(asked, EACH))
-                core.append(timed(lambda some=questions: list(pool.map(lambda q: retriever.retrieve(q, K), some))))  # type: ignore[misc]
+                core.append(
+                    timed(
+                        lambda some=questions: list(
+                            pool.map(lambda q: retriever.retrieve(q, K), some)
+                        )
+                    )
+                )  # type: ignore[misc]
                 questions = list(islice(asked, EACH))
                 start = time.perf_counter()
                 taken = asyncio.run(_load(address, questions))
@@ -51,39 +63,76 @@ def serve(report: Report) -> None:
             grown = process.memory_info().rss
     rates = [one / other for one, other in zip(core, ours, strict=True)]
     p99 = statistics.quantiles(waits, n=100)[98]
-    report.counts |= {"serve/nodes": N, "serve/requests": REQUESTS, "serve/clients": CLIENTS}
-    what = f"`/retrieve` with {CLIENTS} clients: questions a second against the core in {THREADS} threads"
+    report.counts |= {
+        "serve/nodes": N,
+        "serve/requests": REQUESTS,
+        "serve/clients": CLIENTS,
+    }
+    what = (
+        f"`/retrieve` with {CLIENTS} clients: questions a second against the core in"
+        f" {THREADS} threads"
+    )
     report.add("serve rate", what, statistics.median(rates), target=0.8, at_least=True)
     report.add(
-        "serve p99", "the 99th percentile of the wait against its median", p99 / statistics.median(waits), target=10
+        "serve p99",
+        "the 99th percentile of the wait against its median",
+        p99 / statistics.median(waits),
+        target=10,
     )
-    report.add("serve lost", f"of {REQUESTS:,} requests, those that got no answer", lost, unit="", target=0)
+    report.add(
+        "serve lost",
+        f"of {REQUESTS:,} requests, those that got no answer",
+        lost,
+        unit="",
+        target=0,
+    )
     what = "memory of the service after them against that after the first 500"
     report.add("serve memory", what, grown / memory, target=1.1)
-    report.notes.append(f"serve: {EACH / statistics.median(ours):.0f} questions a second, {grown / _MB:.0f} MB")
+    report.notes.append(
+        f"serve: {EACH / statistics.median(ours):.0f} questions a second,"
+        f" {grown / _MB:.0f} MB"
+    )
 
 
 @contextmanager
 def _serving(folder: str) -> Iterator[tuple[tuple[str, int], psutil.Process]]:
-    line = [sys.executable, "-m", "graphret.cli", "serve", "--graph", folder, "--port", "0"]
+    line = [
+        sys.executable,
+        "-m",
+        "graphret.cli",
+        "serve",
+        "--graph",
+        folder,
+        "--port",
+        "0",
+    ]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
-            found = next(at for said in process.stderr if (at := re.search(r"running on http://(\S+):(\d+)", said)))
+            found = next(
+                at
+                for said in process.stderr
+                if (at := re.search(r"running on http://(\S+):(\d+)", said))
+            )
             yield (found[1], int(found[2])), psutil.Process(process.pid)
         finally:
             process.terminate()
 
 
 async def _load(address: tuple[str, int], questions: Sequence[str]) -> list[float]:
-    """Have clients ask all questions, each client one after another, and return the waits of those answered in full."""
+    """Have clients ask all questions, each client one after another, and return the
+    waits of those answered in full.
+    """
     waiting, taken = iter(questions), list[float]()
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection(*address)
         for question in waiting:
             body = json.dumps({"question": question, "k": K}).encode()
-            head = f"POST /retrieve HTTP/1.1\r\nHost: {address[0]}\r\nContent-Type: application/json\r\n"
+            head = (
+                f"POST /retrieve HTTP/1.1\r\nHost: {address[0]}\r\nContent-Type:"
+                " application/json\r\n"
+            )
             start = time.perf_counter()
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
             answer = await reader.readuntil(b"\r\n\r\n")

@@ -19,8 +19,14 @@ from graphret.spark import Spark
 from graphret.stores import LadybugStore
 
 _PLANS = {
-    "own": "MATCH (m:Movie)-[:directed_by]->(d:Director {name: 'Kathryn Bigelow'}) RETURN m",
-    "mended": "MATCH (d:Director {name: 'kathryn bigelow'})-[:directed_by]->(m:Movie) RETURN m.name",
+    "own": (
+        "MATCH (m:Movie)-[:directed_by]->(d:Director {name: 'Kathryn Bigelow'})"
+        " RETURN m"
+    ),
+    "mended": (
+        "MATCH (d:Director {name: 'kathryn bigelow'})-[:directed_by]->(m:Movie) RETURN"
+        " m.name"
+    ),
 }
 _ROUNDS = 40
 _OF_THE_DATABASE = ("query", "query_apart", "get", "explain")
@@ -29,19 +35,32 @@ _OF_THE_DATABASE = ("query", "query_apart", "get", "explain")
 def spark(report: Report) -> None:
     """The part of the speed benchmark."""
     with _films() as store:
-        plans = {what: json.dumps({"steps": [{"cypher": query}]}) for what, query in _PLANS.items()}
+        plans = {
+            what: json.dumps({"steps": [{"cypher": query}]})
+            for what, query in _PLANS.items()
+        }
         own = Spark(ScriptedPlanner(plans), store, BM25Index.of_store(store))
         own.prompt()
         spent: list[float] = []
         for name in _OF_THE_DATABASE:
             setattr(store, name, _clocked(getattr(store, name), spent))
-        for what, told in (("own", "the plan is right"), ("mended", "its direction and a value are mended")):
+        for what, told in (
+            ("own", "the plan is right"),
+            ("mended", "its direction and a value are mended"),
+        ):
             taken = []
             for _ in range(_ROUNDS):
                 spent.clear()
-                taken.append(timed(lambda what=what: own.retrieve(what, 5)) - sum(spent))  # type: ignore[misc]
-            what, told = f"spark {what}", f"SPARK: a question, without its model and its database; {told}"
-            report.add(what, told, 1000 * statistics.median(taken), unit="ms", target=10.0)
+                taken.append(
+                    timed(lambda what=what: own.retrieve(what, 5)) - sum(spent)
+                )  # type: ignore[misc]
+            what, told = (
+                f"spark {what}",
+                f"SPARK: a question, without its model and its database; {told}",
+            )
+            report.add(
+                what, told, 1000 * statistics.median(taken), unit="ms", target=10.0
+            )
 
 
 @contextmanager

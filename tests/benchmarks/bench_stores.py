@@ -21,7 +21,9 @@ _WRITES = 10
 
 
 def columns(n_nodes: int, degree: int, seed: int = 0) -> dict[str, Any]:
-    """Return the columns of a graph for `synthetic.store_of`: ids in no order, `degree` edges from each node."""
+    """Return the columns of a graph for `synthetic.store_of`: ids in no order, `degree`
+    edges from each node.
+    """
     rng = np.random.default_rng(seed)
     m = n_nodes * degree
     return {
@@ -59,17 +61,39 @@ def stores(report: Report, n_nodes: int = 1_000_000, degree: int = 10) -> None:
         store = MemoryStore.load(folder)
         store.neighbors(asked[0], **wanted)
         opened = time.perf_counter() - start
-        neighbors = [timed(lambda ids=ids: store.neighbors(ids, **wanted)) for ids in asked]  # type: ignore[misc]
-        new = [(f"new{i}", [Edge(f"new{i}", "RELATION_0", other) for other in ids[:degree]]) for i in range(_WRITES)]
-        written = [timed(lambda i=id_, e=edges: store.upsert([Node(i)], e)) for id_, edges in new]  # type: ignore[misc]
+        neighbors = [
+            timed(lambda ids=ids: store.neighbors(ids, **wanted)) for ids in asked
+        ]  # type: ignore[misc]
+        new = [
+            (
+                f"new{i}",
+                [Edge(f"new{i}", "RELATION_0", other) for other in ids[:degree]],
+            )
+            for i in range(_WRITES)
+        ]
+        written = [
+            timed(lambda i=id_, e=edges: store.upsert([Node(i)], e))
+            for id_, edges in new
+        ]  # type: ignore[misc]
     report.counts |= {"stores/nodes": n, "stores/edges": m}
     graph = f"{n:,} nodes and {m:,} edges"
     taken = 1000 * statistics.median(neighbors[_ROUNDS // 4 :])
-    report.add("store build", f"`MemoryStore` of {graph} from columns", built, unit="s", target=180.0)
+    report.add(
+        "store build",
+        f"`MemoryStore` of {graph} from columns",
+        built,
+        unit="s",
+        target=180.0,
+    )
     report.add("store open", "opening it and asking once", opened, unit="s", target=1.0)
     what = f"neighbours of {_ASKED} nodes, half of the labels and relations"
     report.add("store neighbors", what, taken, unit="ms", target=2.0)
-    report.add("store upsert", f"a node and {degree} edges upserted", 1000 * statistics.median(written), unit="ms")
+    report.add(
+        "store upsert",
+        f"a node and {degree} edges upserted",
+        1000 * statistics.median(written),
+        unit="ms",
+    )
 
 
 def _ids(numbers: Any) -> list[str]:

@@ -1,8 +1,9 @@
-"""What GraphRAFT's grounded decoding costs: ``PYTHONPATH=tests python -m benchmarks.bench_writer [MODEL]``.
+"""What GraphRAFT's grounded decoding costs: ``PYTHONPATH=tests python -m
+benchmarks.bench_writer [MODEL]``.
 
-The mask of 1,000 and of 100,000 candidates for four beams, beside a scan of all candidates for each beam, as the
-method's public code does it, and beside a forward pass; and exact ranking of all candidates around two films beside
-reading each alone.
+The mask of 1,000 and of 100,000 candidates for four beams, beside a scan of all
+candidates for each beam, as the method's public code does it, and beside a forward
+pass; and exact ranking of all candidates around two films beside reading each alone.
 """
 
 from __future__ import annotations
@@ -24,18 +25,29 @@ from graphret.graphs.example import KB
 from graphret.llm.causal import SMALL, answer_tokens, chat_tokens, load_model
 from graphret.planning import PathPlanner
 
-BEAMS, STEPS, QUESTION = 4, 12, "which people worked on both Near Dark and Zero Dark Thirty"
-WORDS = (
-    "neutron emission star merger quark plasma lattice photon gamma decay field theory model deep sky survey".split()
+BEAMS, STEPS, QUESTION = (
+    4,
+    12,
+    "which people worked on both Near Dark and Zero Dark Thirty",
 )
-PATHS = ["-[:CITES]-(T:Paper)", "-[:WRITES]-(:Author)-[:WRITES]-(T:Paper)", "-[:HAS_TOPIC]-(T:FieldOfStudy)"]
+WORDS = (
+    "neutron emission star merger quark plasma lattice photon gamma decay field theory"
+    " model deep sky survey".split()
+)
+PATHS = [
+    "-[:CITES]-(T:Paper)",
+    "-[:WRITES]-(:Author)-[:WRITES]-(T:Paper)",
+    "-[:HAS_TOPIC]-(T:FieldOfStudy)",
+]
 
 
 def patterns(n: int) -> list[str]:
     """As many different patterns, of a handful of paths a name."""
     drawn = random.Random(0)
     names = {" ".join(drawn.choices(WORDS, k=4)) for _ in range(n)}
-    return [f'(:Paper {{name: "{name}"}}){path}' for name in sorted(names) for path in PATHS][:n]
+    return [
+        f'(:Paper {{name: "{name}"}}){path}' for name in sorted(names) for path in PATHS
+    ][:n]
 
 
 def seconds(work: Callable[[], object], times: int = 5) -> float:
@@ -48,12 +60,18 @@ def seconds(work: Callable[[], object], times: int = 5) -> float:
     return sorted(taken)[times // 2]
 
 
-def scan(candidates: Sequence[torch.Tensor], tokens: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+def scan(
+    candidates: Sequence[torch.Tensor], tokens: torch.Tensor, scores: torch.Tensor
+) -> torch.Tensor:
     """Mask by comparing what each beam wrote with every candidate."""
     masked = torch.full_like(scores, -torch.inf)
     for row, begun in enumerate(tokens):
         size = len(begun)
-        fits = [one for one in candidates if len(one) > size and torch.equal(one[:size], begun)]
+        fits = [
+            one
+            for one in candidates
+            if len(one) > size and torch.equal(one[:size], begun)
+        ]
         allowed = list({int(one[size]) for one in fits})
         masked[row, allowed] = scores[row, allowed]
     return masked
@@ -62,22 +80,36 @@ def scan(candidates: Sequence[torch.Tensor], tokens: torch.Tensor, scores: torch
 def main(source: str = SMALL) -> None:
     torch.set_num_threads(1)
     model, tokenizer = load_model(source)
-    vocabulary, prompt = model.config.vocab_size, chat_tokens(tokenizer, prompt_of(QUESTION))
+    vocabulary, prompt = (
+        model.config.vocab_size,
+        chat_tokens(tokenizer, prompt_of(QUESTION)),
+    )
     scores = torch.randn(BEAMS, vocabulary)
     for n in (1_000, 100_000):
         trie = Trie(answer_tokens(tokenizer, patterns(n)))
-        begins = [torch.tensor(trie.sequences[i * n // BEAMS][:STEPS]) for i in range(BEAMS)]
+        begins = [
+            torch.tensor(trie.sequences[i * n // BEAMS][:STEPS]) for i in range(BEAMS)
+        ]
         rows = torch.stack(begins)
 
         def masks() -> None:
-            mask = GroundedLogits([trie], 0, -1)  # noqa: B023
+            mask = GroundedLogits([trie], 0, -1)
             for step in range(STEPS):
-                mask(rows[:, :step], scores)  # noqa: B023
+                mask(rows[:, :step], scores)
 
         print(f"mask of {n:,} candidates: {1e3 * seconds(masks) / STEPS:.3f} ms a step")
         if n == 1_000:
             sequences = [torch.tensor(sequence) for sequence in trie.sequences]
-            scanned = seconds(lambda: [scan(sequences, rows[:, :step], scores) for step in (1, STEPS - 1)], 3) / 2  # noqa: B023
+            scanned = (
+                seconds(
+                    lambda: [
+                        scan(sequences, rows[:, :step], scores)
+                        for step in (1, STEPS - 1)
+                    ],
+                    3,
+                )
+                / 2
+            )
             print(f"scan of {n:,} candidates: {1e3 * scanned:.3f} ms a step")
     planner = PathPlanner(store := read_metaqa(KB).store())
     candidates = CandidateFinder(store, planner.space).find(spotted(planner, QUESTION))
@@ -85,14 +117,21 @@ def main(source: str = SMALL) -> None:
     with torch.inference_mode():
         cache = model(torch.tensor([prompt] * BEAMS), use_cache=True).past_key_values
         one = torch.tensor([[prompt[0]]] * BEAMS)
-        print(f"forward pass of {BEAMS} beams: {1e3 * seconds(lambda: model(one, past_key_values=cache)):.1f} ms")
+        print(
+            f"forward pass of {BEAMS} beams:"
+            f" {1e3 * seconds(lambda: model(one, past_key_values=cache)):.1f} ms"
+        )
         for most in (1, 10, len(texts)):
-            taken = seconds(lambda: writer.rank(QUESTION, candidates, most), 3)  # noqa: B023
+            taken = seconds(lambda: writer.rank(QUESTION, candidates, most), 3)
             print(f"the best {most} of {len(texts)}: {taken:.2f} s")
         wholes = [
-            torch.tensor([[*prompt, *answer]]) for answer in answer_tokens(tokenizer, [*map(bare_pattern, texts)])
+            torch.tensor([[*prompt, *answer]])
+            for answer in answer_tokens(tokenizer, [*map(bare_pattern, texts)])
         ]
-        print(f"each of {len(texts)} alone: {seconds(lambda: [model(whole) for whole in wholes], 1):.2f} s")
+        print(
+            f"each of {len(texts)} alone:"
+            f" {seconds(lambda: [model(whole) for whole in wholes], 1):.2f} s"
+        )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured figure: what it is in words, what came out, and the most (or the least) that it should be."""
+    """A measured figure: what it is in words, what came out, and the most (or the
+    least) that it should be.
+    """
 
     what: str
     value: float
@@ -23,7 +25,11 @@ class Figure:
         """A row of a table."""
         target = ""
         if self.target is not None:
-            met = self.value >= self.target if self.at_least else self.value <= self.target
+            met = (
+                self.value >= self.target
+                if self.at_least
+                else self.value <= self.target
+            )
             bound = "at least" if self.at_least else "at most"
             target = f"{bound} {self.target:g} {self.unit}{'' if met else ' (missed)'}"
         return f"| {self.what} | {self.value:.3g} {self.unit} | {target} |"
@@ -44,8 +50,14 @@ class Report:
     def __str__(self) -> str:
         """The figures as a table for the docs."""
         counts = ", ".join(f"{name} {count:,}" for name, count in self.counts.items())
-        rows = ["| what | figure | target |", "| --- | ---: | ---: |", *map(str, self.figures.values())]
-        return "\n".join([*rows, "", f"Counts: {counts}.", *(f"\n{note}" for note in self.notes)])
+        rows = [
+            "| what | figure | target |",
+            "| --- | ---: | ---: |",
+            *map(str, self.figures.values()),
+        ]
+        return "\n".join(
+            [*rows, "", f"Counts: {counts}.", *(f"\n{note}" for note in self.notes)]
+        )
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -55,8 +67,12 @@ def timed(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def medians(contestants: Mapping[str, Callable[[str], object]], asked: Iterable[str]) -> dict[str, float]:
-    """Put each question to each contestant in turn, who begins too, so that all meet the machine as it is: medians."""
+def medians(
+    contestants: Mapping[str, Callable[[str], object]], asked: Iterable[str]
+) -> dict[str, float]:
+    """Put each question to each contestant in turn, who begins too, so that all meet
+    the machine as it is: medians.
+    """
     taken: dict[str, list[float]] = {name: [] for name in contestants}
     order = list(contestants.items())
     for nth, question in enumerate(asked):

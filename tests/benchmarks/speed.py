@@ -1,6 +1,8 @@
-"""How fast graphret is, each figure a ratio to something else measured in the same run, or against a stated limit.
+"""How fast graphret is, each figure a ratio to something else measured in the same run,
+or against a stated limit.
 
-``PYTHONPATH=tests python -m benchmarks.speed [--only expansion,peers] [--markdown FILE]``
+``PYTHONPATH=tests python -m benchmarks.speed [--only expansion,peers] [--markdown
+FILE]``
 """
 
 from __future__ import annotations
@@ -62,9 +64,15 @@ graphret {version}, {machine}.
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run from the command line; a part whose package is absent is left out with a note."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.speed", description=__doc__)
-    parser.add_argument("--only", help=f"parts to run, joined by commas: {', '.join(PARTS)}")
+    """Run from the command line; a part whose package is absent is left out with a
+    note.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.speed", description=__doc__
+    )
+    parser.add_argument(
+        "--only", help=f"parts to run, joined by commas: {', '.join(PARTS)}"
+    )
     parser.add_argument("--markdown", type=Path, help="write the page of the docs here")
     chosen, report = parser.parse_args(arguments), Report()
     names = chosen.only.split(",") if chosen.only else list(PARTS)
@@ -72,14 +80,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(f"there is no part {unknown[0]!r}")
     for name in names:
         try:
-            print(f"{name}: {timed(lambda part=PARTS[name]: part(report)):.0f} s", file=sys.stderr)  # type: ignore[misc]
+            print(
+                f"{name}: {timed(lambda part=PARTS[name]: part(report)):.0f} s",
+                file=sys.stderr,
+            )  # type: ignore[misc]
         except (ImportError, GraphretError) as error:
             report.notes.append(f"{name} was left out: {error}")
     print(report)
     if chosen.markdown:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        machine = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}, {cores} cores"
-        page = PAGE.format(parts=", ".join(PARTS), report=report, version=version("graphret"), machine=machine)
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count()
+        )
+        machine = (
+            f"{platform.system()} {platform.machine()}, Python"
+            f" {platform.python_version()}, {cores} cores"
+        )
+        page = PAGE.format(
+            parts=", ".join(PARTS),
+            report=report,
+            version=version("graphret"),
+            machine=machine,
+        )
         chosen.markdown.write_text(page, encoding="utf-8")
 
 

@@ -41,42 +41,91 @@ IMPORTS = 9
 
 
 def imports(report: Report) -> None:
-    """``import graphret`` next to ``import numpy``, each in fresh processes, in turn."""
+    """``import graphret`` next to ``import numpy``, each in fresh processes, in
+    turn.
+    """
 
     def once(statement: str) -> float:
-        code = f"import time; t = time.perf_counter(); {statement}; print(time.perf_counter() - t)"
-        return float(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout)
+        code = (
+            f"import time; t = time.perf_counter(); {statement};"
+            " print(time.perf_counter() - t)"
+        )
+        return float(
+            subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True
+            ).stdout
+        )
 
     statements = ("import graphret", "from graphret import SageGraph", "import numpy")
     rounds = [[once(statement) for statement in statements] for _ in range(IMPORTS)]
     medians = [statistics.median(column) for column in zip(*rounds, strict=True)]
-    report.add("import", "`import graphret` against `import numpy`", medians[0] / medians[2], target=2.0)
-    report.add("import SageGraph", "`from graphret import SageGraph`, the same", medians[1] / medians[2])
+    report.add(
+        "import",
+        "`import graphret` against `import numpy`",
+        medians[0] / medians[2],
+        target=2.0,
+    )
+    report.add(
+        "import SageGraph",
+        "`from graphret import SageGraph`, the same",
+        medians[1] / medians[2],
+    )
 
 
 def edges(report: Report, n: int = N) -> None:
-    """Edges from given embeddings: clusters, as texts about a few hundred topics make them."""
+    """Edges from given embeddings: clusters, as texts about a few hundred topics make
+    them.
+    """
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((200, DIMENSION), dtype=np.float32)
-    vectors = rng.standard_normal((n, DIMENSION), dtype=np.float32) + centres[rng.integers(0, len(centres), n)]
+    vectors = (
+        rng.standard_normal((n, DIMENSION), dtype=np.float32)
+        + centres[rng.integers(0, len(centres), n)]
+    )
     entities = np.minimum(rng.zipf(1.3, (n, 8)), n).tolist()
     nodes = NodeTable.of(
-        Node(f"n{i:07d}", ("Document",), text=f"text {i}", properties={"entities": [f"Name {e}" for e in own]})
+        Node(
+            f"n{i:07d}",
+            ("Document",),
+            text=f"text {i}",
+            properties={"entities": [f"Name {e}" for e in own]},
+        )
         for i, own in enumerate(entities)
     )
     dense, made = DenseIndex.build(nodes, None, vectors=vectors), []
-    seconds = timed(lambda: made.append(SimilarityIndex.build(nodes, dense, SimilaritySettings()).edges()))
-    report.counts |= {"edges/nodes": n, "edges/dimension": DIMENSION, "edges/edges": len(made[0])}
-    report.add("edges", f"similarity edges of {n:,} nodes from embeddings", seconds, unit="s", target=30.0)
+    seconds = timed(
+        lambda: made.append(
+            SimilarityIndex.build(nodes, dense, SimilaritySettings()).edges()
+        )
+    )
+    report.counts |= {
+        "edges/nodes": n,
+        "edges/dimension": DIMENSION,
+        "edges/edges": len(made[0]),
+    }
+    report.add(
+        "edges",
+        f"similarity edges of {n:,} nodes from embeddings",
+        seconds,
+        unit="s",
+        target=30.0,
+    )
 
 
 def encoder(report: Report, n: int = 192, rounds: int = 3) -> None:
-    """The embedding rate next to plain sentence-transformers, on one warm model: median of the rounds' ratios."""
+    """The embedding rate next to plain sentence-transformers, on one warm model: median
+    of the rounds' ratios.
+    """
     ours = default_encoder()
     texts = [item.text for item in _items() if isinstance(item, Document)][:n]
-    mixed = [text * (1 + i % 4) for i, text in enumerate(texts)]  # texts of different lengths, as in a corpus
+    mixed = [
+        text * (1 + i % 4) for i, text in enumerate(texts)
+    ]  # texts of different lengths, as in a corpus
     ours.encode_documents(mixed[:9])
-    sides = [lambda: ours._loaded().encode(mixed, show_progress_bar=False), lambda: ours.encode_documents(mixed)]
+    sides = [
+        lambda: ours._loaded().encode(mixed, show_progress_bar=False),
+        lambda: ours.encode_documents(mixed),
+    ]
     taken = [[timed(side) for side in sides] for _ in range(rounds)]
     what = "texts a second, against `SentenceTransformer.encode`"
     ratio = statistics.median(plain / own for plain, own in taken)
@@ -91,7 +140,16 @@ def build(report: Report) -> None:
         kept = {"id", "title", "text", "section", "header", "rows"}
         with source.open("w", encoding="utf-8") as file:
             for item in _items():
-                file.write(json.dumps({key: value for key, value in asdict(item).items() if key in kept}) + "\n")
+                file.write(
+                    json.dumps(
+                        {
+                            key: value
+                            for key, value in asdict(item).items()
+                            if key in kept
+                        }
+                    )
+                    + "\n"
+                )
         rounds = []
         for _ in range(3):
             start = time.perf_counter()
@@ -100,11 +158,19 @@ def build(report: Report) -> None:
             rounds.append(time.perf_counter() - start)
     report.counts |= {"build/nodes": len(graph), "build/edges": len(graph.edges)}
     seconds = statistics.median(rounds)
-    report.add("build", f"`build` of {N:,} nodes from files, no encoder", seconds, unit="s", target=30.0)
+    report.add(
+        "build",
+        f"`build` of {N:,} nodes from files, no encoder",
+        seconds,
+        unit="s",
+        target=30.0,
+    )
 
 
 def expansion(report: Report) -> None:
-    """One expansion, the question's embedding given, without and with the search for seeds."""
+    """One expansion, the question's embedding given, without and with the search for
+    seeds.
+    """
     graph, index, asked = _graph()
     store = MemoryStore(graph.state.graph)
     limits = {"coverage": 5.0, "propagate": 1.0, "paper": 1.0}
@@ -116,19 +182,30 @@ def expansion(report: Report) -> None:
             whole.append(timed(partial(expand.retrieve, question, K)))
             seeds = index.top(question, expand.ranking.n_seeds(K))
             start = time.perf_counter()
-            ranked = expand.ranking.rank(Frontier(question, graph.state.graph, index, seeds), K)
+            ranked = expand.ranking.rank(
+                Frontier(question, graph.state.graph, index, seeds), K
+            )
             graph.nodes.at(ranked.positions[:K])
             alone.append(time.perf_counter() - start)
-        first, second = (1000 * statistics.median(taken[20:]) for taken in (alone, whole))  # caches warm up
+        first, second = (
+            1000 * statistics.median(taken[20:]) for taken in (alone, whole)
+        )  # caches warm up
         what = f"one expansion, `{name}`, {N:,} nodes, top {K}"
         report.add(f"expansion {name}", what, first, unit="ms", target=limits.get(name))
-        report.add(f"expansion {name} with seeds", f"the same with the search for seeds, `{name}`", second, unit="ms")
+        report.add(
+            f"expansion {name} with seeds",
+            f"the same with the search for seeds, `{name}`",
+            second,
+            unit="ms",
+        )
     counted = {"nodes": len(graph), "edges": len(graph.edges), "questions": len(asked)}
     report.counts |= {f"expansion/{name}": n for name, n in counted.items()}
 
 
 def peers(report: Report) -> None:
-    """langchain-graph-retriever's in-memory traversal at the same budget, over the same links and vectors."""
+    """langchain-graph-retriever's in-memory traversal at the same budget, over the same
+    links and vectors.
+    """
     from graph_retriever.strategies import Eager
     from langchain_core.embeddings import Embeddings
     from langchain_core.vectorstores import InMemoryVectorStore
@@ -140,7 +217,9 @@ def peers(report: Report) -> None:
     rng = np.random.default_rng(0)
     vectors = {question: rng.standard_normal(DIMENSION) for question in asked}
     rows = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)
-    index = HybridIndex(graph.index.lexical, DenseIndex.build(graph.nodes, None, vectors=rows))
+    index = HybridIndex(
+        graph.index.lexical, DenseIndex.build(graph.nodes, None, vectors=rows)
+    )
 
     class Given(Embeddings):
         def embed_query(self, text: str) -> list[float]:
@@ -155,10 +234,16 @@ def peers(report: Report) -> None:
         links[edge.target].append(edge.source)
     theirs = InMemoryVectorStore(Given())
     ids = graph.nodes.ids.tolist()
-    theirs.add_texts([str(i) for i in range(len(ids))], [{"links": links[i]} for i in ids], ids=ids)
+    theirs.add_texts(
+        [str(i) for i in range(len(ids))], [{"links": links[i]} for i in ids], ids=ids
+    )
     strategy = Eager(select_k=K, start_k=10, adjacent_k=K, max_depth=1)
-    retriever = GraphRetriever(store=theirs, edges=[("links", "$id")], strategy=strategy)
-    expand = Expand(None, MemoryStore(graph.state.graph), index, ranking=Propagate(walked=10))
+    retriever = GraphRetriever(
+        store=theirs, edges=[("links", "$id")], strategy=strategy
+    )
+    expand = Expand(
+        None, MemoryStore(graph.state.graph), index, ranking=Propagate(walked=10)
+    )
 
     def ours_once(question: str) -> object:
         index.dense.remember(question, vectors[question])  # type: ignore[union-attr]
@@ -166,12 +251,23 @@ def peers(report: Report) -> None:
         return expand.retrieve(question, K)
 
     taken = medians({"ours": ours_once, "theirs": retriever.invoke}, asked)
-    report.counts |= {"peers/nodes": len(graph), "peers/links": len(graph.edges), "peers/questions": len(asked)}
-    what = f"langchain-graph-retriever (Eager, one hop, in memory), {_PEER_NODES:,} nodes, against `propagate`"
-    report.add("peers", what, taken["theirs"] / taken["ours"], target=1.0, at_least=True)
+    report.counts |= {
+        "peers/nodes": len(graph),
+        "peers/links": len(graph.edges),
+        "peers/questions": len(asked),
+    }
+    what = (
+        f"langchain-graph-retriever (Eager, one hop, in memory), {_PEER_NODES:,} nodes,"
+        " against `propagate`"
+    )
+    report.add(
+        "peers", what, taken["theirs"] / taken["ours"], target=1.0, at_least=True
+    )
 
 
-def scale(report: Report, small: int = 10_000, large: int = 1_000_000, degree: int = 10) -> None:
+def scale(
+    report: Report, small: int = 10_000, large: int = 1_000_000, degree: int = 10
+) -> None:
     """One expansion in a graph a hundred times as large."""
     found: dict[int, dict[str, float]] = {}
     asked = synthetic.array_questions(60)
@@ -182,20 +278,40 @@ def scale(report: Report, small: int = 10_000, large: int = 1_000_000, degree: i
             index.scores(question)
             for name, make in RANKINGS.items():
                 ranking = make()
-                frontier = Frontier(question, graph, index, index.top(question, ranking.n_seeds(K)))
+                frontier = Frontier(
+                    question, graph, index, index.top(question, ranking.n_seeds(K))
+                )
                 ranking.rank(frontier, K)
                 start = time.perf_counter()
                 ranked = ranking.rank(frontier, K)
                 graph.nodes.at(ranked.positions[:K])
                 taken[name].append(time.perf_counter() - start)
         found[n] = {name: statistics.median(values) for name, values in taken.items()}
-        report.counts |= {f"scale/nodes, {n:,}": len(graph.nodes), f"scale/edges, {n:,}": len(graph.edges)}
+        report.counts |= {
+            f"scale/nodes, {n:,}": len(graph.nodes),
+            f"scale/edges, {n:,}": len(graph.edges),
+        }
         del graph, index
     for name in RANKINGS:
-        what = f"one expansion over {large:,} nodes and {large * degree:,} edges against {small:,} nodes, `{name}`"
-        report.add(f"scale {name}", what, found[large][name] / found[small][name], target=3.0)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / (1 << 30)
-    report.add("scale memory", "peak memory of this process with that graph", peak, unit="GiB", target=24.0)
+        what = (
+            f"one expansion over {large:,} nodes and {large * degree:,} edges against"
+            f" {small:,} nodes, `{name}`"
+        )
+        report.add(
+            f"scale {name}", what, found[large][name] / found[small][name], target=3.0
+        )
+    peak = (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        * (1 if sys.platform == "darwin" else 1024)
+        / (1 << 30)
+    )
+    report.add(
+        "scale memory",
+        "peak memory of this process with that graph",
+        peak,
+        unit="GiB",
+        target=24.0,
+    )
 
 
 def _forget(index: HybridIndex) -> None:
@@ -211,7 +327,9 @@ def _items() -> list[Any]:
 
 @lru_cache(maxsize=1)
 def _graph() -> tuple[SageGraph, HybridIndex, Sequence[str]]:
-    """A graph of the synthetic corpus, an index with random vectors, and questions with theirs."""
+    """A graph of the synthetic corpus, an index with random vectors, and questions with
+    theirs.
+    """
     graph = SageGraph.build(_items(), encoder=None, chunker=None)
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((len(graph), DIMENSION)).astype(np.float32)

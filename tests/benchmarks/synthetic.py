@@ -1,4 +1,6 @@
-"""Corpora made by rule, of any size, to measure speed on: nothing about quality can be read off them."""
+"""Corpora made by rule, of any size, to measure speed on: nothing about quality can be
+read off them.
+"""
 
 from __future__ import annotations
 
@@ -37,13 +39,18 @@ def _text(rng: np.random.Generator, lexicon: Sequence[str], length: int) -> list
 
 
 def items(n: int, seed: int = 0) -> list[Item]:
-    """Return documents of 70 words, which name two others, and tables of ten rows, which each name one: `n` nodes."""
+    """Return documents of 70 words, which name two others, and tables of ten rows,
+    which each name one: `n` nodes.
+    """
     rng = np.random.default_rng(seed)
     lexicon = words()
     n_tables = max(1, n // 16)
     n_documents = n - n_tables
     rare = lexicon[500:]
-    titles = [" ".join(rare[i] for i in rng.integers(len(rare), size=2 + i % 2)).title() for i in range(n_documents)]
+    titles = [
+        " ".join(rare[i] for i in rng.integers(len(rare), size=2 + i % 2)).title()
+        for i in range(n_documents)
+    ]
     made: list[Item] = []
     for i, title in enumerate(titles):
         said = [_text(rng, lexicon, 14) for _ in range(5)]
@@ -53,14 +60,27 @@ def items(n: int, seed: int = 0) -> list[Item]:
         made.append(Document(text, id=f"d{i:07d}", title=title))
     for i in range(n_tables):
         named = rng.integers(n_documents, size=_ROWS).tolist()
-        rows = [[titles[j], str(1900 + j % 120), " ".join(_text(rng, lexicon, 2))] for j in named]
+        rows = [
+            [titles[j], str(1900 + j % 120), " ".join(_text(rng, lexicon, 2))]
+            for j in named
+        ]
         title = " ".join(_text(rng, rare, 3)).title()
-        made.append(Table(["Name", "Year", "Remark"], rows, id=f"t{i:06d}", title=title, section="Members"))
+        made.append(
+            Table(
+                ["Name", "Year", "Remark"],
+                rows,
+                id=f"t{i:06d}",
+                title=title,
+                section="Members",
+            )
+        )
     return made
 
 
 def questions(made: Sequence[Item], n: int, seed: int = 1) -> list[str]:
-    """Return questions of ten words: some of a table's title, a row's remark, and what a document says."""
+    """Return questions of ten words: some of a table's title, a row's remark, and what
+    a document says.
+    """
     rng = np.random.default_rng(seed)
     tables = [item for item in made if isinstance(item, Table)]
     documents = {item.title: item for item in made if isinstance(item, Document)}
@@ -87,19 +107,41 @@ def store_of(
     label_sets: Sequence[tuple[str, ...]] = (("Node",),),
     properties: Sequence[Any] | None = None,
 ) -> MemoryStore:
-    """Return a store of columns: an edge has the places of its ends in `ids`, and of its relation in `relations`."""
+    """Return a store of columns: an edge has the places of its ends in `ids`, and of
+    its relation in `relations`.
+    """
     n, order = len(ids), np.argsort(np.asarray(ids), kind="stable")
-    strings = (Strings.of(ids), *(Strings.repeat("", n) if one is None else Strings.of(one) for one in (names, texts)))
+    strings = (
+        Strings.of(ids),
+        *(
+            Strings.repeat("", n) if one is None else Strings.of(one)
+            for one in (names, texts)
+        ),
+    )
     codes = np.zeros(n, np.int32) if labels is None else np.asarray(labels, np.int32)
     records = Records.repeat({}, n) if properties is None else Records.of(properties)
-    table, at = NodeTable(*strings, codes, label_sets, records).take(order), np.argsort(order)
-    return MemoryStore(Graph(table, EdgeTable.build(len(table), at[source], at[target], relation, relations, weight)))
+    table, at = (
+        NodeTable(*strings, codes, label_sets, records).take(order),
+        np.argsort(order),
+    )
+    return MemoryStore(
+        Graph(
+            table,
+            EdgeTable.build(
+                len(table), at[source], at[target], relation, relations, weight
+            ),
+        )
+    )
 
 
-def arrays(n: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Graph, HybridIndex]:
-    """Return a graph of `n` nodes, `degree` edges out of each to random others, and a lexical index.
+def arrays(
+    n: int, degree: int, *, seed: int = 0, terms: int = 20
+) -> tuple[Graph, HybridIndex]:
+    """Return a graph of `n` nodes, `degree` edges out of each to random others, and a
+    lexical index.
 
-    There are no texts behind them: each node has so many terms of a vocabulary with Zipf's distribution.
+    There are no texts behind them: each node has so many terms of a vocabulary with
+    Zipf's distribution.
     """
     rng = np.random.default_rng(seed)
     m = n * degree
@@ -112,10 +154,15 @@ def arrays(n: int, degree: int, *, seed: int = 0, terms: int = 20) -> tuple[Grap
         relations=["MENTIONS"],
         weight=rng.uniform(0.5, 1.0, m).astype(np.float32),
     ).graph
-    ranks = np.minimum((_WORDS ** rng.random((n, terms), dtype=np.float32)).astype(np.int32), _WORDS - 1)
+    ranks = np.minimum(
+        (_WORDS ** rng.random((n, terms), dtype=np.float32)).astype(np.int32),
+        _WORDS - 1,
+    )
     indptr = np.arange(n + 1, dtype=np.int64) * terms
     fields = {"body": (indptr, ranks.ravel())}
-    said = FieldTerms([f"w{i}" for i in range(_WORDS)], fields, np.zeros(n + 1, dtype=np.int64))
+    said = FieldTerms(
+        [f"w{i}" for i in range(_WORDS)], fields, np.zeros(n + 1, dtype=np.int64)
+    )
     lexical = BM25Index(graph.nodes, said, NodeText(), Analyzer("", ""), BM25Settings())
     return graph, HybridIndex(lexical)
 
@@ -124,4 +171,6 @@ def array_questions(n: int, seed: int = 1) -> list[str]:
     """Return questions for `arrays`: eight terms, some common and some rare."""
     rng = np.random.default_rng(seed)
     ranks = (_WORDS ** rng.uniform(0.3, 1.0, (n, 8))).astype(int)
-    return [" ".join(f"w{min(rank, _WORDS - 1)}" for rank in row) for row in ranks.tolist()]
+    return [
+        " ".join(f"w{min(rank, _WORDS - 1)}" for rank in row) for row in ranks.tolist()
+    ]

@@ -13,11 +13,16 @@ from typer.testing import CliRunner
 
 from graphret.cli.app import app
 
-# A runner reads the signatures of all commands anew for each command line, which takes longer than most of them.
+# A runner reads the signatures of all commands anew for each command line, which takes
+# longer than most of them.
 typer.testing._get_command = cache(typer.testing._get_command)
 
 CORPUS = [
-    {"id": "ann", "title": "Ann Ames", "text": "Ann Ames is a film director. She was born in Ohio in 1950."},
+    {
+        "id": "ann",
+        "title": "Ann Ames",
+        "text": "Ann Ames is a film director. She was born in Ohio in 1950.",
+    },
     {
         "id": "bob",
         "title": "Bob Bale",
@@ -51,7 +56,9 @@ class Ran:
 
 def graphret(*arguments: object, charset: str = "utf-8") -> Ran:
     """Run a command line whose output goes to where the encoding is `charset`."""
-    result = CliRunner(charset=charset).invoke(app, [str(one) for one in arguments], prog_name="graphret")
+    result = CliRunner(charset=charset).invoke(
+        app, [str(one) for one in arguments], prog_name="graphret"
+    )
     return Ran(result.exit_code, result.stdout, result.stderr)
 
 
@@ -66,7 +73,9 @@ def write_corpus(folder: Path, records: list[dict[str, Any]] | None = None) -> P
 def built(folder: Path, records: list[dict[str, Any]] | None = None) -> Path:
     """Build a graph without an encoder and return its folder."""
     out = folder / "graph"
-    ran = graphret("build", write_corpus(folder, records), "--out", out, "--encoder", "none")
+    ran = graphret(
+        "build", write_corpus(folder, records), "--out", out, "--encoder", "none"
+    )
     assert ran.code == 0, ran.err
     return out
 

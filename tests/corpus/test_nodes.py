@@ -43,24 +43,63 @@ def test_the_chunks_of_a_document() -> None:
     place = {"source_id": "d", "chunk_index": 1, "chunk_start": 28, "chunk_end": 56}
     assert (first.id, first.text) == ("d#0", "The first sentence is here.")
     assert second == Node(
-        "d#1", ("Document",), "T", "The second sentence is here.", {"title": "T", "year": 1999, **place}
+        "d#1",
+        ("Document",),
+        "T",
+        "The second sentence is here.",
+        {"title": "T", "year": 1999, **place},
     )
     (whole,) = to_nodes([document], chunker=None)
-    assert (whole.id, whole.text, whole.properties["chunk_end"]) == ("d", TEXT, len(TEXT))
-    assert [node.id for node in to_nodes([Document("  \n", id="empty", title="T")])] == ["empty#0"]
+    assert (whole.id, whole.text, whole.properties["chunk_end"]) == (
+        "d",
+        TEXT,
+        len(TEXT),
+    )
+    assert [
+        node.id for node in to_nodes([Document("  \n", id="empty", title="T")])
+    ] == ["empty#0"]
 
 
 def test_the_segments_of_a_table() -> None:
     rows = [[f"C{i}", str(i)] for i in range(12)]
-    given = {"section": "Large ones", "introduction": "Where people\nlive.", "column_descriptions": {"People": "souls"}}
-    table = Table(["City", "People"], rows, "t", "Cities", metadata={"lang": "en"}, **given)
+    given = {
+        "section": "Large ones",
+        "introduction": "Where people\nlive.",
+        "column_descriptions": {"People": "souls"},
+    }
+    table = Table(
+        ["City", "People"], rows, "t", "Cities", metadata={"lang": "en"}, **given
+    )
     first, second = to_nodes([table])
-    assert (first.id, second.id, second.labels, second.name) == ("t#0", "t#1", ("Table",), "Cities")
-    lines = ["Cities", "Large ones", "Where people live.", "People: souls", "City | People", "C6 | 6"]
+    assert (first.id, second.id, second.labels, second.name) == (
+        "t#0",
+        "t#1",
+        ("Table",),
+        "Cities",
+    )
+    lines = [
+        "Cities",
+        "Large ones",
+        "Where people live.",
+        "People: souls",
+        "City | People",
+        "C6 | 6",
+    ]
     assert second.text.split("\n")[:6] == lines
-    place = {"source_id": "t", "chunk_index": 1, "table_row_start": 6, "table_row_end": 12}
+    place = {
+        "source_id": "t",
+        "chunk_index": 1,
+        "table_row_start": 6,
+        "table_row_end": 12,
+    }
     content = {"table_header": ["City", "People"], "table_rows": rows[6:]}
-    assert second.properties == {"title": "Cities", "lang": "en", **given, **place, **content}
+    assert second.properties == {
+        "title": "Cities",
+        "lang": "en",
+        **given,
+        **place,
+        **content,
+    }
 
 
 def test_segments_hold_five_to_ten_rows_each_row_once() -> None:
@@ -68,12 +107,22 @@ def test_segments_hold_five_to_ten_rows_each_row_once() -> None:
         table = Table(["n"], [[n] for n in range(n_rows)], "t")
         for size, balance in [*((size, True) for size in range(5, 11)), (10, False)]:
             nodes = to_nodes([table], rows_per_segment=size, balance=balance)
-            segments = [[int(cell) for (cell,) in node.properties["table_rows"]] for node in nodes]
-            assert [row for segment in segments for row in segment] == list(range(n_rows))
+            segments = [
+                [int(cell) for (cell,) in node.properties["table_rows"]]
+                for node in nodes
+            ]
+            assert [row for segment in segments for row in segment] == list(
+                range(n_rows)
+            )
             if balance:
-                assert all(5 <= len(segment) <= 10 for segment in segments) or (n_rows < 5 and len(segments) == 1)
+                assert all(5 <= len(segment) <= 10 for segment in segments) or (
+                    n_rows < 5 and len(segments) == 1
+                )
             else:
-                assert all({row // 10 for row in segment} <= {i} for i, segment in enumerate(segments))
+                assert all(
+                    {row // 10 for row in segment} <= {i}
+                    for i, segment in enumerate(segments)
+                )
     with pytest.raises(InvalidInput, match="rows_per_segment"):
         to_nodes([], rows_per_segment=4)
 
@@ -87,17 +136,37 @@ def test_a_record_stays_as_it_is() -> None:
 
 
 def test_what_the_user_gave_wins_and_metadata_can_be_found_anew() -> None:
-    (bare,) = to_nodes([Document(TEXT, id="d", metadata={"topic": "mine", "entities": "One"})])
-    (first,) = describe([bare], Fixed(topic="found", entities=["Two"], summary="found", title="Title", events=[]))
-    found = {"summary": "found", "title": "Title", "extracted": ["summary", "title", "name"]}
+    (bare,) = to_nodes(
+        [Document(TEXT, id="d", metadata={"topic": "mine", "entities": "One"})]
+    )
+    (first,) = describe(
+        [bare],
+        Fixed(
+            topic="found", entities=["Two"], summary="found", title="Title", events=[]
+        ),
+    )
+    found = {
+        "summary": "found",
+        "title": "Title",
+        "extracted": ["summary", "title", "name"],
+    }
     assert (first.name, first.properties) == ("Title", {**bare.properties, **found})
     (second,) = describe([first], Fixed(title="Two"))
-    assert (second.name, "summary" in second.properties, second.properties["topic"]) == ("Two", False, "mine")
+    assert (
+        second.name,
+        "summary" in second.properties,
+        second.properties["topic"],
+    ) == ("Two", False, "mine")
     assert without(second, EXTRACTED) == bare
 
 
 def test_nodes_keep_their_order_and_ids_do_not_clash() -> None:
-    items = [Record("b"), Document("x", id="c"), Table(["a"], [], id="a"), Document("y", id="d")]
+    items = [
+        Record("b"),
+        Document("x", id="c"),
+        Table(["a"], [], id="a"),
+        Document("y", id="d"),
+    ]
     assert [node.id for node in to_nodes(items)] == ["b", "c#0", "a#0", "d#0"]
     for other in (Record("d#0"), Document("z", id="d")):
         with pytest.raises(InvalidInput, match="'d#0'"):
@@ -106,7 +175,11 @@ def test_nodes_keep_their_order_and_ids_do_not_clash() -> None:
 
 def test_edges_between_items_become_edges_between_nodes() -> None:
     items = [Document(TEXT, id="d"), Table(["a"], [["1"]], id="t"), Record("r")]
-    edges = [Edge("d", "cites", "t"), Edge("d#1", "about", "r", 0.5, {"a": 1}), Edge("r", "in", "old")]
+    edges = [
+        Edge("d", "cites", "t"),
+        Edge("d#1", "about", "r", 0.5, {"a": 1}),
+        Edge("r", "in", "old"),
+    ]
     corpus = Corpus(tuple(items), tuple(edges))
     nodes = to_nodes(corpus, chunker=SentenceChunker(0, 30))
     assert to_edges(corpus.edges, nodes, known={"old"}) == [

@@ -17,7 +17,9 @@ from graphret.corpus.tables import delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
 
-CELLS = st.text(alphabet=st.sampled_from(list('ab,;"\n é|')), max_size=6).map(lambda cell: f"x{cell}")
+CELLS = st.text(alphabet=st.sampled_from(list('ab,;"\n é|')), max_size=6).map(
+    lambda cell: f"x{cell}"
+)
 
 
 def write(path: Path, content: str | bytes) -> Path:
@@ -35,12 +37,30 @@ def table_of(path: Path) -> Table:
 def test_json_lines_of_every_shape(tmp_path: Path) -> None:
     lines = [
         {"id": "d", "title": "T", "text": "x", "metadata": {"a": [1]}},
-        {"id": "t", "title": "T", "section": "S", "header": ["a"], "rows": [[1], [None]], "metadata": {"b": None}},
+        {
+            "id": "t",
+            "title": "T",
+            "section": "S",
+            "header": ["a"],
+            "rows": [[1], [None]],
+            "metadata": {"b": None},
+        },
         {"id": 7, "labels": ["Gene"], "name": "G", "properties": {"c": 1}},
-        {"source": "d", "relation": "cites", "target": "t", "weight": 2, "properties": {"why": "x"}},
+        {
+            "source": "d",
+            "relation": "cites",
+            "target": "t",
+            "weight": 2,
+            "properties": {"why": "x"},
+        },
         {"id": None, "text": "no id"},
     ]
-    corpus = read(write(tmp_path / "a.jsonl", "\ufeff" + "\n\n".join(map(json.dumps, lines)) + "\r\n"))
+    corpus = read(
+        write(
+            tmp_path / "a.jsonl",
+            "\ufeff" + "\n\n".join(map(json.dumps, lines)) + "\r\n",
+        )
+    )
     assert corpus.items == (
         Document("x", "d", "T", {"a": [1]}),
         Table(["a"], [["1"], [""]], "t", "T", "S", metadata={"b": None}),
@@ -73,7 +93,9 @@ def ids(*sources: object) -> list[str]:
     return [item.id for item in read(list(sources)).items]
 
 
-def test_items_of_files_have_their_paths_as_ids(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_items_of_files_have_their_paths_as_ids(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     table = "|a|\n|-|\n|1|\n"
     write(tmp_path / "notes/deep/a.md", f"# A\n\n{table}\nText.\n\n{table}")
     write(tmp_path / "notes/only.markdown", table)
@@ -82,20 +104,43 @@ def test_items_of_files_have_their_paths_as_ids(tmp_path: Path, caplog: pytest.L
     write(tmp_path / "notes/d.jsonl", '{"id": "own", "text": "x"}')
     write(tmp_path / "notes/.hidden/x.txt", "x")
     deep = ["deep/a.md", "deep/a.md/table-0", "deep/a.md/table-1"]
-    assert ids(tmp_path / "notes") == ["b.txt", "c.csv", "own", *deep, "only.markdown/table-0"]
+    assert ids(tmp_path / "notes") == [
+        "b.txt",
+        "c.csv",
+        "own",
+        *deep,
+        "only.markdown/table-0",
+    ]
     assert ids(str(tmp_path))[:2] == ["notes/b.txt", "notes/c.csv"]
     assert ids(tmp_path / "notes/deep/a.md") == ["a.md", "a.md/table-0", "a.md/table-1"]
     assert ids([]) == ids(write(tmp_path / "e.jsonl", "")) == []
     assert not caplog.records
 
 
-def test_files_that_are_not_read_are_told_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    for name in ("p.pdf", "sub/q.PDF", "w.docx", "LICENSE", ".git/x.pdf", ".hidden.pdf"):
+def test_files_that_are_not_read_are_told_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in (
+        "p.pdf",
+        "sub/q.PDF",
+        "w.docx",
+        "LICENSE",
+        ".git/x.pdf",
+        ".hidden.pdf",
+    ):
         write(tmp_path / name, "x")
-    with pytest.raises(InvalidInput, match=r"no file .* read: \.jsonl, \.csv, \.tsv, \.md, \.markdown, \.txt"):
+    with pytest.raises(
+        InvalidInput,
+        match=r"no file .* read: \.jsonl, \.csv, \.tsv, \.md, \.markdown, \.txt",
+    ):
         read(tmp_path)
     (said,) = caplog.messages
-    for words in (str(tmp_path), "4 files of other types", "LICENSE", "SimpleDirectoryReader"):
+    for words in (
+        str(tmp_path),
+        "4 files of other types",
+        "LICENSE",
+        "SimpleDirectoryReader",
+    ):
         assert words in said
 
 
@@ -109,7 +154,9 @@ def test_files_that_are_not_read_are_told_once(tmp_path: Path, caplog: pytest.Lo
         ("none.txt", b"", ["No such file"]),
     ],
 )
-def test_malformed_files(tmp_path: Path, name: str, content: bytes, words: list[str]) -> None:
+def test_malformed_files(
+    tmp_path: Path, name: str, content: bytes, words: list[str]
+) -> None:
     path = write(tmp_path / name, content) if content else tmp_path / name
     with pytest.raises(InvalidInput) as caught:
         read(path)
@@ -119,19 +166,28 @@ def test_malformed_files(tmp_path: Path, name: str, content: bytes, words: list[
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_delimited_files(tmp_path: Path, delimiter: str) -> None:
-    lines = [["City", "People, all", "Year"], ["Köln", "1,000", ""], ["", 'say "x"', "1999"]]
+    lines = [
+        ["City", "People, all", "Year"],
+        ["Köln", "1,000", ""],
+        ["", 'say "x"', "1999"],
+    ]
     path = tmp_path / ("cities.tsv" if delimiter == "\t" else "cities.csv")
     with path.open("w", encoding="utf-8-sig", newline="") as file:
         csv.writer(file, delimiter=delimiter).writerows(lines)
     table = table_of(path)
-    assert (table.title, list(table.header), [list(row) for row in table.rows]) == ("cities", lines[0], lines[1:])
+    assert (table.title, list(table.header), [list(row) for row in table.rows]) == (
+        "cities",
+        lines[0],
+        lines[1:],
+    )
 
 
 @settings(max_examples=25)
 @given(st.lists(st.lists(CELLS, min_size=3, max_size=3), min_size=1, max_size=5))
 def test_delimited_text_round_trips(rows: list[list[str]]) -> None:
     text = "\r\n".join(
-        ",".join('"' + cell.replace('"', '""') + '"' for cell in row) for row in [["a", "b", "c"], *rows]
+        ",".join('"' + cell.replace('"', '""') + '"' for cell in row)
+        for row in [["a", "b", "c"], *rows]
     )
     (table,) = delimited(text, exact=True)
     assert table.rows == rows
@@ -166,7 +222,9 @@ After.
 
 
 def test_markdown(tmp_path: Path) -> None:
-    document, first, second = read(write(tmp_path / "guide.md", MARKDOWN.replace("\n", "\r\n"))).items
+    document, first, second = read(
+        write(tmp_path / "guide.md", MARKDOWN.replace("\n", "\r\n"))
+    ).items
     assert isinstance(document, Document)
     assert isinstance(first, Table)
     assert isinstance(second, Table)
@@ -178,16 +236,29 @@ def test_markdown(tmp_path: Path) -> None:
     assert (first.section, first.section_text) == ("Data", "The numbers:")
     assert first.header == ("Name", "Value | unit")
     assert first.rows == (("a", "1 | more"), ("b", ""))
-    assert (second.section, second.header, second.rows) == ("Data > Deeper", ("x", "y"), (("1", "2"),))
+    assert (second.section, second.header, second.rows) == (
+        "Data > Deeper",
+        ("x", "y"),
+        (("1", "2"),),
+    )
 
 
 def test_objects_are_read() -> None:
     edge = Edge("a", "r", "b")
-    sources: list[Any] = [Document("x", id="a"), {"id": "b", "text": "y"}, edge, Corpus((Record("c"),), (edge,))]
+    sources: list[Any] = [
+        Document("x", id="a"),
+        {"id": "b", "text": "y"},
+        edge,
+        Corpus((Record("c"),), (edge,)),
+    ]
     assert [item.id for item in read(sources).items] == ["a", "b", "c"]
     assert read(sources).edges == (edge, edge)
-    langchain = SimpleNamespace(page_content="text", metadata={"title": "T", "year": 1}, id="x")
-    assert read(langchain).items == (Document("text", "x", "T", {"title": "T", "year": 1}),)
+    langchain = SimpleNamespace(
+        page_content="text", metadata={"title": "T", "year": 1}, id="x"
+    )
+    assert read(langchain).items == (
+        Document("text", "x", "T", {"title": "T", "year": 1}),
+    )
     with pytest.raises(InvalidInput, match=r"document 'q'.*'when'"):
         read(SimpleNamespace(page_content="x", metadata={"when": object()}, id="q"))
     with pytest.raises(InvalidInput, match="cannot read a int"):

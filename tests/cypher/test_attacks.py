@@ -1,7 +1,9 @@
-"""Names that try to end a string and write, and queries that try to leave the graph, on real databases.
+"""Names that try to end a string and write, and queries that try to leave the graph, on
+real databases.
 
-`attacks/names.json` and `attacks/queries_*.jsonl` hold them. In them ``CANARY_FILE`` is a file with a secret,
-``CANARY_URL`` a listening port of this machine, and ``OUT_FILE`` a file that must not come to be.
+`attacks/names.json` and `attacks/queries_*.jsonl` hold them. In them ``CANARY_FILE`` is
+a file with a secret, ``CANARY_URL`` a listening port of this machine, and ``OUT_FILE``
+a file that must not come to be.
 """
 
 from __future__ import annotations
@@ -45,12 +47,17 @@ def attacked(database: Any) -> Attacked:
 
 
 def queries(dialect: str, canary: Canary) -> list[str]:
-    lines = (ATTACKS / f"queries_{dialect}.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (
+        (ATTACKS / f"queries_{dialect}.jsonl").read_text(encoding="utf-8").splitlines()
+    )
     return [canary.put_in(json.loads(line)["query"]) for line in lines]
 
 
 def names(canary: Canary) -> list[str]:
-    return [canary.put_in(name) for name in json.loads((ATTACKS / "names.json").read_text(encoding="utf-8"))]
+    return [
+        canary.put_in(name)
+        for name in json.loads((ATTACKS / "names.json").read_text(encoding="utf-8"))
+    ]
 
 
 def require_untouched(attacked: Attacked, canary: Canary) -> None:
@@ -64,12 +71,16 @@ def test_with_no_guard_the_databases_read_files_call_ports_and_write(
     import ladybug
 
     with neo4j_driver.session(default_access_mode="READ") as session:
-        assert session.run(f"LOAD CSV FROM 'file://{canary.file}' AS row RETURN row[0]").values() == [[SECRET]]
+        assert session.run(
+            f"LOAD CSV FROM 'file://{canary.file}' AS row RETURN row[0]"
+        ).values() == [[SECRET]]
         with suppress(Exception):  # nothing is answered there
             session.run(f"LOAD CSV FROM '{canary.url}' AS row RETURN row[0]").values()
     assert canary.calls > 0
     bare: Any = ladybug.Connection(ladybug.Database(str(tmp_path / "bare.lbug")))
-    assert bare.execute(f"LOAD FROM '{canary.file}' (file_format='csv', header=false) RETURN *").get_all() == [[SECRET]]
+    assert bare.execute(
+        f"LOAD FROM '{canary.file}' (file_format='csv', header=false) RETURN *"
+    ).get_all() == [[SECRET]]
     bare.execute(f"COPY (RETURN 1) TO '{canary.out}.csv'")
     assert list(canary.out.parent.glob("out*")) != []
 
@@ -86,40 +97,84 @@ def test_no_query_leaves_the_graph(attacked: Attacked, canary: Canary) -> None:
     require_untouched(attacked, canary)
 
 
-def test_no_name_pasted_into_a_query_leaves_it(attacked: Attacked, canary: Canary) -> None:
+def test_no_name_pasted_into_a_query_leaves_it(
+    attacked: Attacked, canary: Canary
+) -> None:
     """Each name in one of the templates in turn, as databases plan each query anew."""
     ran: Counter[str] = Counter()
     for template, name in zip(cycle(TEMPLATES), names(canary), strict=False):
         with suppress(GraphretError):
-            assert SECRET not in repr(run_checked(attacked.store, template.format(name=name)))
+            assert SECRET not in repr(
+                run_checked(attacked.store, template.format(name=name))
+            )
             ran[template] += 1
     # Plain strings for the guard must be so for the database as well.
-    assert min(ran[template] for template in TEMPLATES if "'" in template or '"' in template) > 3
+    assert (
+        min(
+            ran[template]
+            for template in TEMPLATES
+            if "'" in template or '"' in template
+        )
+        > 3
+    )
     require_untouched(attacked, canary)
 
 
-def test_names_that_are_given_are_values_and_only_looked_for(attacked: Attacked, canary: Canary) -> None:
+def test_names_that_are_given_are_values_and_only_looked_for(
+    attacked: Attacked, canary: Canary
+) -> None:
     """As ids, texts, labels and relations the suite of stores tries them."""
     store, given = attacked.store, names(canary)
-    each = "UNWIND $names AS name MATCH (n:Person) WHERE n.name = name OR n.name = 'Ann' RETURN name, n.name LIMIT 999"
-    assert run_checked(store, each, {"names": given}).rows == [(name, "Ann") for name in given]
-    looked_for = [name for name in given if name != "Person" and "\0" not in name]  # which no database takes
-    for options in ({"relations": looked_for}, {"labels": looked_for}, {"where": {"name": {"$in": looked_for}}}):
+    each = (
+        "UNWIND $names AS name MATCH (n:Person) WHERE n.name = name OR n.name = 'Ann'"
+        " RETURN name, n.name LIMIT 999"
+    )
+    assert run_checked(store, each, {"names": given}).rows == [
+        (name, "Ann") for name in given
+    ]
+    looked_for = [
+        name for name in given if name != "Person" and "\0" not in name
+    ]  # which no database takes
+    for options in (
+        {"relations": looked_for},
+        {"labels": looked_for},
+        {"where": {"name": {"$in": looked_for}}},
+    ):
         assert store.neighbors(["ann", "bob"], **options) == []
-    fields = [{name: name} for name in looked_for if name and not name.startswith("$") and "." not in name]
+    fields = [
+        {name: name}
+        for name in looked_for
+        if name and not name.startswith("$") and "." not in name
+    ]
     assert store.view({"$or": fields[::2]}).get(["ann"]) == [None]
     require_untouched(attacked, canary)
 
 
 def test_names_as_texts_to_search_for(neo4j_empty: Any, canary: Canary) -> None:
-    """Lucene has a language of its own: in an index of the database it is no more than words, too."""
+    """Lucene has a language of its own: in an index of the database it is no more than
+    words, too.
+    """
     from graphret.search.neo4j_index import Neo4jTextIndex
     from graphret.stores.neo4j import Neo4jStore
 
-    def scoring(hits: Any) -> list[str]:  # what has a word of the question; the rest fills up to k
-        return [one for one, score in zip(hits.ids, hits.scores, strict=True) if score > 0]
+    def scoring(
+        hits: Any,
+    ) -> list[str]:  # what has a word of the question; the rest fills up to k
+        return [
+            one for one, score in zip(hits.ids, hits.scores, strict=True) if score > 0
+        ]
 
-    odd = ["*:*", "graphret_title:*", "ann OR bob", "a~", "[a TO z]", "/.*/", "+ann -bob", "(", "AND"]
+    odd = [
+        "*:*",
+        "graphret_title:*",
+        "ann OR bob",
+        "a~",
+        "[a TO z]",
+        "/.*/",
+        "+ann -bob",
+        "(",
+        "AND",
+    ]
     asked = [*names(canary)[::2], *odd]
     asked = [name for name in asked if "\0" not in name]
     attacked = Attacked(store := Neo4jStore.from_driver(neo4j_empty))
@@ -128,6 +183,9 @@ def test_names_as_texts_to_search_for(neo4j_empty: Any, canary: Canary) -> None:
     found = index.search(asked, 5)
     assert {one for hits in found for one in hits.ids} <= {"ann", "bob", "cat"}
     assert [len(scoring(hits)) for hits in found[-9:]] == [0, 0, 2, 0, 0, 0, 2, 0, 0]
-    assert index.search("ann", 5, labels=[name for name in asked if name != "Person"]).ids == []
+    assert (
+        index.search("ann", 5, labels=[name for name in asked if name != "Person"]).ids
+        == []
+    )
     assert index.search("ann", 5, where={"name": {"$in": asked}}).ids == []
     require_untouched(attacked, canary)

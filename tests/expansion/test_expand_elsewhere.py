@@ -1,4 +1,6 @@
-"""Expansion over graphs and indexes elsewhere: only the contract is seen, or a database holds them."""
+"""Expansion over graphs and indexes elsewhere: only the contract is seen, or a database
+holds them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage(trust=1.0)]
 
 
 class Elsewhere:
-    """A store that is not in this process: only the contract, and every call counted."""
+    """A store that is not in this process: only the contract, and every call
+    counted.
+    """
 
     def __init__(self, store: GraphStore) -> None:
         self.inner = store
@@ -72,7 +76,9 @@ class Remote:
         return Remote(self.index.view(where))
 
 
-def values(expand: Expand, query: str = QUESTION, k: int = 5, **options: Any) -> list[dict[str, Any]]:
+def values(
+    expand: Expand, query: str = QUESTION, k: int = 5, **options: Any
+) -> list[dict[str, Any]]:
     return [hit.to_dict() for hit in expand.retrieve(query, k, **options)]
 
 
@@ -81,10 +87,14 @@ def test_another_store_gives_the_same_hits_in_a_few_calls(ranking: Ranking) -> N
     nodes, edges = random_graph(5, n_nodes=60, n_edges=150)
     store = MemoryStore.of([*NODES, *nodes], [*EDGES, *edges])
     lexical = BM25Index.of_store(store)
-    rows = np.random.default_rng(0).normal(size=(len(lexical.table), 8)).astype(np.float32)
+    rows = (
+        np.random.default_rng(0).normal(size=(len(lexical.table), 8)).astype(np.float32)
+    )
     dense = DenseIndex.build(lexical.table, None, vectors=rows)
     far, questions = Elsewhere(store), (QUESTION, "text of 7", "nothing known")
-    for question, index in zip(questions, (lexical, HybridIndex(lexical, dense), lexical), strict=True):
+    for question, index in zip(
+        questions, (lexical, HybridIndex(lexical, dense), lexical), strict=True
+    ):
         dense.remember(question, rows[3])
         near = values(Expand(None, store, index, ranking=ranking), question)
         assert values(Expand(None, far, index, ranking=ranking), question) == near
@@ -93,20 +103,29 @@ def test_another_store_gives_the_same_hits_in_a_few_calls(ranking: Ranking) -> N
 
 
 @pytest.mark.parametrize("ranking", RANKINGS, ids=lambda one: one.name)
-def test_an_index_elsewhere_finds_seeds_and_scores_what_they_lead_to(ranking: Ranking) -> None:
+def test_an_index_elsewhere_finds_seeds_and_scores_what_they_lead_to(
+    ranking: Ranking,
+) -> None:
     store = MemoryStore.of(NODES, EDGES)
-    expand = Expand(None, Elsewhere(store), Remote(BM25Index.of_store(store)), ranking=ranking)
+    expand = Expand(
+        None, Elsewhere(store), Remote(BM25Index.of_store(store)), ranking=ranking
+    )
     found = expand.retrieve(QUESTION, 6)
     assert len(found) == 6
     assert {"band", "leeds"} <= set(found.ids)
     assert "aire" in found.ids or ranking.name != "coverage"
-    assert {e.relation for hit in found for e in hit.evidence if e.kind == "neighbor"} == {"MENTIONS"}
+    assert {
+        e.relation for hit in found for e in hit.evidence if e.kind == "neighbor"
+    } == {"MENTIONS"}
     assert all(hit.evidence for hit in found)
     assert [hit.node for hit in found] == store.get(found.ids)
     assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
     everything = expand.retrieve(QUESTION, 50)
     assert len(everything) == len(NODES)
-    assert {h.node.properties["tenant"] for h in expand.retrieve(QUESTION, 3, {"tenant": "b"})} == {"b"}
+    assert {
+        h.node.properties["tenant"]
+        for h in expand.retrieve(QUESTION, 3, {"tenant": "b"})
+    } == {"b"}
 
 
 def test_a_hub_is_not_read_whole() -> None:
@@ -127,23 +146,40 @@ def test_a_second_hop_goes_from_the_best_of_the_first() -> None:
     middle[-1] = Node(middle[-1].id, text="filler beta")
     store = MemoryStore.of(
         [Node("seed", text="alpha"), Node("end", text="gamma"), *middle],
-        [*(Edge("seed", "R", node.id) for node in middle), Edge(middle[-1].id, "R", "end")],
+        [
+            *(Edge("seed", "R", node.id) for node in middle),
+            Edge(middle[-1].id, "R", "end"),
+        ],
     )
     index = BM25Index.of_store(store)
-    found = Expand(None, Elsewhere(store), index, links=None).retrieve("alpha beta gamma", 3)
+    found = Expand(None, Elsewhere(store), index, links=None).retrieve(
+        "alpha beta gamma", 3
+    )
     assert set(found.ids) == {"seed", middle[-1].id, "end"}
 
 
-def test_a_view_elsewhere_leaks_nothing_and_an_index_of_some_labels_leads_to_the_others() -> None:
+def test_a_view_elsewhere_leaks_nothing_and_an_index_of_some_labels_leads_to_the_others() -> (
+    None
+):
     store = MemoryStore.of(NODES, EDGES)
-    index, some = BM25Index.of_store(store), BM25Index.of_store(store, labels=["Band", "City"])
+    index, some = (
+        BM25Index.of_store(store),
+        BM25Index.of_store(store, labels=["Band", "City"]),
+    )
     where = {"tenant": "a"}
     for one in (index, Remote(index)):
-        whole = Expand(IndexRetriever(index), Elsewhere(store.view(where)), one.view(where)).retrieve(QUESTION, 20)
+        whole = Expand(
+            IndexRetriever(index), Elsewhere(store.view(where)), one.view(where)
+        ).retrieve(QUESTION, 20)
         assert {hit.node.properties["tenant"] for hit in whole} == {"a"}
         assert {e.source for hit in whole for e in hit.evidence} <= {None, *whole.ids}
     for one in (some, Remote(some)):
-        assert "aire" in Expand(None, Elsewhere(store), one, ranking=Coverage(trust=1.0)).retrieve(QUESTION, 3).ids
+        assert (
+            "aire"
+            in Expand(None, Elsewhere(store), one, ranking=Coverage(trust=1.0))
+            .retrieve(QUESTION, 3)
+            .ids
+        )
 
 
 def test_a_hit_that_the_store_lost_is_left_out() -> None:
@@ -152,7 +188,9 @@ def test_a_hit_that_the_store_lost_is_left_out() -> None:
     store.delete(["leeds"])
     assert isinstance(remote.search("Leeds", 3), Matches)
     assert "leeds" not in IndexRetriever(remote, store).retrieve("Leeds", 3).ids
-    assert "leeds" not in Expand(None, Elsewhere(store), remote).retrieve("Leeds", 5).ids
+    assert (
+        "leeds" not in Expand(None, Elsewhere(store), remote).retrieve("Leeds", 5).ids
+    )
     with pytest.raises(InvalidInput, match="store"):
         IndexRetriever(remote)
 
@@ -162,12 +200,19 @@ def graph() -> SageGraph:
     return SageGraph.build(BALLPARKS, encoder=None)
 
 
-def test_the_same_hits_over_a_copy_in_a_database(database: Any, graph: SageGraph) -> None:
+def test_the_same_hits_over_a_copy_in_a_database(
+    database: Any, graph: SageGraph
+) -> None:
     nodes, edges = random_graph(5, n_nodes=30, n_edges=60)
     memory = MemoryStore()
     for one in (memory, database):
-        one.upsert([*graph.nodes, *nodes], [*graph.edges.edges(graph.nodes.ids), *edges])
+        one.upsert(
+            [*graph.nodes, *nodes], [*graph.edges.edges(graph.nodes.ids), *edges]
+        )
     index = BM25Index.of_store(memory)
     for make in expansion.RANKINGS.values():
-        near, far = (Expand(None, one, index, ranking=make()).retrieve(ASKED, 6) for one in (memory, database))
+        near, far = (
+            Expand(None, one, index, ranking=make()).retrieve(ASKED, 6)
+            for one in (memory, database)
+        )
         assert [hit.to_dict() for hit in far] == [hit.to_dict() for hit in near]

@@ -1,4 +1,6 @@
-"""Graphs of knowledge: the name of a relation and the label asked for are part of what a pair says."""
+"""Graphs of knowledge: the name of a relation and the label asked for are part of what
+a pair says.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from graphret.types import Edge, Node
 MATRIX = ["Keanu Reeves", "Carrie-Anne Moss", "Laurence Fishburne", "Hugo Weaving"]
 DIRECTORS = ["Lana Wachowski", "Lilly Wachowski"]
 PLACES = ["Sydney"]
-OTHERS = ["Tom Hanks", "Ron Howard", "Meg Ryan", "Nora Ephron", "Rob Reiner", "Billy Crystal"]
+OTHERS = [
+    "Tom Hanks",
+    "Ron Howard",
+    "Meg Ryan",
+    "Nora Ephron",
+    "Rob Reiner",
+    "Billy Crystal",
+]
 FILMS = ["The Matrix", "Apollo 13", "Sleepless in Seattle", "When Harry Met Sally"]
 NODES = [
     *(Node(name, ("Movie",), name) for name in FILMS),
@@ -42,7 +51,9 @@ EDGES = [
         ("Which films did Nora Ephron direct?", ["Sleepless in Seattle"]),
     ],
 )
-def test_the_relation_that_a_question_asks_for_comes_first(question: str, right: list[str]) -> None:
+def test_the_relation_that_a_question_asks_for_comes_first(
+    question: str, right: list[str]
+) -> None:
     store, index = parts(NODES, EDGES)
     found = Expand(None, store, index).retrieve(question, len(right) + 1).ids
     assert set(right) <= set(found)

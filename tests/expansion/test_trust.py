@@ -1,4 +1,6 @@
-"""How much links count: in full where a question needs them, not at all where one node says it."""
+"""How much links count: in full where a question needs them, not at all where one node
+says it.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,19 @@ from graphret.retriever import IndexRetriever
 from graphret.types import Edge, Node, Retrieval
 
 NODES = [
-    Node("film", name="The Lost Mirror", text="The Lost Mirror is a drama that Ada Quill directed."),
-    Node("quill", name="Ada Quill", text="Ada Quill was born in a village near Bergen."),
-    Node("guide", name="Handbook", text="Restart the worker pool after changing the queue settings."),
+    Node(
+        "film",
+        name="The Lost Mirror",
+        text="The Lost Mirror is a drama that Ada Quill directed.",
+    ),
+    Node(
+        "quill", name="Ada Quill", text="Ada Quill was born in a village near Bergen."
+    ),
+    Node(
+        "guide",
+        name="Handbook",
+        text="Restart the worker pool after changing the queue settings.",
+    ),
     Node("menu", name="Examples", text="Settings of colors and of sounds."),
     *filler(),
 ]
@@ -21,18 +33,29 @@ EDGES = [Edge("film", "MENTIONS", "quill"), Edge("guide", "MENTIONS", "menu")]
 
 def _answer(question: str) -> tuple[Retrieval, float]:
     store, index = parts(NODES, EDGES)
-    answer = Expand(None, store, index, ranking=Coverage()).retrieve(question, len(NODES))
+    answer = Expand(None, store, index, ranking=Coverage()).retrieve(
+        question, len(NODES)
+    )
     return answer, answer.trace.stages[-1].details["trust"]
 
 
 def test_a_question_that_names_what_is_linked_is_answered_by_links() -> None:
-    answer, trust = _answer("Near which village was the director of The Lost Mirror born?")
+    answer, trust = _answer(
+        "Near which village was the director of The Lost Mirror born?"
+    )
     assert trust > 0.5
     assert set(answer.ids[:2]) == {"film", "quill"}
-    assert any(evidence.relation == "MENTIONS" for hit in answer.hits[:2] for evidence in hit.evidence)
+    assert any(
+        evidence.relation == "MENTIONS"
+        for hit in answer.hits[:2]
+        for evidence in hit.evidence
+    )
 
 
-@pytest.mark.parametrize("question", ["How do I restart the worker pool?", "after changing the queue settings"])
+@pytest.mark.parametrize(
+    "question",
+    ["How do I restart the worker pool?", "after changing the queue settings"],
+)
 def test_what_one_node_says_is_answered_by_hybrid_search_alone(question: str) -> None:
     answer, trust = _answer(question)
     _, index = parts(NODES, EDGES)

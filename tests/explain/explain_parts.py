@@ -1,4 +1,6 @@
-"""Small graphs and runs of agents whose texts try to break out of a page, and a page taken apart."""
+"""Small graphs and runs of agents whose texts try to break out of a page, and a page
+taken apart.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,21 @@ from graphret.search import BM25Index
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
-EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> \"quoted\" & 'single' \x1b[31mred\x07"
+EVIL = (
+    '</script><script>alert(1)</script><img src=x onerror=alert(2)> "quoted" &'
+    " 'single' \x1b[31mred\x07"
+)
 
 ITEMS = [
-    Document("Ann Ames is a film director born in Ohio. " + EVIL, id="ann", title="Ann Ames"),
-    Document("Bob Bale wrote plays.", id="bob", title="Bob Bale <b>& Sons</b>", metadata={"aliases": ["Bob Bale"]}),
+    Document(
+        "Ann Ames is a film director born in Ohio. " + EVIL, id="ann", title="Ann Ames"
+    ),
+    Document(
+        "Bob Bale wrote plays.",
+        id="bob",
+        title="Bob Bale <b>& Sons</b>",
+        metadata={"aliases": ["Bob Bale"]},
+    ),
     Document("A river in Kent.", id="stour", title="Stour"),
     Table(
         ["Film", "Director <i>"],
@@ -33,7 +45,11 @@ QUESTION = "Where was the director of <em>Dawn</em> born?"
 def asked(k: int = 3) -> tuple[SageGraph, Retrieval, Retrieval]:
     """The graph, what it answers, and what flat search answers."""
     made = SageGraph.build(ITEMS, encoder=None, chunker=None)
-    return made, made.retriever().retrieve(QUESTION, k), IndexRetriever(made.index).retrieve(QUESTION, k)
+    return (
+        made,
+        made.retriever().retrieve(QUESTION, k),
+        IndexRetriever(made.index).retrieve(QUESTION, k),
+    )
 
 
 WHO = "who directed <em>Dawn</em>?"
@@ -51,18 +67,34 @@ def _failing(messages: object) -> Reply:
 
 
 def explored() -> tuple[MemoryStore, Retrieval, Run]:
-    """A graph, what three agents found in it, and their run: the second finds less, the third has no model."""
+    """A graph, what three agents found in it, and their run: the second finds less, the
+    third has no model.
+    """
     ends = (("dawn", "ann"), ("dusk", "ann"), ("dawn", EVIL))
-    store, runs = MemoryStore.of(FILMS, [Edge(one, RELATION, other) for one, other in ends]), list[Run]()
-    search, walk = call("global_search", query="Dawn"), call("explore_neighborhood", node="dawn")
+    store, runs = (
+        MemoryStore.of(FILMS, [Edge(one, RELATION, other) for one, other in ends]),
+        list[Run](),
+    )
+    search, walk = (
+        call("global_search", query="Dawn"),
+        call("explore_neighborhood", node="dawn"),
+    )
     first = turns(
         Reply(f"I look. {EVIL}", (search,), Usage(100, 10)),
         [walk, call("explore_neighborhood", node="nobody <u>")],
         [call("explore_neighborhood", node="ann"), search],
         [call("select", nodes=["ann", EVIL]), call("finish")],
     )
-    second = turns([search], [walk], [call("select", nodes=["ann"]), call("nonsense <hr>", x=EVIL), call("finish")])
-    models = [Follows(first, "one"), Follows(second, "two <s>"), Follows(_failing, "dead <s>")]
+    second = turns(
+        [search],
+        [walk],
+        [call("select", nodes=["ann"]), call("nonsense <hr>", x=EVIL), call("finish")],
+    )
+    models = [
+        Follows(first, "one"),
+        Follows(second, "two <s>"),
+        Follows(_failing, "dead <s>"),
+    ]
     index, settings = BM25Index.of_store(store), ArkSettings(early_stop=False)
     ark = Ark(models, store, index, settings=settings, on_run=runs.append)
     return store, ark.retrieve(WHO, 3), runs[0]

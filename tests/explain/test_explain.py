@@ -1,4 +1,6 @@
-"""Evidence, answers and runs of agents, in the terminal and on pages that need nothing but themselves."""
+"""Evidence, answers and runs of agents, in the terminal and on pages that need nothing
+but themselves.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ from graphret.explain.words import Marker, edge_text, reasons
 from graphret.fusion import Vote
 from graphret.types import Trace
 
-ROWS = {"table_header": ["Film", "Year"], "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]]}
+ROWS = {
+    "table_header": ["Film", "Year"],
+    "table_rows": [["Dawn", "1999"], ["Dusk", "2001"]],
+}
 PLACE = {"section": "List", "table_row_start": 10, "table_row_end": 12}
 SEGMENT = Node("t#1", ("Table",), "Films", properties=ROWS | PLACE)
 PERSON = Node("p", ("Document",), "Ann Ames", "Ann Ames made Dusk.")
@@ -50,24 +55,47 @@ def printed(value: Any, width: int = 100) -> str:
     ("relation", "properties", "text"),
     [
         ("MENTIONS", {"kind": "text", "name": "Ann"}, "MENTIONS “Ann”"),
-        ("MENTIONS", {"name": "Ann", "source_row": 3, "column": "By"}, "MENTIONS “Ann” · row 3 · column “By”"),
-        ("IS_SIMILAR", {"signals": {"topic_similarity": 0.912}}, "IS_SIMILAR · topic similarity 0.91"),
+        (
+            "MENTIONS",
+            {"name": "Ann", "source_row": 3, "column": "By"},
+            "MENTIONS “Ann” · row 3 · column “By”",
+        ),
+        (
+            "IS_SIMILAR",
+            {"signals": {"topic_similarity": 0.912}},
+            "IS_SIMILAR · topic similarity 0.91",
+        ),
         (
             "JOINS",
-            {"name": "Dusk", "columns": [["Film", "Title"]], "source_row": 12, "target_row": 1},
+            {
+                "name": "Dusk",
+                "columns": [["Film", "Title"]],
+                "source_row": 12,
+                "target_row": 1,
+            },
             "JOINS “Dusk” · rows 12 = 1 · columns “Film = Title”",
         ),
         (None, {"name": 3, "signals": [], "columns": "x"}, "LINK"),
     ],
 )
-def test_an_edge_says_what_it_knows(relation: str | None, properties: dict[str, Any], text: str) -> None:
+def test_an_edge_says_what_it_knows(
+    relation: str | None, properties: dict[str, Any], text: str
+) -> None:
     assert edge_text(relation, properties) == text
 
 
-NAMES = Edge("t#1", "MENTIONS", "p", 1.0, {"kind": "exact", "name": "Ann Ames", "column": "By", "source_row": 1})
+NAMES = Edge(
+    "t#1",
+    "MENTIONS",
+    "p",
+    1.0,
+    {"kind": "exact", "name": "Ann Ames", "column": "By", "source_row": 1},
+)
 
 
-@pytest.mark.parametrize(("hit", "other", "arrow"), [(PERSON, SEGMENT, "←"), (SEGMENT, PERSON, "→")])
+@pytest.mark.parametrize(
+    ("hit", "other", "arrow"), [(PERSON, SEGMENT, "←"), (SEGMENT, PERSON, "→")]
+)
 def test_an_edge_has_its_direction_and_its_row_is_counted_from_one_in_the_whole_table(
     hit: Node, other: Node, arrow: str
 ) -> None:
@@ -81,20 +109,36 @@ def test_an_edge_has_its_direction_and_its_row_is_counted_from_one_in_the_whole_
 def test_an_answer_is_marked_where_it_stands_word_for_word() -> None:
     marker = Marker("How many live there?", "3,674")
     text = "Many live there. " * 40 + "The village had 3,674 people in 2010."
-    found, other = Node("a", text=text), Node("b", text="13,674 people live in the village, or 3,6745.")
+    found, other = (
+        Node("a", text=text),
+        Node("b", text="13,674 people live in the village, or 3,6745."),
+    )
     assert (marker.answered(found), marker.answered(other)) == (True, False)
     quote = "".join(part for part, _ in marker.snippet(found))
     assert "had «3,674» people" in quote
     assert not Marker("How many live there?").answered(found)
-    row = Marker("Which films?", "1999").snippet(SEGMENT, row=1)  # another row holds it than the one that an edge is of
+    row = Marker("Which films?", "1999").snippet(
+        SEGMENT, row=1
+    )  # another row holds it than the one that an edge is of
     assert "".join(part for part, _ in row) == "Film: Dawn · Year: «1999»"
 
 
-def test_a_snippet_is_the_part_that_says_most_with_words_of_the_question_marked_whatever_their_form() -> None:
-    pieces = Marker("Which directors were born in Café?").pieces("The Director, BORN in a café, in which.")
+def test_a_snippet_is_the_part_that_says_most_with_words_of_the_question_marked_whatever_their_form() -> (
+    None
+):
+    pieces = Marker("Which directors were born in Café?").pieces(
+        "The Director, BORN in a café, in which."
+    )
     assert [text for text, marked in pieces if marked] == ["Director", "BORN", "café"]
-    text = "Nothing here. " * 100 + "Ann Ames was born in Ohio. " + "And nothing there. " * 100
-    snippet = "".join(part for part, _ in Marker("Where was Ann Ames born?").snippet(Node("n", text=text)))
+    text = (
+        "Nothing here. " * 100
+        + "Ann Ames was born in Ohio. "
+        + "And nothing there. " * 100
+    )
+    snippet = "".join(
+        part
+        for part, _ in Marker("Where was Ann Ames born?").snippet(Node("n", text=text))
+    )
     assert "Ann Ames was born" in snippet
     assert snippet.startswith("… ")
     assert snippet.endswith(" …")
@@ -104,12 +148,26 @@ def test_a_snippet_is_the_part_that_says_most_with_words_of_the_question_marked_
 def test_the_terminal_shows_rank_reason_and_snippet() -> None:
     _, sage, _ = asked(2)
     out = printed(render(sage, gold={"ann"}))
-    for said in ("★", "found by the question", "MENTIONS “Ann Ames” · row 1", "→ Ann Ames", "Film: Dawn"):
+    for said in (
+        "★",
+        "found by the question",
+        "MENTIONS “Ann Ames” · row 1",
+        "→ Ann Ames",
+        "Film: Dawn",
+    ):
         assert said in out
 
 
 def test_nothing_steers_the_terminal() -> None:
-    hit = Hit(Node("n", ("L\x1b]0;x",), "name\x1b[2J\x9b31m", "text \x1b[31m\x07 [bold]kept[/bold]"), 1.0)
+    hit = Hit(
+        Node(
+            "n",
+            ("L\x1b]0;x",),
+            "name\x1b[2J\x9b31m",
+            "text \x1b[31m\x07 [bold]kept[/bold]",
+        ),
+        1.0,
+    )
     out = printed(render(Retrieval("q", 1, [hit])))
     assert "[bold]kept[/bold]" in out  # no markup of rich either
     assert not {"\x1b", "\x07", "\x9b"} & set(out)
@@ -122,23 +180,39 @@ def searched(*nodes: str, started: float = 0.0) -> StepRecord:
 
 def walked(node: str, *nodes: str, number: int = 2, started: float = 2.0) -> StepRecord:
     found = [[node, "r", other] for other in nodes]
-    call = CallRecord("explore_neighborhood", {"node": node}, 0.5, nodes=list(nodes), edges=found)
+    call = CallRecord(
+        "explore_neighborhood", {"node": node}, 0.5, nodes=list(nodes), edges=found
+    )
     return StepRecord(number, started, 1.0, calls=[call])
 
 
 def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -> None:
     _, retrieval, run = explored()
     Recorder(tmp_path / "r.jsonl")(run)
-    read, written = read_runs(tmp_path / "r.jsonl")[0], json.loads(json.dumps(retrieval.to_dict()["trace"]))
-    lines = [timeline(one) for one in (retrieval, run, read, retrieval.trace, Trace.from_dict(written))]
+    read, written = (
+        read_runs(tmp_path / "r.jsonl")[0],
+        json.loads(json.dumps(retrieval.to_dict()["trace"])),
+    )
+    lines = [
+        timeline(one)
+        for one in (retrieval, run, read, retrieval.trace, Trace.from_dict(written))
+    ]
     assert [line.question for line in lines] == [WHO, WHO, WHO, "", ""]
     for other in lines[1:]:
         assert (other.lanes, other.ranking) == (lines[0].lanes, lines[0].ranking)
     assert lines[0].ranking == [Vote("ann", (0, 1), 1), Vote(EVIL, (0,), 2)]
     assert [lane.stop for lane in lines[0].lanes] == ["finished", "finished", "failed"]
     assert [note for note in lines[0].notes if note.startswith("agent 3")]
-    for no_trace in (None, [], {"stages": "vote"}, {"stages": [5]}, {"stages": [{"seconds": 0}]}):
-        with pytest.raises(InvalidInput, match="trace: an object with a list of stages is expected"):
+    for no_trace in (
+        None,
+        [],
+        {"stages": "vote"},
+        {"stages": [5]},
+        {"stages": [{"seconds": 0}]},
+    ):
+        with pytest.raises(
+            InvalidInput, match="trace: an object with a list of stages is expected"
+        ):
             Trace.from_dict(no_trace)
 
 
@@ -158,13 +232,21 @@ def test_the_terminal_shows_lanes_steps_and_votes() -> None:
     for said in ("agent 1", "failed: ", "Ann <b>Ames</b>", "from memory", "2 of 3"):
         assert said in shown
     assert 'explore_neighborhood(node="dawn") → 2 shown: ' in shown
-    assert 'explore_neighborhood(node="nobody <u>") → refused, and the model told why' in shown
+    assert (
+        'explore_neighborhood(node="nobody <u>") → refused, and the model told why'
+        in shown
+    )
     assert not {"\x1b", "\x07"} & set(shown)
     assert "select" not in printed(render_timeline(retrieval, steps=False))
 
 
 FIGURES = Figures(
-    {"flat <": {"recall@5": 62.44, "recall@10": 70.0}, "sage": {"recall@5": 140.0, "recall@10": 80.0}}, "Recall", "sage"
+    {
+        "flat <": {"recall@5": 62.44, "recall@10": 70.0},
+        "sage": {"recall@5": 140.0, "recall@10": 80.0},
+    },
+    "Recall",
+    "sage",
 )
 
 
@@ -172,7 +254,9 @@ def page_of_retrieval() -> str:
     graph, sage, flat = asked(3)
     panel = Panel(sage, flat, {"ann", "nowhere"}, "Ohio <u>", "A note <s>")
     lookup = store_lookup(graph.store)
-    return html_page(panel, lookup=lookup, title="<h1>title", lead="<h1>lead", figures=FIGURES)
+    return html_page(
+        panel, lookup=lookup, title="<h1>title", lead="<h1>lead", figures=FIGURES
+    )
 
 
 def page_of_run() -> str:
@@ -188,15 +272,23 @@ def test_nothing_is_fetched_and_nothing_is_markup(page_of: object) -> None:
     assert not used & {"src", "href", "action", "srcset", "data", "xlink:href"}
     assert not [key for key in used if key.startswith("on")]
     assert not re.search(r"url\(|@import|https?:|import\(|fetch\(", page)
-    policy = next(a["content"] for a in parsed.of("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"]
+        for a in parsed.of("meta")
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none'")
-    assert len(parsed.of("script")) == len(parsed.script_texts) == 2  # the page's own data and program
+    assert (
+        len(parsed.of("script")) == len(parsed.script_texts) == 2
+    )  # the page's own data and program
     assert len(parsed.of("h1")) == 1
     for tag in ("img", "em", "u", "s", "hr"):
         assert parsed.of(tag) == []
     own = (
-        ['Films of 1999 · List "A" <hr>', QUESTION] if page_of is page_of_retrieval else ["two <s>", "nobody <u>", WHO]
+        ['Films of 1999 · List "A" <hr>', QUESTION]
+        if page_of is page_of_retrieval
+        else ["two <s>", "nobody <u>", WHO]
     )
     for said in ("</script><script>alert(1)</script>", *own):
         assert said in parsed.text
@@ -208,16 +300,31 @@ def test_the_text_of_every_node_is_there_to_be_read() -> None:
     by_id = {record["id"]: record for record in records}
     assert by_id["ann"]["text"].endswith(EVIL)
     assert by_id["films#0"]["rows"][2] == ["<script>x</script>", EVIL]
-    assert {int(n) for n in re.findall(r'data-node="(\d+)"', page)} == set(range(len(records)))
-    of_run = {record["id"]: record for record in json.loads(Parsed(page_of_run()).script_texts[0])}
-    assert (of_run["ann"]["text"], of_run["dawn"]["text"], of_run[EVIL]["name"]) == ("She directs.", EVIL, "Bob")
+    assert {int(n) for n in re.findall(r'data-node="(\d+)"', page)} == set(
+        range(len(records))
+    )
+    of_run = {
+        record["id"]: record
+        for record in json.loads(Parsed(page_of_run()).script_texts[0])
+    }
+    assert (of_run["ann"]["text"], of_run["dawn"]["text"], of_run[EVIL]["name"]) == (
+        "She directs.",
+        EVIL,
+        "Bob",
+    )
 
 
 def test_the_picture_of_a_retrieval_shows_edges_with_what_they_know() -> None:
     parsed = Parsed(page_of_retrieval())
     cards = [a for a in parsed.of("button") if "card" in (a.get("class") or "")]
-    assert {"Ann Ames", 'Films of 1999 · List "A" <hr>'} <= {card["title"] for card in cards}
-    ends = {end for line in parsed.of("path") for end in (line["data-from"], line["data-to"])}
+    assert {"Ann Ames", 'Films of 1999 · List "A" <hr>'} <= {
+        card["title"] for card in cards
+    }
+    ends = {
+        end
+        for line in parsed.of("path")
+        for end in (line["data-from"], line["data-to"])
+    }
     assert ends
     assert ends <= {card["data-node"] for card in cards}
     assert "MENTIONS “Ann Ames” · row 1 · column “Director <i>”" in parsed.text
@@ -227,9 +334,13 @@ def test_the_picture_of_a_retrieval_shows_edges_with_what_they_know() -> None:
     assert {"Dawn", "born"} <= set(marked)
 
 
-def test_files_are_written_with_their_folders_and_are_the_same_each_time(tmp_path: Path) -> None:
+def test_files_are_written_with_their_folders_and_are_the_same_each_time(
+    tmp_path: Path,
+) -> None:
     _, sage, _ = asked()
-    assert write_html(tmp_path / "a" / "b.html", Panel(sage)).read_text("utf-8") == html_page(Panel(sage))
+    assert write_html(tmp_path / "a" / "b.html", Panel(sage)).read_text(
+        "utf-8"
+    ) == html_page(Panel(sage))
     _, _, run = explored()
     Recorder(tmp_path / "r.jsonl")(run)
     read = read_runs(tmp_path / "r.jsonl")[0]
@@ -242,13 +353,23 @@ def test_steps_lead_to_what_they_did_and_to_the_nodes_that_they_showed() -> None
     parsed = Parsed(page_of_run())
     bars = [a for a in parsed.of("button") if a.get("class") == "step"]
     numbers = {1: 4, 2: 3, 3: 1}  # the third brought no reply
-    assert [bar["data-step"] for bar in bars] == [f"step-{a}-{n}" for a in numbers for n in range(1, numbers[a] + 1)]
+    assert [bar["data-step"] for bar in bars] == [
+        f"step-{a}-{n}" for a in numbers for n in range(1, numbers[a] + 1)
+    ]
     assert {bar["data-step"] for bar in bars} == {a["id"] for a in parsed.of("li")}
     assert all(bar["aria-label"] for bar in bars)
-    cards = {a["data-node"] for a in parsed.of("button") if "card" in (a.get("class") or "")}
+    cards = {
+        a["data-node"] for a in parsed.of("button") if "card" in (a.get("class") or "")
+    }
     assert len(cards) == 3
-    assert {number for bar in bars for number in (bar["data-nodes"] or "").split()} <= cards
-    assert {end for path in parsed.of("path") for end in (path["data-from"], path["data-to"])} <= cards
+    assert {
+        number for bar in bars for number in (bar["data-nodes"] or "").split()
+    } <= cards
+    assert {
+        end
+        for path in parsed.of("path")
+        for end in (path["data-from"], path["data-to"])
+    } <= cards
     for bar in bars:
         left, width = map(float, re.findall(r"([\d.]+)%", bar["style"] or ""))
         assert 0 <= left <= left + width <= 100.01
@@ -257,8 +378,12 @@ def test_steps_lead_to_what_they_did_and_to_the_nodes_that_they_showed() -> None
 def test_a_trace_alone_has_a_page_also_without_agents(tmp_path: Path) -> None:
     store, retrieval, _ = explored()
     trace, lookup = retrieval.trace, store_lookup(store)
-    written = write_timeline(tmp_path / "new" / "t.html", trace, title="Dawn", lookup=lookup)
-    assert written.read_text("utf-8") == timeline_page(trace, title="Dawn", lookup=lookup)
+    written = write_timeline(
+        tmp_path / "new" / "t.html", trace, title="Dawn", lookup=lookup
+    )
+    assert written.read_text("utf-8") == timeline_page(
+        trace, title="Dawn", lookup=lookup
+    )
     _, sage, _ = asked()
     sage.trace.note("fallback", failed="<b>agent</b>", error="gone")
     parsed = Parsed(timeline_page(sage))

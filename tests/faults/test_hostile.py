@@ -1,4 +1,6 @@
-"""The attack that users can repeat, and what others found: each of these failed once."""
+"""The attack that users can repeat, and what others found: each of these failed
+once.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,13 @@ from graphret.ark.session import ArkSession
 from graphret.ark.tools import Outcome
 from graphret.corpus import Document
 from graphret.cypher import run_checked
-from graphret.errors import CorruptIndex, GraphretError, IndexChanged, ModelError, StoreError
+from graphret.errors import (
+    CorruptIndex,
+    GraphretError,
+    IndexChanged,
+    ModelError,
+    StoreError,
+)
 from graphret.llm import ChatError, OpenAIChat
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.sage import SageGraph
@@ -34,7 +42,10 @@ from graphret.stores import LadybugStore, MemoryStore, Neo4jStore, open_store
 from graphret.testing.openai_server import OpenAIServer, body
 from graphret.types import Edge, Node
 
-TEXTS = [Document("Leeds is a city.", id="leeds"), Document("Malham is near Leeds.", id="malham")]
+TEXTS = [
+    Document("Leeds is a city.", id="leeds"),
+    Document("Malham is near Leeds.", id="malham"),
+]
 
 
 def test_the_attack_that_users_can_repeat_gets_nowhere() -> None:
@@ -47,15 +58,28 @@ def test_the_attack_that_users_can_repeat_gets_nowhere() -> None:
 def test_graphs_and_what_reads_them_go_to_other_processes(tmp_path: Path) -> None:
     graph = SageGraph.build(TEXTS, encoder=None)
     read = graph.store, graph.index
-    for retriever in (graph.retriever(), Expand(None, *read), Ark(ScriptedExplorer(), *read)):
-        answers = [one.retrieve("Malham?", 2).ids for one in (retriever, pickle.loads(pickle.dumps(retriever)))]
-        assert answers[0] == answers[1] == copy.deepcopy(retriever).retrieve("Malham?", 2).ids
+    for retriever in (
+        graph.retriever(),
+        Expand(None, *read),
+        Ark(ScriptedExplorer(), *read),
+    ):
+        answers = [
+            one.retrieve("Malham?", 2).ids
+            for one in (retriever, pickle.loads(pickle.dumps(retriever)))
+        ]
+        assert (
+            answers[0]
+            == answers[1]
+            == copy.deepcopy(retriever).retrieve("Malham?", 2).ids
+        )
     again = pickle.loads(pickle.dumps(graph))
     again.add([Document("Skipton has a castle.", id="skipton")])
     assert len(again) == len(graph) + 1
 
 
-def test_a_store_in_a_database_says_that_it_cannot_be_pickled(tmp_path: Path, neo4j_empty: Any) -> None:
+def test_a_store_in_a_database_says_that_it_cannot_be_pickled(
+    tmp_path: Path, neo4j_empty: Any
+) -> None:
     neo4j = Neo4jStore.from_driver(neo4j_empty)
     with LadybugStore(tmp_path / "g.lbug") as ladybug:
         for store in (ladybug, neo4j, neo4j.view({"label": "A"})):
@@ -82,19 +106,32 @@ def test_a_save_that_would_lose_another_is_refused(tmp_path: Path) -> None:
 def test_bytes_are_capped_as_rows_are(tmp_path: Path, neo4j_empty: Any) -> None:
     with LadybugStore(tmp_path / "g.lbug") as ladybug:
         for store in (ladybug, Neo4jStore.from_driver(neo4j_empty)):
-            rows = run_checked(store, "UNWIND range(1, 500) AS i RETURN range(1, 2000) AS list", max_bytes=100_000)
+            rows = run_checked(
+                store,
+                "UNWIND range(1, 500) AS i RETURN range(1, 2000) AS list",
+                max_bytes=100_000,
+            )
             assert rows.truncated
             assert 0 < len(rows) < 50
-            assert not run_checked(store, "UNWIND range(1, 5) AS i RETURN range(1, 20) AS list").truncated
+            assert not run_checked(
+                store, "UNWIND range(1, 5) AS i RETURN range(1, 20) AS list"
+            ).truncated
 
 
-def test_a_server_without_memory_is_not_asked_again(neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any) -> None:
-    query, x = "UNWIND range(1, 9000000) AS i WITH collect(i + $x) AS list", {"x": "x" * 4_000}
+def test_a_server_without_memory_is_not_asked_again(
+    neo4j_empty: Any, neo4j_uri: str, neo4j_auth: Any
+) -> None:
+    query, x = (
+        "UNWIND range(1, 9000000) AS i WITH collect(i + $x) AS list",
+        {"x": "x" * 4_000},
+    )
     options = {"max_transaction_retry_time": 60.0}
     with Neo4jStore(neo4j_uri, auth=neo4j_auth, options=options, timeout=50.0) as store:
         for call in (
             lambda: store.query(f"{query} RETURN list", x),
-            lambda: store.write(lambda graph: graph.run(f"{query} CREATE ({{size: size(list)}})", x)),
+            lambda: store.write(
+                lambda graph: graph.run(f"{query} CREATE ({{size: size(list)}})", x)
+            ),
         ):
             with pytest.raises(StoreError, match="memory"):
                 call()
@@ -120,7 +157,9 @@ def endpoint(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
         server.shutdown()
 
 
-async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secret() -> None:
+async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secret() -> (
+    None
+):
     asked: list[str] = []
 
     def redirect(to: Any) -> None:
@@ -131,7 +170,9 @@ async def test_an_endpoint_that_redirects_is_not_followed_and_headers_stay_secre
         to.end_headers()
 
     with endpoint(redirect) as base:
-        model = OpenAIChat("m", base, "none", headers={"x-token": "tok-3141592"}, max_retries=0)
+        model = OpenAIChat(
+            "m", base, "none", headers={"x-token": "tok-3141592"}, max_retries=0
+        )
         with pytest.raises(ChatError, match="redirects to") as error:
             model.chat([Message.user("tok-3141592?")])
         assert "tok-3141592" not in str(error.value)
@@ -161,10 +202,14 @@ async def test_a_reply_without_an_end_is_cut() -> None:
 
 def test_names_steer_no_terminal(tmp_path: Path) -> None:
     bad = "[red]x[/red]\x1b[31mRED\u202eevil"
-    graph = MemoryStore.of([Node("a", (bad,), bad), Node("b", ("t",), "b")], [Edge("a", bad, "b")])
+    graph = MemoryStore.of(
+        [Node("a", (bad,), bad), Node("b", ("t",), "b")], [Edge("a", bad, "b")]
+    )
     graph.save(tmp_path)
     command = [sys.executable, "-m", "graphret.cli", "inspect", str(tmp_path)]
-    printed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    printed = subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", check=True
+    ).stdout
     assert "[red]x[/red]" in printed
     assert not {"\x1b", "\u202e"} & set(printed)
 
@@ -192,31 +237,53 @@ def test_a_manifest_that_is_none_is_named(tmp_path: Path, manifest: Any) -> None
 
 def test_a_reply_of_many_or_long_calls_costs_no_more_than_its_bounds() -> None:
     session = ArkSession("Malham?", "Explore.")
-    calls = [ToolCall(str(i), "global_search", json.dumps({"query": f"x {i}"})) for i in range(10_000)]
+    calls = [
+        ToolCall(str(i), "global_search", json.dumps({"query": f"x {i}"}))
+        for i in range(10_000)
+    ]
     to_run = session.receive(Reply("x" * 10**7, tuple(calls)))
     assert len(to_run) == session.settings.max_calls
     session.observe([Outcome(call, Observation("{}")) for call in to_run])
     assert len(session.messages) < 100
-    session.receive(Reply("", (ToolCall("a", "global_search", json.dumps({"query": "x" * 10**7})),)))
+    session.receive(
+        Reply("", (ToolCall("a", "global_search", json.dumps({"query": "x" * 10**7})),))
+    )
     session.observe()
     assert "100,000 characters" in session.messages[-1].content
-    assert sum(len(message.content) + len(json.dumps(message.to_dict())) for message in session.messages) < 10**6
+    assert (
+        sum(
+            len(message.content) + len(json.dumps(message.to_dict()))
+            for message in session.messages
+        )
+        < 10**6
+    )
 
 
 @pytest.mark.parametrize("choices", ["[null]", "[{}]"])
 @pytest.mark.parametrize("client", CLIENTS)
 def test_choices_that_are_none_are_a_typed_error(client: str, choices: str) -> None:
     streams = client == "langchain_streaming"
-    kind, mime = ("chat.completion.chunk", "text/event-stream") if streams else ("chat.completion", "application/json")
-    reply = f'{{"id": "c", "object": "{kind}", "created": 0, "model": "m", "choices": {choices}}}'
+    kind, mime = (
+        ("chat.completion.chunk", "text/event-stream")
+        if streams
+        else ("chat.completion", "application/json")
+    )
+    reply = (
+        f'{{"id": "c", "object": "{kind}", "created": 0, "model": "m", "choices":'
+        f" {choices}}}"
+    )
     sent = body(f"data: {reply}\n\ndata: [DONE]\n\n" if streams else reply, mime)
     with OpenAIServer(default=sent) as server, pytest.raises(ModelError):
         chat_model(client, server.base_url, retries=0).chat([Message.user("hi")])
 
 
-def test_a_query_that_needs_more_memory_than_it_may_have_is_refused(tmp_path: Path) -> None:
+def test_a_query_that_needs_more_memory_than_it_may_have_is_refused(
+    tmp_path: Path,
+) -> None:
     with LadybugStore(tmp_path / "g.lbug", buffer_pool_size=2**26) as store:
         store.upsert([Node("a")])
         with pytest.raises(GraphretError, match="buffer pool"):
-            store.query_apart("UNWIND range(1, 30000000) AS i RETURN count(DISTINCT i)", timeout=60)
+            store.query_apart(
+                "UNWIND range(1, 30000000) AS i RETURN count(DISTINCT i)", timeout=60
+            )
         assert store.count() == (1, 0)

@@ -1,4 +1,6 @@
-"""GraphRAFT over every store: entities, queries, a writer, what they find, a reasoner; and what goes wrong."""
+"""GraphRAFT over every store: entities, queries, a writer, what they find, a reasoner;
+and what goes wrong.
+"""
 
 from __future__ import annotations
 
@@ -52,21 +54,33 @@ class Prefers:
         self.word = word
 
     def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: object = None
+        self,
+        question: str,
+        candidates: Sequence[Candidate],
+        most: int,
+        prior: object = None,
     ) -> list[tuple[int, float]]:
-        order = sorted(range(len(candidates)), key=lambda i: self.word not in candidates[i].text)
+        order = sorted(
+            range(len(candidates)), key=lambda i: self.word not in candidates[i].text
+        )
         return [(place, 1 / (rank + 2)) for rank, place in enumerate(order[:most])]
 
 
 class Broken(Prefers):
     def rank(
-        self, question: str, candidates: Sequence[Candidate], most: int, prior: object = None
+        self,
+        question: str,
+        candidates: Sequence[Candidate],
+        most: int,
+        prior: object = None,
     ) -> list[tuple[int, float]]:
         raise ConnectionError("the writer is away")
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(papers: GraphStore, ask: Ask) -> None:
+def test_the_best_query_runs_and_each_hit_has_the_queries_that_found_it(
+    papers: GraphStore, ask: Ask
+) -> None:
     found = ask(raft(papers), BY_ADA, 3)
     assert {hit.id for hit in found} == {"p0", "p3", "p6"}
     first = found.hits[0].evidence[0]
@@ -93,27 +107,37 @@ def test_k_is_the_total_and_where_limits_what_is_returned(papers: GraphStore) ->
     assert raft(papers).retrieve(BY_ADA, 1, {"year": {"$gt": 2014}}).ids == ["p6"]
 
 
-def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths(papers: GraphStore) -> None:
+def test_a_writer_decides_what_runs_first_and_its_failure_leaves_it_to_the_paths(
+    papers: GraphStore,
+) -> None:
     found = raft(papers, writer=Prefers("(T:Field)")).retrieve(BY_ADA, 1)
     assert found.hits[0].node.label == "Field"
     failed = raft(papers, writer=Broken("")).retrieve(BY_ADA, 3)
     assert failed.ids == raft(papers).retrieve(BY_ADA, 3).ids
-    assert [stage.details["error"] for stage in failed.trace.fallbacks] == ["ConnectionError: the writer is away"]
+    assert [stage.details["error"] for stage in failed.trace.fallbacks] == [
+        "ConnectionError: the writer is away"
+    ]
     with pytest.raises(RetrievalFailed, match="the writer is away"):
         raft(papers, writer=Broken(""), on_failure="raise").retrieve(BY_ADA, 3)
 
 
 @pytest.mark.parametrize("question", ["protein folding of nobody", "?", "x" * 9_000])
-def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(question: str) -> None:
+def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(
+    question: str,
+) -> None:
     settings = GraphRAFTSettings(targets=("Nothing",))
     for retriever in (raft(settings=settings), raft(MemoryStore.of(NODES, []))):
         found = retriever.retrieve(question, 2)
         assert found.ids == retriever.text.retrieve(question, 2).ids
-        assert [stage.details["reason"] for stage in found.trace.fallbacks] == ["no query finds anything"]
+        assert [stage.details["reason"] for stage in found.trace.fallbacks] == [
+            "no query finds anything"
+        ]
         assert found.signals.plan_valid is False
 
 
-def test_queries_that_the_database_is_too_slow_for_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queries_that_the_database_is_too_slow_for_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def slow(*_: Any, **__: Any) -> Any:
         raise QueryTimeout("the query took longer than 30 s")
 
@@ -125,17 +149,25 @@ def test_queries_that_the_database_is_too_slow_for_are_left_out(monkeypatch: pyt
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(ask: Ask) -> None:
-    with OpenAIServer([text(json.dumps({"names": ["Ada Ames", "graph retrival", "", "zzz"]}))]) as server:
+def test_a_model_names_the_entities_which_are_linked_by_name_or_by_likeness(
+    ask: Ask,
+) -> None:
+    with OpenAIServer(
+        [text(json.dumps({"names": ["Ada Ames", "graph retrival", "", "zzz"]}))]
+    ) as server:
         asked = raft(entities=chat(server))
         found = ask(asked, "What did Ada Ames publish?", 2)
         assert "melanoma" in server.requests[0].messages[1]["content"]
-    told = next(stage.details for stage in found.trace.stages if stage.name == "entities")
+    told = next(
+        stage.details for stage in found.trace.stages if stage.name == "entities"
+    )
     assert told["entities"]["Ada Ames"] == ["a0"]
     assert told["tokens"] > 0
     names = BM25Index.of_store(MEMORY)
     for where in (Linker.of_store(MEMORY), names):
-        linked = EntityNamer(OpenAIChat("m"), MEMORY, where).link("q", ["ada ames", "graph retrieval field"])
+        linked = EntityNamer(OpenAIChat("m"), MEMORY, where).link(
+            "q", ["ada ames", "graph retrieval field"]
+        )
         assert linked[0].nodes == {"a0": pytest.approx(1.0, abs=0.05)}
         assert linked[1].name.startswith("Graph Retrieval")
     with OpenAIServer([status(500)]) as server:
@@ -160,7 +192,9 @@ def test_a_reasoner_reads_patterns_and_texts_and_selects(ask: Ask) -> None:
         failed = ask(raft(reasoner=chat(server)), BY_ADA, 3)
     assert failed.ids == plain
     assert [stage.details["failed"] for stage in failed.trace.fallbacks] == ["reasoner"]
-    few = Reasoner(OpenAIChat("m"), prompt_tokens=60).messages(BY_ADA, raft().retrieve(BY_ADA, 3).hits)
+    few = Reasoner(OpenAIChat("m"), prompt_tokens=60).messages(
+        BY_ADA, raft().retrieve(BY_ADA, 3).hits
+    )
     assert "1. Graph" in few[1].content
     assert "3. Graph" not in few[1].content
 
@@ -169,7 +203,9 @@ def test_views_hide_from_queries_what_they_hide(papers: GraphStore) -> None:
     only = {"$or": [{"year": {"$lt": 2014}}, {"label": {"$in": ["Author", "Field"]}}]}
     if isinstance(papers, MemoryStore):
         view = papers.view(only)
-        found = GraphRAFT(view, BM25Index.of_store(papers).view(only)).retrieve(BY_ADA, 3)
+        found = GraphRAFT(view, BM25Index.of_store(papers).view(only)).retrieve(
+            BY_ADA, 3
+        )
         assert {hit.id for hit in found.hits[:2]} == {"p0", "p3"}
         with pytest.raises(InvalidInput, match="view"):
             GraphRAFT(view, BM25Index.of_store(papers))

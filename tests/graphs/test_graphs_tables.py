@@ -1,4 +1,6 @@
-"""Node and edge tables, and graphs that go from every source into every store and out again."""
+"""Node and edge tables, and graphs that go from every source into every store and out
+again.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,15 @@ import pytest
 from pyarrow import parquet
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.graphs import Columns, GraphTables, ReadOptions, export_graph, import_graph, read_metaqa, read_tables
+from graphret.graphs import (
+    Columns,
+    GraphTables,
+    ReadOptions,
+    export_graph,
+    import_graph,
+    read_metaqa,
+    read_tables,
+)
 from graphret.graphs.example import KB
 from graphret.stores import MemoryStore, open_store
 from graphret.testing.graphs import EDGES, HOSTILE, NODES, VALUES, all_edges, all_nodes
@@ -32,7 +42,13 @@ eng,IS_OF,ada,,
 """
 EXPECTED = (
     [
-        Node("ada", ("Person", "Author"), "Ada Lovelace", "wrote, well\nand early", {"born": 1815, "zip": "01234"}),
+        Node(
+            "ada",
+            ("Person", "Author"),
+            "Ada Lovelace",
+            "wrote, well\nand early",
+            {"born": 1815, "zip": "01234"},
+        ),
         Node("eng", ("Machine",), "Analytical Engine"),
     ],
     [Edge("ada", "WROTE_ON", "eng", 0.5, {"year": 1843}), Edge("eng", "IS_OF", "ada")],
@@ -55,12 +71,20 @@ def test_delimited_files(tmp_path: Path, form: str) -> None:
     delimiter = {"tabs": "\t", "semicolons": ";"}.get(form, ",")
     suffix = "tsv" if form == "tabs" else "csv"
     for name, content in (("edges", EDGE_ROWS), ("nodes", NODE_ROWS)):
-        text = content.replace("Person;Author", '"Person;Author"').replace(",", delimiter)
+        text = content.replace("Person;Author", '"Person;Author"').replace(
+            ",", delimiter
+        )
         text = text.replace(f"wrote{delimiter}", "wrote,")
-        write(tmp_path, f"{name}.{suffix}", "\ufeff" + text.replace("\n", "\r\n") if "bom" in form else text)
+        write(
+            tmp_path,
+            f"{name}.{suffix}",
+            "\ufeff" + text.replace("\n", "\r\n") if "bom" in form else text,
+        )
     columns = Columns(delimiter=";" if form == "semicolons" else None)
     nodes, edges = objects(read_tables(tmp_path, columns))
-    assert [node.text.replace("\r", "") for node in nodes] == [node.text for node in EXPECTED[0]]
+    assert [node.text.replace("\r", "") for node in nodes] == [
+        node.text for node in EXPECTED[0]
+    ]
     assert [(node.id, node.labels, node.name, node.properties) for node in nodes] == [
         (node.id, node.labels, node.name, node.properties) for node in EXPECTED[0]
     ]
@@ -69,20 +93,58 @@ def test_delimited_files(tmp_path: Path, form: str) -> None:
 
 def test_json_lines_keep_their_types(tmp_path: Path) -> None:
     records: list[dict[str, Any]] = [
-        {"id": 7, "labels": ["A", "B"], "name": "seven", "properties": {"deep": {"x": [1, None]}}, "tags": ["a"]},
-        {"id": "x", "zip": "01234", "gone": None, "score": 0.5, "ok": True, "on": "2001-01-01", "tags": "one"},
+        {
+            "id": 7,
+            "labels": ["A", "B"],
+            "name": "seven",
+            "properties": {"deep": {"x": [1, None]}},
+            "tags": ["a"],
+        },
+        {
+            "id": "x",
+            "zip": "01234",
+            "gone": None,
+            "score": 0.5,
+            "ok": True,
+            "on": "2001-01-01",
+            "tags": "one",
+        },
     ]
     nodes = write(tmp_path, "nodes.jsonl", "\n\n".join(map(json.dumps, records)))
-    edges = write(tmp_path, "edges.jsonl", '{"source": 7, "target": "x", "relation": "R", "properties": {"n": 1}}')
+    edges = write(
+        tmp_path,
+        "edges.jsonl",
+        '{"source": 7, "target": "x", "relation": "R", "properties": {"n": 1}}',
+    )
     found = objects(read_tables([nodes, edges]))
     assert found == (
         [
-            Node("7", ("A", "B"), "seven", "", {"tags": ["a"], "deep": {"x": [1, None]}}),
-            Node("x", ("Node",), "", "", {"zip": "01234", "score": 0.5, "ok": True, "on": "2001-01-01", "tags": "one"}),
+            Node(
+                "7", ("A", "B"), "seven", "", {"tags": ["a"], "deep": {"x": [1, None]}}
+            ),
+            Node(
+                "x",
+                ("Node",),
+                "",
+                "",
+                {
+                    "zip": "01234",
+                    "score": 0.5,
+                    "ok": True,
+                    "on": "2001-01-01",
+                    "tags": "one",
+                },
+            ),
         ],
         [Edge("7", "R", "x", 1.0, {"n": 1})],
     )
-    assert [type(v) for v in found[0][1].properties.values()] == [str, float, bool, str, str]
+    assert [type(v) for v in found[0][1].properties.values()] == [
+        str,
+        float,
+        bool,
+        str,
+        str,
+    ]
 
 
 def test_parquet_keeps_types_and_the_published_layout_is_read(tmp_path: Path) -> None:
@@ -98,10 +160,23 @@ def test_parquet_keeps_types_and_the_published_layout_is_read(tmp_path: Path) ->
             "tags": [["a", "b"], []],
         }
     )
-    edges = pa.table({"from": [1], "to": [2], "type": ["BORN_IN"], "properties": ["{}"], "weight": [2]})
+    edges = pa.table(
+        {
+            "from": [1],
+            "to": [2],
+            "type": ["BORN_IN"],
+            "properties": ["{}"],
+            "weight": [2],
+        }
+    )
     parquet.write_table(nodes, tmp_path / "nodes.parquet")
     parquet.write_table(edges, tmp_path / "edges.parquet")
-    own = {"when": "1843-08-01T00:00:00", "price": 1.5, "share": 0.5, "tags": ["a", "b"]}
+    own = {
+        "when": "1843-08-01T00:00:00",
+        "price": 1.5,
+        "share": 0.5,
+        "tags": ["a", "b"],
+    }
     assert objects(read_tables(tmp_path)) == (
         [
             Node("1", ("Person",), "Ada", "", own | {"born": 1815, "deep": {"a": 1}}),
@@ -110,7 +185,9 @@ def test_parquet_keeps_types_and_the_published_layout_is_read(tmp_path: Path) ->
         [Edge("1", "BORN_IN", "2", 2.0)],
     )
     parquet.write_table(pa.table({"id": ["a", "b", "a"]}), tmp_path / "nodes.parquet")
-    with pytest.raises(InvalidInput, match=r"nodes.parquet, row 3: the id 'a' comes twice"):
+    with pytest.raises(
+        InvalidInput, match=r"nodes.parquet, row 3: the id 'a' comes twice"
+    ):
         read_tables(tmp_path / "nodes.parquet")
 
 
@@ -129,8 +206,13 @@ def test_graphml_of_networkx_is_read(tmp_path: Path) -> None:
 
 def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
     edges = write(tmp_path, "edges.csv", "from,to\na,b\nb,c\n")
-    found = objects(read_tables(edges, Columns(default_relation="LINKS"), make_nodes=True))
-    assert found == ([Node(i, ("Node",), i) for i in "abc"], [Edge("a", "LINKS", "b"), Edge("b", "LINKS", "c")])
+    found = objects(
+        read_tables(edges, Columns(default_relation="LINKS"), make_nodes=True)
+    )
+    assert found == (
+        [Node(i, ("Node",), i) for i in "abc"],
+        [Edge("a", "LINKS", "b"), Edge("b", "LINKS", "c")],
+    )
     with pytest.raises(InvalidInput, match="--make-nodes"):
         read_tables(edges, Columns(default_relation="LINKS"))
     with pytest.raises(InvalidInput, match=r"no column holds the relation.*--relation"):
@@ -146,19 +228,36 @@ def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
         ("n.csv", None, "", "no such file"),
         ("n.xml", "<a/>", "", "unknown type of table '.xml'"),
         ("n.jsonl", '{"id": "a"}\n{"id": "b", "x": NaN}\n', "line 2", "not JSON"),
-        ("n.jsonl", '{"id": "a"}\n\n{"id": 1.5}\n', "line 3", "the id must be a string or a whole number, not 1.5"),
+        (
+            "n.jsonl",
+            '{"id": "a"}\n\n{"id": 1.5}\n',
+            "line 3",
+            "the id must be a string or a whole number, not 1.5",
+        ),
         ("n.parquet", b"PAR1 nonsense", "", "cannot be read"),
         ("n.graphml", "<graphml>", "", "is no GraphML"),
-        ("e.csv", "source,relation,target\na,R,b\na,R,nobody\n", "row 3", "dangles: there is no node 'nobody'"),
+        (
+            "e.csv",
+            "source,relation,target\na,R,b\na,R,nobody\n",
+            "row 3",
+            "dangles: there is no node 'nobody'",
+        ),
         ("e.csv", "source,relation,target\n,R,b\n", "row 2", "the source is empty"),
-        ("e.csv", "source,relation,target,weight\na,R,b,heavy\n", "row 2", "the weight must be a number, not 'heavy'"),
+        (
+            "e.csv",
+            "source,relation,target,weight\na,R,b,heavy\n",
+            "row 2",
+            "the weight must be a number, not 'heavy'",
+        ),
     ],
 )
 def test_what_is_malformed_is_named_by_its_line(
     tmp_path: Path, name: str, content: str | bytes | None, place: str, said: str
 ) -> None:
     path = tmp_path / name if content is None else write(tmp_path, name, content)
-    others = [write(tmp_path, "others.csv", "id\na\nb\n")] if name.startswith("e.") else []
+    others = (
+        [write(tmp_path, "others.csv", "id\na\nb\n")] if name.startswith("e.") else []
+    )
     with pytest.raises(InvalidInput) as caught:
         read_tables([*others, path])
     message = str(caught.value)
@@ -170,7 +269,10 @@ def test_what_is_malformed_is_named_by_its_line(
 def test_a_column_that_is_not_there_and_a_missing_package_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidInput, match="--id-column: the source has no column 'key'; it has: id, name"):
+    with pytest.raises(
+        InvalidInput,
+        match="--id-column: the source has no column 'key'; it has: id, name",
+    ):
         read_tables(write(tmp_path, "n.csv", "id,name\na,A\n"), Columns(id="key"))
     monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(MissingDependency, match=r"networkx.*graphret\[import\]"):
@@ -185,26 +287,42 @@ def test_a_column_that_is_not_there_and_a_missing_package_are_named(
         (["1", "2.5"], float),
         (["1.0", "-0.25", "1.5e-7"], float),
         (["true", "False", "TRUE"], bool),
-        *((wrong, str) for wrong in (["true", "1"], ["007"], ["+1"], ["1e5"], ["nan"], ["1,000"])),
+        *(
+            (wrong, str)
+            for wrong in (["true", "1"], ["007"], ["+1"], ["1e5"], ["nan"], ["1,000"])
+        ),
     ],
 )
-def test_types_are_guessed_so_that_nothing_is_lost(tmp_path: Path, values: list[str], kind: type) -> None:
+def test_types_are_guessed_so_that_nothing_is_lost(
+    tmp_path: Path, values: list[str], kind: type
+) -> None:
     rows = "".join(f'n{i},"{value}"\n' for i, value in enumerate(values))
     nodes, _ = objects(read_tables(write(tmp_path, "n.csv", f"id,v\n{rows}")))
-    assert [type(node.properties["v"]) for node in nodes if node.properties] == [kind] * len([v for v in values if v])
+    assert [type(node.properties["v"]) for node in nodes if node.properties] == [
+        kind
+    ] * len([v for v in values if v])
     if kind in (int, str):
         assert [str(node.properties.get("v", "")) for node in nodes] == values
 
 
-@pytest.mark.parametrize("name", ["folder", "filled.lbug"])  # and Neo4j with the commands
-def test_a_graph_goes_everywhere_and_comes_back_and_again(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["folder", "filled.lbug"]
+)  # and Neo4j with the commands
+def test_a_graph_goes_everywhere_and_comes_back_and_again(
+    name: str, tmp_path: Path
+) -> None:
     whole, target = read_metaqa(KB).store(), tmp_path / name
     if name == "filled.lbug":
         MemoryStore.of([Node("c")]).save(tmp_path / "other")
         import_graph(tmp_path / "other", target)
     for _ in range(2):
         done = import_graph(KB, target)
-        assert (done.format, done.nodes, done.edges, done.merged) == ("metaqa", 398, 549, 0)
+        assert (done.format, done.nodes, done.edges, done.merged) == (
+            "metaqa",
+            398,
+            549,
+            0,
+        )
         assert (done.labels["Movie"], done.relations["directed_by"]) == (44, 63)
     back = import_graph(target, tmp_path / "back", format="store")
     assert back.edges == 549
@@ -213,7 +331,9 @@ def test_a_graph_goes_everywhere_and_comes_back_and_again(name: str, tmp_path: P
     assert (all_nodes(found), all_edges(found)) == (all_nodes(whole), all_edges(whole))
 
 
-def test_what_a_database_refuses_is_named_and_maps_come_back(neo4j_address: str, tmp_path: Path) -> None:
+def test_what_a_database_refuses_is_named_and_maps_come_back(
+    neo4j_address: str, tmp_path: Path
+) -> None:
     nodes, back = tmp_path / "n.jsonl", tmp_path / "back"
     for where in (neo4j_address, str(tmp_path / "g.lbug")):
         nodes.write_text('{"id": "a"}\n{"id": "b", "label": "nul\\u0000l"}\n')
@@ -229,17 +349,29 @@ def test_a_graph_of_others_is_copied_by_its_own_properties(
     neo4j_address: str, neo4j_empty: Any, tmp_path: Path
 ) -> None:
     neo4j_empty.execute_query(
-        "CREATE (f:Film {key: 'f1', title: 'Dawn', plot: 'A film.', year: 1999})<-[:MADE {role: 'all'}]-"
-        "(p:Person:Author {key: 'p1', title: 'Ann'}) CREATE (p)-[:MADE {role: 'some'}]->(f)"
+        "CREATE (f:Film {key: 'f1', title: 'Dawn', plot: 'A film.', year:"
+        " 1999})<-[:MADE {role: 'all'}]-(p:Person:Author {key: 'p1', title: 'Ann'})"
+        " CREATE (p)-[:MADE {role: 'some'}]->(f)"
     )
     options = ReadOptions(Columns(id="key", name="title", text="plot"))
     done = import_graph(neo4j_address, tmp_path / "films", options=options)
     assert (done.edges, done.merged) == (1, 1)
     copy = open_store(tmp_path / "films")
     film, person = all_nodes(copy)
-    assert (film.id, film.name, film.text, film.properties["year"]) == ("f1", "Dawn", "A film.", 1999)
-    assert (person.id, set(person.labels), person.name) == ("p1", {"Person", "Author"}, "Ann")
-    assert [edge.identity for edge in all_edges(copy)] == [Edge("p1", "MADE", "f1").identity]
+    assert (film.id, film.name, film.text, film.properties["year"]) == (
+        "f1",
+        "Dawn",
+        "A film.",
+        1999,
+    )
+    assert (person.id, set(person.labels), person.name) == (
+        "p1",
+        {"Person", "Author"},
+        "Ann",
+    )
+    assert [edge.identity for edge in all_edges(copy)] == [
+        Edge("p1", "MADE", "f1").identity
+    ]
 
 
 ODD = [
@@ -248,7 +380,10 @@ ODD = [
     *(Node(f"value-{i}", ("Value",), name, "", {name: VALUES[name]}) for i, name in enumerate(sorted(VALUES))),
 ]  # fmt: skip
 ODD_EDGES = [
-    *(Edge("ada", name, f"hostile-{i}", i / 8, {"value": name}) for i, name in enumerate(HOSTILE)),
+    *(
+        Edge("ada", name, f"hostile-{i}", i / 8, {"value": name})
+        for i, name in enumerate(HOSTILE)
+    ),
     Edge("ada", "WROTE", "notes", 2.0, {"source_row": 1, "target_row": 0}),
 ]
 XML = Node("xml", name="a\x00b", properties={"p": "\x1b", "name": 1})
@@ -256,7 +391,9 @@ XML = Node("xml", name="a\x00b", properties={"p": "\x1b", "name": 1})
 
 @pytest.fixture(scope="module")
 def store() -> MemoryStore:
-    return MemoryStore.of([*NODES, *ODD, XML, Node("no label", ())], [*EDGES, *ODD_EDGES])
+    return MemoryStore.of(
+        [*NODES, *ODD, XML, Node("no label", ())], [*EDGES, *ODD_EDGES]
+    )
 
 
 def test_parquet_comes_back(store: MemoryStore, tmp_path: Path) -> None:
@@ -278,23 +415,47 @@ def test_graphml_is_what_networkx_reads(store: MemoryStore, tmp_path: Path) -> N
     assert set(found.nodes) == {node.id for node in nodes}
     for node in nodes:
         data = found.nodes[node.id]
-        assert (data.get("label", ""), json.loads(data["labels"])) == (node.label, list(node.labels))
-        assert (data.get("name", ""), data.get("text", "")) == (node.name.replace("\x00", "\ufffd"), node.text)
-        if node.id.startswith("value-") and (value := node.properties[node.name]) not in (None, []):
+        assert (data.get("label", ""), json.loads(data["labels"])) == (
+            node.label,
+            list(node.labels),
+        )
+        assert (data.get("name", ""), data.get("text", "")) == (
+            node.name.replace("\x00", "\ufffd"),
+            node.text,
+        )
+        if node.id.startswith("value-") and (
+            value := node.properties[node.name]
+        ) not in (None, []):
             written = data.get(f"properties.{node.name}", data.get(node.name))
             if isinstance(value, str):
                 value = value.replace("\r\n", "\n")  # as XML reads line ends
-            assert (json.loads(written) if isinstance(value, list | dict) else written) == value
-    assert (found.nodes["xml"]["properties.name"], found.nodes["xml"]["p"]) == (1, "\ufffd")
-    ends = sorted((source, target, data["relation"], data["weight"]) for source, target, data in found.edges(data=True))
-    assert ends == sorted((edge.source, edge.target, edge.relation, edge.weight) for edge in edges)
-    assert {node.id for node in all_nodes(read_tables(path).store())} == {node.id for node in nodes}
+            assert (
+                json.loads(written) if isinstance(value, list | dict) else written
+            ) == value
+    assert (found.nodes["xml"]["properties.name"], found.nodes["xml"]["p"]) == (
+        1,
+        "\ufffd",
+    )
+    ends = sorted(
+        (source, target, data["relation"], data["weight"])
+        for source, target, data in found.edges(data=True)
+    )
+    assert ends == sorted(
+        (edge.source, edge.target, edge.relation, edge.weight) for edge in edges
+    )
+    assert {node.id for node in all_nodes(read_tables(path).store())} == {
+        node.id for node in nodes
+    }
 
 
-def test_a_view_is_written_without_the_rest_and_other_files_stay(tmp_path: Path) -> None:
+def test_a_view_is_written_without_the_rest_and_other_files_stay(
+    tmp_path: Path,
+) -> None:
     view = MemoryStore.of(NODES, EDGES).view({"label": "Person"})
     for format, out in (("parquet", "p"), ("graphml", "g.xml")):
-        export_graph(MemoryStore.of(NODES, EDGES), tmp_path / out, format)  # it is replaced
+        export_graph(
+            MemoryStore.of(NODES, EDGES), tmp_path / out, format
+        )  # it is replaced
         done = export_graph(view, tmp_path / out, format)
         assert (done.nodes, done.edges) == (2, 1)
         assert not any(b"Analytical" in file.read_bytes() for file in done.files)

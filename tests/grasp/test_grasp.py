@@ -1,4 +1,6 @@
-"""GRASP over every store: plan, link, run, rescore, fuse, rerank; and what goes wrong on the way."""
+"""GRASP over every store: plan, link, run, rescore, fuse, rerank; and what goes wrong
+on the way.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,13 @@ import pytest
 from spark_parts import EDGES, NODES
 
 from graphret.errors import InvalidInput, QueryTimeout, RetrievalFailed
-from graphret.grasp import Grasp, GraspSettings, LLMPlanner, PlanRetriever, StaticWeights
+from graphret.grasp import (
+    Grasp,
+    GraspSettings,
+    LLMPlanner,
+    PlanRetriever,
+    StaticWeights,
+)
 from graphret.llm import OpenAIChat
 from graphret.planning import GraphPlan, Planned
 from graphret.retriever import Retriever
@@ -25,10 +33,16 @@ from graphret.types import Hit, Signals
 #: Papers on graph retrieval, which is the field of those that Ada Ames wrote.
 PLAN: dict[str, Any] = {
     "anchors": [{"var": "a", "text": "ada ames", "label": "Author"}],
-    "hops": [{"from": "a", "rel": "WROTE", "to_var": "p"}, {"from": "p", "rel": "ABOUT", "to_var": "T"}],
+    "hops": [
+        {"from": "a", "rel": "WROTE", "to_var": "p"},
+        {"from": "p", "rel": "ABOUT", "to_var": "T"},
+    ],
     "target": {"labels": ["Field"]},
 }
-BY_ADA = PLAN | {"hops": [PLAN["hops"][0] | {"to_var": "T"}], "target": {"labels": ["Paper"]}}
+BY_ADA = PLAN | {
+    "hops": [PLAN["hops"][0] | {"to_var": "T"}],
+    "target": {"labels": ["Paper"]},
+}
 
 
 class Fixed:
@@ -37,7 +51,9 @@ class Fixed:
     name = "fixed"
 
     def __init__(self, plan: Any, **told: Any) -> None:
-        self.told = Planned(plan if plan is None else GraphPlan.model_validate(plan), **told)
+        self.told = Planned(
+            plan if plan is None else GraphPlan.model_validate(plan), **told
+        )
 
     def plan(self, question: str) -> Planned:
         return self.told
@@ -59,43 +75,68 @@ Ask = Callable[..., Any]
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_a_plan_finds_its_targets_and_tells_the_path_to_them(papers: GraphStore, ask: Ask) -> None:
+def test_a_plan_finds_its_targets_and_tells_the_path_to_them(
+    papers: GraphStore, ask: Ask
+) -> None:
     found = ask(PlanRetriever(Fixed(PLAN), papers), "the field of Ada Ames", 5)
     assert found.ids == ["f0"]
-    path = [(one.source_name, one.relation, one.target_name) for one in found.hits[0].evidence if one.relation]
-    assert [(a, r) for a, r, _ in path] == [("Ada Ames", "WROTE"), ("Graph Retrieval 0", "ABOUT")]
+    path = [
+        (one.source_name, one.relation, one.target_name)
+        for one in found.hits[0].evidence
+        if one.relation
+    ]
+    assert [(a, r) for a, r, _ in path] == [
+        ("Ada Ames", "WROTE"),
+        ("Graph Retrieval 0", "ABOUT"),
+    ]
     assert path[-1][2] == "Graph Retrieval"
     assert found.hits[0].score == pytest.approx(0.99)
-    assert found.signals == Signals(1, None, True, ("Field",), plan_valid=True, risk="normal")
+    assert found.signals == Signals(
+        1, None, True, ("Field",), plan_valid=True, risk="normal"
+    )
     stages = {stage.name: stage.details for stage in found.trace.stages}
     assert stages["plan"]["reading"] == str(GraphPlan.model_validate(PLAN))
     assert stages["link"]["bindings"] == {"a": {"a0": pytest.approx(0.99)}}
     assert stages["match"]["candidates"] == 1
-    assert ("MATCH" in stages["match"].get("cypher", "")) is not isinstance(papers, MemoryStore)
+    assert ("MATCH" in stages["match"].get("cypher", "")) is not isinstance(
+        papers, MemoryStore
+    )
 
 
-def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(papers: GraphStore) -> None:
+def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(
+    papers: GraphStore,
+) -> None:
     said = BY_ADA | {"target": {"labels": ["Paper"], "relevance_text": "retrieval 6"}}
     documents = BM25Index.of_store(papers)
-    assert PlanRetriever(Fixed(said), papers, documents=documents).retrieve("q", 3).ids == ["p6", "p0", "p3"]
+    assert PlanRetriever(Fixed(said), papers, documents=documents).retrieve(
+        "q", 3
+    ).ids == ["p6", "p0", "p3"]
     assert PlanRetriever(Fixed(said), papers).retrieve("q", 3).ids == ["p0", "p3", "p6"]
     ordered = said | {"order": {"by": "year", "limit": 2}}
-    assert PlanRetriever(Fixed(ordered), papers, documents=documents).retrieve("q", 3).ids == ["p6", "p3"]
+    assert PlanRetriever(Fixed(ordered), papers, documents=documents).retrieve(
+        "q", 3
+    ).ids == ["p6", "p3"]
 
 
-def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(papers: GraphStore) -> None:
+def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(
+    papers: GraphStore,
+) -> None:
     plan = PlanRetriever(Fixed(BY_ADA, bindings={"a": {"a1": 1.0}}), papers)
     assert plan.retrieve("q", 5).ids == ["p1", "p4", "p7"]
     assert plan.retrieve("q", 5, {"year": {"$gte": 2014}}).ids == ["p4", "p7"]
 
 
 @pytest.mark.parametrize("ask", ASKED)
-def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(papers: GraphStore, ask: Ask) -> None:
+def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(
+    papers: GraphStore, ask: Ask
+) -> None:
     grasp = Grasp(Fixed(BY_ADA), papers, FieldIndex.of_store(papers))
     found = ask(grasp, "retrieval of 3 proteins", 6)
     assert set(found.ids[:3]) == {"p0", "p3", "p6"}
     assert found.ids[0] == "p3"
-    ranks = {one.retriever: one.rank for one in found.hits[0].evidence if one.kind == "rank"}
+    ranks = {
+        one.retriever: one.rank for one in found.hits[0].evidence if one.kind == "rank"
+    }
     assert ranks == {"plan": 1, "text": 1}
     assert len(found) == 6
     fusion = next(stage for stage in found.trace.stages if stage.name == "fuse")
@@ -108,7 +149,25 @@ def test_the_graph_and_the_text_are_fused_and_what_each_said_is_evidence(papers:
     [
         (Fixed(None, problem="it is no JSON"), "it is no JSON"),
         (Broken(None), "ConnectionError: the planner is away"),
-        (Fixed(BY_ADA | {"hops": [{"from": "a", "rel": "WROTE", "to_var": "T", "to_label": "Paper"}] * 2}), None),
+        (
+            Fixed(
+                BY_ADA
+                | {
+                    "hops": (
+                        [
+                            {
+                                "from": "a",
+                                "rel": "WROTE",
+                                "to_var": "T",
+                                "to_label": "Paper",
+                            }
+                        ]
+                        * 2
+                    )
+                }
+            ),
+            None,
+        ),
         (Fixed(BY_ADA | {"anchors": [{"var": "a", "text": "zzz"}]}), None),
     ],
 )
@@ -121,7 +180,10 @@ def test_without_a_plan_that_finds_anything_the_text_answers_alone(
     notes = [stage.details["error"] for stage in found.trace.fallbacks]
     assert notes == ([] if said is None else [said])
     if said is not None:
-        assert found.ids == Grasp(planner, papers, index).text.retrieve("speech synthesis 4", 4).ids
+        assert (
+            found.ids
+            == Grasp(planner, papers, index).text.retrieve("speech synthesis 4", 4).ids
+        )
         with pytest.raises(RetrievalFailed, match=said):
             ask(PlanRetriever(planner, papers, on_failure="raise"), "q", 1)
 
@@ -133,7 +195,9 @@ def test_a_database_that_is_too_slow_leaves_the_second_stage_alone(
         raise QueryTimeout("the query took longer than 30 s")
 
     monkeypatch.setattr("graphret.grasp.plan_retriever.find_matches", slow)
-    found = Grasp(Fixed(BY_ADA), papers, BM25Index.of_store(papers)).retrieve("speech synthesis 4", 2)
+    found = Grasp(Fixed(BY_ADA), papers, BM25Index.of_store(papers)).retrieve(
+        "speech synthesis 4", 2
+    )
     assert found.ids[0] == "p4"
     assert [note.details["error"] for note in found.trace.fallbacks] == [
         "QueryTimeout: the query took longer than 30 s"
@@ -149,9 +213,9 @@ def test_what_a_plan_found_is_not_lost_where_its_paths_cannot_be_read(
     monkeypatch.setattr(papers, "neighbors", slow)
     found = PlanRetriever(Fixed(BY_ADA), papers).retrieve("q", 3)
     assert found.ids == ["p0", "p3", "p6"]
-    assert [stage.details["error"] for stage in found.trace.stages if stage.name == "paths"] == [
-        "QueryTimeout: the query took longer than 30 s"
-    ]
+    assert [
+        stage.details["error"] for stage in found.trace.stages if stage.name == "paths"
+    ] == ["QueryTimeout: the query took longer than 30 s"]
 
 
 class Backwards:
@@ -194,7 +258,10 @@ def test_views_hide_from_plans_what_they_hide(papers: GraphStore) -> None:
 def test_settings_are_read_from_a_file_and_bad_ones_are_named(tmp_path: Path) -> None:
     assert StaticWeights(0.3)([Signals(plan_valid=True)]) == [0.3, 0.7]
     assert StaticWeights(0.3)([Signals(plan_valid=False)]) == [0.0, 1.0]
-    settings, file = GraspSettings(weights=StaticWeights(0.35), rrf_k=5), tmp_path / "grasp.json"
+    settings, file = (
+        GraspSettings(weights=StaticWeights(0.35), rrf_k=5),
+        tmp_path / "grasp.json",
+    )
     settings.save(file)
     assert GraspSettings.load(file) == settings
     file.write_text('{"weights": {"kind": "best"}}')
@@ -209,18 +276,31 @@ def test_settings_are_read_from_a_file_and_bad_ones_are_named(tmp_path: Path) ->
 
 def planner_of(server: OpenAIServer, **options: Any) -> LLMPlanner:
     return LLMPlanner(
-        OpenAIChat("planner", server.base_url, max_retries=0, timeout=5), MemoryStore.of(NODES, EDGES), **options
+        OpenAIChat("planner", server.base_url, max_retries=0, timeout=5),
+        MemoryStore.of(NODES, EDGES),
+        **options,
     )
 
 
-@pytest.mark.parametrize("ask", [lambda p, q: p.plan(q), lambda p, q: asyncio.run(p.aplan(q))], ids=["sync", "async"])
-def test_a_model_writes_a_plan_and_is_shown_once_what_is_wrong_with_it(ask: Ask) -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [lambda p, q: p.plan(q), lambda p, q: asyncio.run(p.aplan(q))],
+    ids=["sync", "async"],
+)
+def test_a_model_writes_a_plan_and_is_shown_once_what_is_wrong_with_it(
+    ask: Ask,
+) -> None:
     wrong = json.dumps(BY_ADA).replace("WROTE", "WRITES")
-    with OpenAIServer([text(wrong), text(f"Here it is:\n```json\n{json.dumps(BY_ADA)}\n```")]) as server:
+    with OpenAIServer(
+        [text(wrong), text(f"Here it is:\n```json\n{json.dumps(BY_ADA)}\n```")]
+    ) as server:
         planned = ask(planner_of(server), "papers by Ada Ames")
         assert planned.plan == GraphPlan.model_validate(BY_ADA)
         assert planned.details["replies"] == 2
-        assert "there is no relation 'WRITES'; there is" in server.requests[-1].messages[-1]["content"]
+        assert (
+            "there is no relation 'WRITES'; there is"
+            in server.requests[-1].messages[-1]["content"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -236,7 +316,9 @@ def test_a_model_writes_a_plan_and_is_shown_once_what_is_wrong_with_it(ask: Ask)
 def test_no_valid_plan_is_a_state_of_its_own(reply: Any) -> None:
     with OpenAIServer([reply, reply]) as server:
         store = MemoryStore.of(NODES, EDGES)
-        found = Grasp(planner_of(server), store, BM25Index.of_store(store)).retrieve("speech synthesis 4", 2)
+        found = Grasp(planner_of(server), store, BM25Index.of_store(store)).retrieve(
+            "speech synthesis 4", 2
+        )
         assert found.ids[0] == "p4"
         assert found.signals.plan_valid is False
         assert len(found.trace.fallbacks) == 1
@@ -246,17 +328,25 @@ def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
     examples = [("films by Ann", BY_ADA), ("which field does Ada work in", PLAN)]
     examples += [(f"papers of {name}", BY_ADA) for name in ("Bo", "Cy", "Di", "Eli")]
     with OpenAIServer([]) as server:
-        planner = planner_of(server, examples=examples, hints="Years are of publication.")
+        planner = planner_of(
+            server, examples=examples, hints="Years are of publication."
+        )
         told = planner.messages("the field of Cy O'Hara, in which field does she work")
         assert "(:Author)-[:WROTE]->(:Paper)" in told[0].content
         assert "Years are of publication." in told[0].content
         assert "2010" not in told[0].content.partition("A plan is")[0]
         assert "Ada" not in told[0].content
-        assert [message.content for message in told if message.role == "user"][-2] == examples[1][0]
+        assert [message.content for message in told if message.role == "user"][
+            -2
+        ] == examples[1][0]
         assert len(told) == 2 + 2 * 5
-        assert "e.g. 2010" in planner_of(server, show_values=True).messages("q")[0].content
+        assert (
+            "e.g. 2010" in planner_of(server, show_values=True).messages("q")[0].content
+        )
         with pytest.raises(InvalidInput, match=r"example 0: .*'Film'"):
-            planner_of(server, examples=[("q", BY_ADA | {"target": {"labels": ["Film"]}})])
+            planner_of(
+                server, examples=[("q", BY_ADA | {"target": {"labels": ["Film"]}})]
+            )
 
 
 def test_it_takes_any_retriever_for_the_text(papers: GraphStore) -> None:
@@ -266,6 +356,8 @@ def test_it_takes_any_retriever_for_the_text(papers: GraphStore) -> None:
         name = "reader"
 
         def _retrieve(self, query: str, k: int, where: Any) -> Any:
-            return Grasp(Fixed(None), papers, names).text.retrieve("protein folding 2", k, where)
+            return Grasp(Fixed(None), papers, names).text.retrieve(
+                "protein folding 2", k, where
+            )
 
     assert Grasp(Fixed(None), papers, Reader()).retrieve("q", 1).ids == ["p2"]

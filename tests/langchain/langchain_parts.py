@@ -1,4 +1,6 @@
-"""LangChain documents and retrievers, and models and graphs of agents that they drive."""
+"""LangChain documents and retrievers, and models and graphs of agents that they
+drive.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ DOCUMENTS = [
 
 
 class RetrieverSuite(RetrieversIntegrationTests):
-    """LangChain's own suite over a kind of retriever, made of some parts, and asked a question."""
+    """LangChain's own suite over a kind of retriever, made of some parts, and asked a
+    question.
+    """
 
     kind: type[BaseRetriever]
     parts: Mapping[str, Any]
@@ -53,11 +57,15 @@ class ListRetriever(BaseRetriever):
     documents: list[Document]
     asked: list[str] = Field(default_factory=list)
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
         self.asked.append("invoke")
         return self.documents
 
-    async def _aget_relevant_documents(self, query: str, *, run_manager: object) -> list[Document]:
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: object
+    ) -> list[Document]:
         self.asked.append("ainvoke")
         return self.documents
 
@@ -65,7 +73,9 @@ class ListRetriever(BaseRetriever):
 class BrokenRetriever(BaseRetriever):
     """Never answers."""
 
-    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+    ) -> list[Document]:
         raise ConnectionError("the vector store is down")
 
 
@@ -84,15 +94,21 @@ FULL = ArkSettings(early_stop=False)
 
 
 def models(*selections: Sequence[str], waits: Sequence[float] = ()) -> list[Follows]:
-    """One model an agent: it searches, explores, selects these nodes and finishes, in three replies."""
+    """One model an agent: it searches, explores, selects these nodes and finishes, in
+    three replies.
+    """
     chosen = selections or SELECTIONS
     pauses = [*waits, *([0.0] * len(chosen))]
-    return [Follows(selecting(*nodes), f"m{i}", pauses[i]) for i, nodes in enumerate(chosen)]
+    return [
+        Follows(selecting(*nodes), f"m{i}", pauses[i]) for i, nodes in enumerate(chosen)
+    ]
 
 
 def graph(model: Any = None, **options: Any) -> ArkGraph:
     options.setdefault("settings", FULL)
-    return create_ark_graph(models() if model is None else model, STORE, INDEX, **options)
+    return create_ark_graph(
+        models() if model is None else model, STORE, INDEX, **options
+    )
 
 
 def ids(answer: Any) -> list[str]:
@@ -114,11 +130,18 @@ def thread(name: str = "1", **more: Any) -> Any:
 class Meeting(Follows):
     """Waits for the others before it gives the reply of that number, from 0."""
 
-    def __init__(self, policy: Callable[[Sequence[Message]], Any], gates: Mapping[int, Barrier], name: str) -> None:
+    def __init__(
+        self,
+        policy: Callable[[Sequence[Message]], Any],
+        gates: Mapping[int, Barrier],
+        name: str,
+    ) -> None:
         super().__init__(policy, name)
         self.gates = gates
 
     def chat(self, messages: Sequence[Message], **options: Any) -> Reply:
-        if gate := self.gates.get(sum(message.role == "assistant" for message in messages)):
+        if gate := self.gates.get(
+            sum(message.role == "assistant" for message in messages)
+        ):
             gate.wait(10)
         return super().chat(messages, **options)

@@ -1,4 +1,6 @@
-"""ARK as a LangGraph graph: what goes in and out, agents at once, streams, limits, checkpoints, approval."""
+"""ARK as a LangGraph graph: what goes in and out, agents at once, streams, limits,
+checkpoints, approval.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,13 @@ def test_a_question_in_and_ranked_evidence_out() -> None:
     assert json.loads(json.dumps(found)) == found
     assert [vote["id"] for vote in found["votes"]] == RANKED
     assert Trace.from_dict(found["trace"]).stages[0].details["agents"] == 3
-    for sessions in (found["agents"], [session.to_dict() for session in runs[0].sessions]):
-        assert [agent["selection"] for agent in sessions] == [list(nodes) for nodes in SELECTIONS]
+    for sessions in (
+        found["agents"],
+        [session.to_dict() for session in runs[0].sessions],
+    ):
+        assert [agent["selection"] for agent in sessions] == [
+            list(nodes) for nodes in SELECTIONS
+        ]
     assert runs[0].seconds > 0
 
 
@@ -76,7 +83,11 @@ async def test_it_answers_as_the_core_does(awaited: bool, k: int, where: Any) ->
 
 def test_malformed_input_is_refused_before_any_model_is_asked() -> None:
     asks = models()
-    for wrong, named in (({"question": " "}, "question"), ({"k": 0}, "k"), ({"where": {"year": {"$near": 1}}}, "near")):
+    for wrong, named in (
+        ({"question": " "}, "question"),
+        ({"k": 0}, "k"),
+        ({"where": {"year": {"$near": 1}}}, "near"),
+    ):
         with pytest.raises(InvalidInput, match=named):
             graph(asks).invoke({"question": QUESTION, **wrong})
     assert asked(asks) == [0, 0, 0]
@@ -87,9 +98,15 @@ def test_models_temperatures_and_hints_are_given_to_agents() -> None:
     found = graph(asks, temperature=[0.1, None, 0.9], hints="Films only.").invoke(ASK)
     assert [model.temperatures[0] for model in asks] == [0.1, None, 0.9]
     assert [agent["model"] for agent in found["agents"]] == ["m0", "m1", "m2"]
-    assert all("Films only." in agent["messages"][0]["content"] for agent in found["agents"])
+    assert all(
+        "Films only." in agent["messages"][0]["content"] for agent in found["agents"]
+    )
     assert len(graph(models()[0], n_agents=2).invoke(ASK)["agents"]) == 2
-    for wrong in ({"model": models()[:2]}, {"temperature": [0.1]}, {"approve": ["explore_neighbourhood"]}):
+    for wrong in (
+        {"model": models()[:2]},
+        {"temperature": [0.1]},
+        {"approve": ["explore_neighbourhood"]},
+    ):
         with pytest.raises(InvalidInput, match=next(iter(wrong))):
             graph(**wrong)
 
@@ -100,7 +117,9 @@ def test_models_temperatures_and_hints_are_given_to_agents() -> None:
 def test_agents_do_not_wait_for_one_another() -> None:
     """The first reply of one agent waits until the others are asked for their third."""
     gate, when = Barrier(3), (0, 2, 2)
-    compiled = graph([Meeting(selecting(*SELECTIONS[i]), {when[i]: gate}, f"m{i}") for i in range(3)])
+    compiled = graph(
+        [Meeting(selecting(*SELECTIONS[i]), {when[i]: gate}, f"m{i}") for i in range(3)]
+    )
     assert ids(compiled.invoke(ASK))[:3] == RANKED
 
 
@@ -153,7 +172,9 @@ async def test_steps_are_streamed_as_they_happen(awaited: bool) -> None:
     for agent in (1, 2, 3):
         mine = [event for _, event in events if event["agent"] == agent]
         assert [event["event"] for event in mine] == ["reply", "step"] * 3 + ["end"]
-        assert mine[0]["calls"] == [{"tool": "global_search", "arguments": {"query": "Bob Bell"}}]
+        assert mine[0]["calls"] == [
+            {"tool": "global_search", "arguments": {"query": "Bob Bell"}}
+        ]
         assert mine[1]["calls"][0]["nodes"] == ["p1"]
         assert mine[-1]["selection"] == list(SELECTIONS[agent - 1])
     json.dumps([event for _, event in events])
@@ -173,17 +194,41 @@ async def test_an_agent_ends_before_the_recursion_limit(limit: int, steps: int) 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_over_http_through_a_langchain_model(streamed: bool) -> None:
     broken = '{"node": "p1"'  # LangChain completes what was streamed
-    look = tool_calls(("global_search", {"query": "Bob Bell"}), ("no_such_tool", {}), ("explore_neighborhood", broken))
-    play = [status(429, retry_after=0.01), look, tool_calls(("select", {"nodes": ["p1", "zz"]}), ("finish", {}))]
+    look = tool_calls(
+        ("global_search", {"query": "Bob Bell"}),
+        ("no_such_tool", {}),
+        ("explore_neighborhood", broken),
+    )
+    play = [
+        status(429, retry_after=0.01),
+        look,
+        tool_calls(("select", {"nodes": ["p1", "zz"]}), ("finish", {})),
+    ]
     with OpenAIServer(play) as server:
         compiled = graph(langchain_openai(server.base_url), n_agents=1)
-        parts = list(compiled.stream(ASK, stream_mode=["messages", "values"] if streamed else ["values"]))
-        assert [bool(request.body.get("stream")) for request in server.requests] == [streamed] * 3
+        parts = list(
+            compiled.stream(
+                ASK, stream_mode=["messages", "values"] if streamed else ["values"]
+            )
+        )
+        assert [bool(request.body.get("stream")) for request in server.requests] == [
+            streamed
+        ] * 3
     found: Any = parts[-1][1]
     assert stops(found) == ["finished"]
     assert ids(found)[0] == "p1"
-    said = [message["content"] for message in found["agents"][0]["messages"] if message["role"] == "tool"]
-    assert ["error" in text for text in said] == [False, True, not streamed, True, False]
+    said = [
+        message["content"]
+        for message in found["agents"][0]["messages"]
+        if message["role"] == "tool"
+    ]
+    assert ["error" in text for text in said] == [
+        False,
+        True,
+        not streamed,
+        True,
+        False,
+    ]
 
 
 # -- in graphs of one's own
@@ -199,13 +244,20 @@ async def test_several_agents_in_ones_own_graph() -> None:
     builder = StateGraph(Several)
     builder.add_node("explore", agent)
     builder.add_conditional_edges(
-        START, lambda state: [Send("explore", {**state, "agent": n}) for n in range(3)], ["explore"]
+        START,
+        lambda state: [Send("explore", {**state, "agent": n}) for n in range(3)],
+        ["explore"],
     )
     compiled = builder.compile()
     found = await compiled.ainvoke({"question": QUESTION})
-    events = [event async for event in compiled.astream_events({"question": QUESTION}, version="v2")]
+    events = [
+        event
+        async for event in compiled.astream_events({"question": QUESTION}, version="v2")
+    ]
     for answer in (found, events[-1]["data"]["output"]):
-        assert [one["selection"] for one in answer["agents"]] == [list(nodes) for nodes in SELECTIONS]
+        assert [one["selection"] for one in answer["agents"]] == [
+            list(nodes) for nodes in SELECTIONS
+        ]
     with pytest.raises(InvalidInput, match="agent: a number from 0 to 2"):
         agent.invoke({"question": QUESTION, "agent": 3})
 
@@ -225,7 +277,8 @@ def same(found: Any) -> bool:
     return bool(
         found["hits"] == EXPECTED["hits"]
         and found["votes"] == EXPECTED["votes"]
-        and [agent["messages"] for agent in found["agents"]] == [agent["messages"] for agent in EXPECTED["agents"]]
+        and [agent["messages"] for agent in found["agents"]]
+        == [agent["messages"] for agent in EXPECTED["agents"]]
     )
 
 
@@ -233,7 +286,9 @@ def same(found: Any) -> bool:
 
 
 class Stumbles(Follows):
-    """Fails once, at the reply of this number; `paid` counts the replies that it gave."""
+    """Fails once, at the reply of this number; `paid` counts the replies that
+    it gave.
+    """
 
     def __init__(self, model: Follows, at: int) -> None:
         super().__init__(self._policy, model.name)
@@ -253,22 +308,30 @@ class Stumbles(Follows):
 def test_a_run_that_broke_off_goes_on_where_it_was(tmp_path: Path, at: int) -> None:
     """Each time in a graph made anew, as another process would."""
     sqlite = pytest.importorskip("langgraph.checkpoint.sqlite")
-    asks: list[Any] = [Stumbles(model, at if i == 1 else -1) for i, model in enumerate(models())]
+    asks: list[Any] = [
+        Stumbles(model, at if i == 1 else -1) for i, model in enumerate(models())
+    ]
     with sqlite.SqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as saver:
         saver.serde = JsonPlusSerializer(allowed_msgpack_modules=None)
         with pytest.raises(RetrievalFailed, match="it is gone"):
             graph(asks, on_failure="raise", checkpointer=saver).invoke(ASK, thread())
-        assert same(graph(asks, on_failure="raise", checkpointer=saver).invoke(None, thread()))
+        assert same(
+            graph(asks, on_failure="raise", checkpointer=saver).invoke(None, thread())
+        )
     assert [model.paid for model in asks] == [3, 3, 3]
 
 
 def test_a_thread_takes_one_question_after_another(saver: InMemorySaver) -> None:
     compiled = graph(checkpointer=saver)
     assert same(compiled.invoke(ASK, thread()))
-    one = compiled.invoke({"question": OTHER, "k": 1, "where": {"label": "genre"}}, thread())
+    one = compiled.invoke(
+        {"question": OTHER, "k": 1, "where": {"label": "genre"}}, thread()
+    )
     assert [agent["question"] for agent in one["agents"]] == [OTHER] * 3
     assert len(one["hits"]) == 1
-    assert len(compiled.invoke({"question": OTHER}, thread())["hits"]) == 10  # k and filter were of that question
+    assert (
+        len(compiled.invoke({"question": OTHER}, thread())["hits"]) == 10
+    )  # k and filter were of that question
     assert same(compiled.invoke(ASK, thread()))
 
 
@@ -292,7 +355,11 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
     compiled = graph(asks, approve=True, checkpointer=saver)
 
     async def go(given: Any) -> Any:
-        return await compiled.ainvoke(given, thread()) if awaited else compiled.invoke(given, thread())
+        return (
+            await compiled.ainvoke(given, thread())
+            if awaited
+            else compiled.invoke(given, thread())
+        )
 
     found = await go(ASK)
     assert sorted(waiting(found)) == [1, 2, 3]
@@ -300,12 +367,20 @@ async def test_a_person_approves_the_calls_of_several_agents_at_once(
         "agent": 1,
         "step": 1,
         "question": QUESTION,
-        "calls": [{"id": "call_1_0", "tool": "global_search", "arguments": {"query": "Bob Bell"}}],
+        "calls": [
+            {
+                "id": "call_1_0",
+                "tool": "global_search",
+                "arguments": {"query": "Bob Bell"},
+            }
+        ],
     }
     assert asked(asks) == [1, 1, 1]
     found = await go(answer(found, lambda value: True))
     assert [len(one.value["calls"]) for one in waiting(found).values()] == [2, 2, 2]
-    found = await go(answer(found, lambda value: {one["id"]: True for one in value["calls"]}))
+    found = await go(
+        answer(found, lambda value: {one["id"]: True for one in value["calls"]})
+    )
     assert same(found)  # nothing to approve in a step that only selects and finishes
     assert asked(asks) == [3, 3, 3]
     for snapshot in compiled.get_state_history(thread()):
@@ -319,23 +394,42 @@ def test_refused_calls_are_answered_to_the_model(saver: InMemorySaver) -> None:
 
     def say(value: Any) -> Any:
         first, second = (one["id"] for one in value["calls"])
-        return {1: [second], 2: {first: True}, 3: {first: True, second: "too many films"}}[value["agent"]]
+        return {
+            1: [second],
+            2: {first: True},
+            3: {first: True, second: "too many films"},
+        }[value["agent"]]
 
     found = compiled.invoke(answer(found, say), thread())
     told = [
-        [message["content"] for message in agent["messages"] if message.get("name") == "explore_neighborhood"]
+        [
+            message["content"]
+            for message in agent["messages"]
+            if message.get("name") == "explore_neighborhood"
+        ]
         for agent in found["agents"]
     ]
-    refused = [["A person refused this call" in text for text in texts] for texts in told]
+    refused = [
+        ["A person refused this call" in text for text in texts] for texts in told
+    ]
     assert refused == [[True, True], [False, True], [False, True]]
     assert "too many films" in told[2][1]
-    assert [one["failed"] for one in found["agents"][0]["steps"][1]["calls"]] == [True, True]
+    assert [one["failed"] for one in found["agents"][0]["steps"][1]["calls"]] == [
+        True,
+        True,
+    ]
     assert ids(found)[0] == "f4"  # the second agent and the third were shown it
 
 
-@pytest.mark.parametrize(("seconds", "elsewhere", "stop"), [(60, True, "finished"), (8, False, "seconds")])
+@pytest.mark.parametrize(
+    ("seconds", "elsewhere", "stop"), [(60, True, "finished"), (8, False, "seconds")]
+)
 def test_waiting_costs_no_time_and_a_run_is_handed_on_once(
-    saver: InMemorySaver, seconds: float, elsewhere: bool, stop: str, monkeypatch: pytest.MonkeyPatch
+    saver: InMemorySaver,
+    seconds: float,
+    elsewhere: bool,
+    stop: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock, runs = [0.0], list[Run]()
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
@@ -345,7 +439,12 @@ def test_waiting_costs_no_time_and_a_run_is_handed_on_once(
         return selecting("f1")(messages)
 
     settings = ArkSettings(n_agents=1, max_seconds=seconds)
-    options: Any = {"n_agents": 1, "approve": ["global_search"], "on_run": runs.append, "checkpointer": saver}
+    options: Any = {
+        "n_agents": 1,
+        "approve": ["global_search"],
+        "on_run": runs.append,
+        "checkpointer": saver,
+    }
     made = [graph(Follows(slow), settings=settings, k=1, **options) for _ in range(2)]
     found = made[0].invoke({"question": QUESTION}, thread())
     assert runs == []

@@ -1,4 +1,6 @@
-"""Methods in LangChain: ARK's operations and agents as tools, and ARK, GRASP and SPARK as retrievers and graphs."""
+"""Methods in LangChain: ARK's operations and agents as tools, and ARK, GRASP and SPARK
+as retrievers and graphs.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ from langchain_core.language_models import FakeListChatModel, GenericFakeChatMod
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
-from langchain_parts import FULL, INDEX, QUESTION, STORE, RetrieverSuite, graph, models, thread
+from langchain_parts import (
+    FULL,
+    INDEX,
+    QUESTION,
+    STORE,
+    RetrieverSuite,
+    graph,
+    models,
+    thread,
+)
 from langchain_tests.integration_tests import ToolsIntegrationTests
 from langchain_tests.unit_tests import ToolsUnitTests
 from langgraph.checkpoint.memory import InMemorySaver, MemorySaver
@@ -55,7 +66,13 @@ class _Explore:
 
     @property
     def tool_invoke_params_example(self) -> dict[str, Any]:
-        return {"node": "p1", "query": "red", "node_types": ["movie"], "relation_types": ["directed_by"], "k": 3}
+        return {
+            "node": "p1",
+            "query": "red",
+            "node_types": ["movie"],
+            "relation_types": ["directed_by"],
+            "k": 3,
+        }
 
 
 class TestExploreUnit(_Explore, ToolsUnitTests):
@@ -67,26 +84,43 @@ class TestExplore(_Explore, ToolsIntegrationTests):
 
 
 def test_models_are_told_of_them_as_arks_agents_are() -> None:
-    expected = [tool.to_dict() for tool in make_tools() if tool.name in ("global_search", "explore_neighborhood")]
+    expected = [
+        tool.to_dict()
+        for tool in make_tools()
+        if tool.name in ("global_search", "explore_neighborhood")
+    ]
     assert [convert_to_openai_tool(tool) for tool in (SEARCH, EXPLORE)] == expected
     seven = ark_tools(STORE, INDEX, settings=ArkSettings(search_k=7))[0]
     assert "; 7 unless" in json.dumps(convert_to_openai_tool(seven))
 
 
 async def test_text_and_ids_come_back_in_both_forms() -> None:
-    called: Any = {"type": "tool_call", "id": "1", "name": EXPLORE.name, "args": {"node": "p1"}}
+    called: Any = {
+        "type": "tool_call",
+        "id": "1",
+        "name": EXPLORE.name,
+        "args": {"node": "p1"},
+    }
     message = EXPLORE.invoke(called)
     assert message == await EXPLORE.ainvoke(called)
     header, *lines = map(json.loads, message.content.splitlines())
     assert header["explored"] == "p1"
     assert [line["id"] for line in lines] == message.artifact["nodes"] == ["f1", "f4"]
-    assert message.artifact["edges"] == [["f1", "directed_by", "p1"], ["f4", "directed_by", "p1"]]
+    assert message.artifact["edges"] == [
+        ["f1", "directed_by", "p1"],
+        ["f4", "directed_by", "p1"],
+    ]
     assert (message.artifact["total"], message.artifact["failed"]) == (2, False)
     json.dumps(message.artifact)
 
 
 async def test_a_wrong_call_is_answered_with_an_instruction() -> None:
-    called: Any = {"type": "tool_call", "id": "1", "name": EXPLORE.name, "args": {"node": "Bob"}}
+    called: Any = {
+        "type": "tool_call",
+        "id": "1",
+        "name": EXPLORE.name,
+        "args": {"node": "Bob"},
+    }
     for message in (EXPLORE.invoke(called), await EXPLORE.ainvoke(called)):
         assert message.artifact["failed"]
         assert "p1" in json.loads(message.content)["error"]
@@ -96,7 +130,9 @@ async def test_a_wrong_call_is_answered_with_an_instruction() -> None:
 
 
 def asked(tool: BaseTool, **arguments: Any) -> ToolMessage:
-    answer = tool.invoke({"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"})
+    answer = tool.invoke(
+        {"name": tool.name, "args": arguments, "id": "1", "type": "tool_call"}
+    )
     assert isinstance(answer, ToolMessage)
     return answer
 
@@ -123,22 +159,35 @@ async def test_a_model_gives_it_a_question_and_reads_the_hits() -> None:
 
 
 def test_what_is_asked_wrongly_is_answered_and_what_fails_is_raised() -> None:
-    answer = asked(create_ark_tool(graph()), question=QUESTION, where={"year": {"$near": 1}})
+    answer = asked(
+        create_ark_tool(graph()), question=QUESTION, where={"year": {"$near": 1}}
+    )
     assert (answer.status, "$near" in str(answer.content)) == ("error", True)
 
     def gone(messages: Any) -> Any:
         raise ChatError("it is gone", model="m", reason="server", status=500)
 
     with pytest.raises(RetrievalFailed, match="it is gone"):
-        asked(create_ark_tool(graph(Follows(gone), on_failure="raise")), question=QUESTION)
+        asked(
+            create_ark_tool(graph(Follows(gone), on_failure="raise")), question=QUESTION
+        )
 
 
 def outer(tool: BaseTool, **options: Any) -> Any:
     """An agent that asks the tool once, and then answers."""
-    ask: Any = {"name": tool.name, "args": {"question": QUESTION, "k": 1}, "id": "a", "type": "tool_call"}
-    model = GenericFakeChatModel(messages=iter([AIMessage("", tool_calls=[ask]), AIMessage("Dark Red it is.")]))
+    ask: Any = {
+        "name": tool.name,
+        "args": {"question": QUESTION, "k": 1},
+        "id": "a",
+        "type": "tool_call",
+    }
+    model = GenericFakeChatModel(
+        messages=iter([AIMessage("", tool_calls=[ask]), AIMessage("Dark Red it is.")])
+    )
     builder = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_node(
+        "model", lambda state: {"messages": [model.invoke(state["messages"])]}
+    )
     builder.add_node("tools", ToolNode([tool]))
     builder.add_edge(START, "model")
     builder.add_conditional_edges("model", tools_condition)
@@ -147,8 +196,12 @@ def outer(tool: BaseTool, **options: Any) -> Any:
 
 
 def test_a_person_can_be_asked_through_it() -> None:
-    compiled = outer(create_ark_tool(graph(approve=["global_search"])), checkpointer=InMemorySaver())
-    waiting = compiled.invoke({"messages": [HumanMessage(QUESTION)]}, thread())["__interrupt__"]
+    compiled = outer(
+        create_ark_tool(graph(approve=["global_search"])), checkpointer=InMemorySaver()
+    )
+    waiting = compiled.invoke({"messages": [HumanMessage(QUESTION)]}, thread())[
+        "__interrupt__"
+    ]
     assert sorted(one.value["agent"] for one in waiting) == [1, 2, 3]
     state = compiled.invoke(Command(resume={one.id: True for one in waiting}), thread())
     *_, answer, last = state["messages"]
@@ -166,20 +219,37 @@ def retriever(model: Any = None, **options: Any) -> ArkRetriever:
 
 class TestArk(RetrieverSuite):
     kind, question = ArkRetriever, "which films were directed by [Bob Bell]"
-    parts: Mapping[str, Any] = {"model": ScriptedExplorer(), "store": STORE, "index": INDEX}
+    parts: Mapping[str, Any] = {
+        "model": ScriptedExplorer(),
+        "store": STORE,
+        "index": INDEX,
+    }
 
 
 async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
     expected = Ark(models(), STORE, INDEX, settings=FULL).retrieve(QUESTION, 4)
-    for found in (retriever(k=4).invoke(QUESTION), await retriever(k=4).ainvoke(QUESTION)):
+    for found in (
+        retriever(k=4).invoke(QUESTION),
+        await retriever(k=4).ainvoke(QUESTION),
+    ):
         assert found == list(map(to_document, expected.hits))
-        assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in expected.hits]
+        assert [evidence_of(one) for one in found] == [
+            list(hit.evidence) for hit in expected.hits
+        ]
 
 
 def test_agents_steps_models_and_runs_can_be_set() -> None:
     runs: list[Run] = []
-    one = retriever(models()[0], n_agents=2, settings=ArkSettings(max_steps=2), on_run=runs.append, fill=False)
-    assert one.invoke(QUESTION) != []  # nobody selected anything, so that the fallback answers
+    one = retriever(
+        models()[0],
+        n_agents=2,
+        settings=ArkSettings(max_steps=2),
+        on_run=runs.append,
+        fill=False,
+    )
+    assert (
+        one.invoke(QUESTION) != []
+    )  # nobody selected anything, so that the fallback answers
     assert [session.stop for session in runs[0].sessions] == ["steps", "steps"]
 
 
@@ -193,7 +263,9 @@ PLAN_BY_ADA = {
 
 
 def model(*plans: Any) -> FakeListChatModel:
-    return FakeListChatModel(responses=[one if isinstance(one, str) else json.dumps(one) for one in plans])
+    return FakeListChatModel(
+        responses=[one if isinstance(one, str) else json.dumps(one) for one in plans]
+    )
 
 
 class TestGrasp(RetrieverSuite):
@@ -209,16 +281,28 @@ async def test_a_model_or_none_plans_and_each_document_says_why() -> None:
             await retriever.ainvoke("Which papers did Ada Ames write?"),
         ):
             assert {one.id for one in found} == {"p0", "p3", "p6"}
-            kinds = {evidence["kind"] for evidence in found[0].metadata["graphret"]["evidence"]}
+            kinds = {
+                evidence["kind"]
+                for evidence in found[0].metadata["graphret"]["evidence"]
+            }
             assert {"rank", "path"} <= kinds
-    narrowed = retriever.invoke("Which papers did Ada Ames write?", k=1, where={"year": {"$gt": 2014}})
+    narrowed = retriever.invoke(
+        "Which papers did Ada Ames write?", k=1, where={"year": {"$gt": 2014}}
+    )
     assert [one.id for one in narrowed] == ["p6"]
 
 
 def test_the_second_opinion_may_be_a_retriever_of_langchain() -> None:
-    search = SageRetriever(retriever=PlanRetriever(GraspRetriever(None, STORE, INDEX).core.plan.planner, STORE), k=5)
+    search = SageRetriever(
+        retriever=PlanRetriever(
+            GraspRetriever(None, STORE, INDEX).core.plan.planner, STORE
+        ),
+        k=5,
+    )
     settings = GraspSettings(weights=StaticWeights(0.0))
-    found = GraspRetriever(model("no plan"), STORE, search, settings=settings, k=3).invoke("papers by Ada Ames")
+    found = GraspRetriever(
+        model("no plan"), STORE, search, settings=settings, k=3
+    ).invoke("papers by Ada Ames")
     assert {one.id for one in found} == {"p0", "p3", "p6"}
 
 
@@ -236,23 +320,33 @@ async def test_the_plan_is_a_node(reply: Any) -> None:
     builder.add_edge(START, "plan")
     builder.add_edge("plan", END)
     graph = builder.compile()
-    for state in (graph.invoke({"question": "papers by Ada"}), await graph.ainvoke({"question": "papers by Ada"})):
+    for state in (
+        graph.invoke({"question": "papers by Ada"}),
+        await graph.ainvoke({"question": "papers by Ada"}),
+    ):
         if reply == "no plan":
             assert state["plan"] is None
             assert "JSON" in state["problem"]
         else:
-            assert GraphPlan.model_validate(state["plan"]) == GraphPlan.model_validate(PLAN_BY_ADA)
+            assert GraphPlan.model_validate(state["plan"]) == GraphPlan.model_validate(
+                PLAN_BY_ADA
+            )
     with pytest.raises(InvalidInput, match="store"):
         create_plan_node(model(reply))
 
 
-BY_ADA = "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'ada ames' RETURN p ORDER BY p.year"
+BY_ADA = (
+    "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'ada ames' RETURN p ORDER BY"
+    " p.year"
+)
 ASKED = {"question": "papers by Ada Ames"}
 THREAD: Any = {"configurable": {"thread_id": "1"}}
 
 
 @pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LadybugStore, BM25Index]]:
+def parts(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[LadybugStore, BM25Index]]:
     with LadybugStore(tmp_path_factory.mktemp("papers") / "papers.lbug") as store:
         store.upsert(NODES, EDGES)
         yield store, BM25Index.of_store(store)
@@ -265,44 +359,77 @@ def model_of(*replies: str) -> GenericFakeChatModel:
 
 async def test_a_question_becomes_a_plan_and_hits(parts: Any) -> None:
     graph = create_spark_graph(model_of(*[plan(BY_ADA)] * 4), *parts, k=3)
-    assert [name for update in graph.stream(ASKED) for name in update] == ["plan", "check", "run", "expand"]
+    assert [name for update in graph.stream(ASKED) for name in update] == [
+        "plan",
+        "check",
+        "run",
+        "expand",
+    ]
     for answer in (graph.invoke(ASKED), await graph.ainvoke({**ASKED, "k": 2})):
         assert [hit["id"] for hit in answer["hits"]][:2] == ["p0", "p3"]
         assert answer["hits"][0]["evidence"][0]["kind"] == "query"
         assert answer["plan"] == {"steps": [{"cypher": BY_ADA}]}
-        assert [stage["name"] for stage in answer["trace"]["stages"]] == ["plan", "step 1", "rank"]
+        assert [stage["name"] for stage in answer["trace"]["stages"]] == [
+            "plan",
+            "step 1",
+            "rank",
+        ]
     filtered = graph.invoke({**ASKED, "where": {"year": {"$gt": 2012}}, "k": 2})
     assert [hit["id"] for hit in filtered["hits"]] == ["p3", "p6"]
-    thread = create_spark_graph(model_of(*[plan(BY_ADA)] * 2), *parts, k=3, checkpointer=MemorySaver())
-    assert thread.invoke({**ASKED, "where": {"year": {"$gt": 2012}}, "k": 2}, THREAD)["hits"] == filtered["hits"]
-    assert len(thread.invoke(ASKED, THREAD)["hits"]) == 3  # how many and of which kind was said of that question alone
-    expanded = create_spark_graph(model_of(plan(BY_ADA)), *parts, k=6, expand="auto").invoke(ASKED)
+    thread = create_spark_graph(
+        model_of(*[plan(BY_ADA)] * 2), *parts, k=3, checkpointer=MemorySaver()
+    )
+    assert (
+        thread.invoke({**ASKED, "where": {"year": {"$gt": 2012}}, "k": 2}, THREAD)[
+            "hits"
+        ]
+        == filtered["hits"]
+    )
+    assert (
+        len(thread.invoke(ASKED, THREAD)["hits"]) == 3
+    )  # how many and of which kind was said of that question alone
+    expanded = create_spark_graph(
+        model_of(plan(BY_ADA)), *parts, k=6, expand="auto"
+    ).invoke(ASKED)
     assert len(expanded["hits"]) == 6
-    assert any(e["kind"] == "neighbor" for hit in expanded["hits"] for e in hit["evidence"])
+    assert any(
+        e["kind"] == "neighbor" for hit in expanded["hits"] for e in hit["evidence"]
+    )
 
 
-@pytest.mark.parametrize(("reply", "reason"), [("no idea", "no plan"), (plan("MATCH (p:Planet) RETURN p"), "Planet")])
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [("no idea", "no plan"), (plan("MATCH (p:Planet) RETURN p"), "Planet")],
+)
 def test_what_fails_goes_to_the_fallback_and_one_more_call_where_it_is_allowed(
     parts: Any, reply: str, reason: str
 ) -> None:
     updates = list(create_spark_graph(model_of(reply), *parts, k=3).stream(ASKED))
     [(last, answer)] = updates[-1].items()
-    [fallback] = [stage for stage in answer["trace"]["stages"] if stage["name"] == "fallback"]
+    [fallback] = [
+        stage for stage in answer["trace"]["stages"] if stage["name"] == "fallback"
+    ]
     assert last == "fallback"
     assert reason in fallback["error"]
     assert len(answer["hits"]) == 3
     if reason == "Planet":
         settings = SparkSettings(repair_calls=1)
-        graph = create_spark_graph(model_of(reply, plan(BY_ADA)), *parts, k=3, settings=settings)
+        graph = create_spark_graph(
+            model_of(reply, plan(BY_ADA)), *parts, k=3, settings=settings
+        )
         assert [hit["id"] for hit in graph.invoke(ASKED)["hits"]] == ["p0", "p3", "p6"]
     with pytest.raises(InvalidInput, match="question"):
         create_spark_graph(model_of(), *parts).invoke({"question": " "})
 
 
 @pytest.mark.parametrize(("word", "run"), [(True, True), ("too broad", False)])
-def test_a_person_approves_queries_before_they_run(parts: Any, word: Any, run: bool) -> None:
+def test_a_person_approves_queries_before_they_run(
+    parts: Any, word: Any, run: bool
+) -> None:
     model = model_of(plan(BY_ADA), plan(BY_ADA))
-    graph = create_spark_graph(model, *parts, k=3, approve=True, checkpointer=MemorySaver())
+    graph = create_spark_graph(
+        model, *parts, k=3, approve=True, checkpointer=MemorySaver()
+    )
     [waiting] = graph.invoke(ASKED, THREAD)["__interrupt__"]
     assert waiting.value["steps"][0]["cypher"].startswith("MATCH (a:Author)")
     answer = graph.invoke(Command(resume=word), THREAD)

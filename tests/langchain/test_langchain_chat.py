@@ -19,7 +19,9 @@ from graphret.llm.chat import ToolCall, Usage
 from langchain_graphret import LangChainChat, create_ark_graph
 from langchain_graphret.chat import to_message
 
-SEARCH = Tool("search", "Search.", {"type": "object", "properties": {"query": {"type": "string"}}})
+SEARCH = Tool(
+    "search", "Search.", {"type": "object", "properties": {"query": {"type": "string"}}}
+)
 ASK = [Message.user("Who wrote Emma?")]
 
 
@@ -37,11 +39,17 @@ class Scripted(BaseChatModel):
     def _llm_type(self) -> str:
         return "scripted"
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Runnable[Any, AIMessage]:
+    def bind_tools(
+        self, tools: Sequence[Any], **kwargs: Any
+    ) -> Runnable[Any, AIMessage]:
         return self.bind(tools=tools, **kwargs)
 
     def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
+        self,
+        messages: list[BaseMessage],
+        stop: Any = None,
+        run_manager: Any = None,
+        **kwargs: Any,
     ) -> ChatResult:
         self.heard.append((messages, self.temperature, kwargs))
         answer = self.answers.pop(0)
@@ -59,8 +67,14 @@ def test_usage_model_and_reason_are_read() -> None:
             response_metadata=said,
         )
 
-    reasons = [({"stop_reason": "max_tokens"}, "length"), ({"finish_reason": "SAFETY"}, "content_filter"), ({}, "stop")]
-    model = LangChainChat(Scripted(*(answer(model_name="m-1", **said) for said, _ in reasons)))
+    reasons = [
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"finish_reason": "SAFETY"}, "content_filter"),
+        ({}, "stop"),
+    ]
+    model = LangChainChat(
+        Scripted(*(answer(model_name="m-1", **said) for said, _ in reasons))
+    )
     for _, reason in reasons:
         reply = model.chat(ASK)
         assert (reply.text, reply.usage, reply.model) == ("Jane", Usage(7, 5), "m-1")
@@ -68,12 +82,21 @@ def test_usage_model_and_reason_are_read() -> None:
 
 
 async def test_tools_are_offered_and_calls_come_back() -> None:
-    broken: Any = {"type": "invalid_tool_call", "name": "search", "args": "{broken", "id": None, "error": "?"}
+    broken: Any = {
+        "type": "invalid_tool_call",
+        "name": "search",
+        "args": "{broken",
+        "id": None,
+        "error": "?",
+    }
     read = [{"name": "search", "args": {"query": "Émma"}, "id": "c1"}]
     called = AIMessage("", tool_calls=read, invalid_tool_calls=[broken])
     inner = Scripted(called, called)
     model = LangChainChat(inner)
-    for reply in (model.chat(ASK, tools=[SEARCH]), await model.achat(ASK, tools=[SEARCH])):
+    for reply in (
+        model.chat(ASK, tools=[SEARCH]),
+        await model.achat(ASK, tools=[SEARCH]),
+    ):
         first, second = reply.tool_calls
         assert first == ToolCall("c1", "search", '{"query": "Émma"}')
         assert (second.id, second.parsed) == ("call_1", None)
@@ -82,12 +105,22 @@ async def test_tools_are_offered_and_calls_come_back() -> None:
 
 
 async def test_structured_output_is_asked_for_where_the_model_can() -> None:
-    called = AIMessage("", tool_calls=[{"name": "answer", "args": {"author": "Jane Austen"}, "id": "c1"}])
+    called = AIMessage(
+        "",
+        tool_calls=[{"name": "answer", "args": {"author": "Jane Austen"}, "id": "c1"}],
+    )
     inner = Scripted(called, called)
     model = LangChainChat(inner)
     schema = {"type": "object", "properties": {"author": {"type": "string"}}}
-    for reply in (model.chat(ASK, json_schema=schema), await model.achat(ASK, json_schema=schema)):
-        assert (reply.text, reply.tool_calls, reply.finish_reason) == ('{"author": "Jane Austen"}', (), "stop")
+    for reply in (
+        model.chat(ASK, json_schema=schema),
+        await model.achat(ASK, json_schema=schema),
+    ):
+        assert (reply.text, reply.tool_calls, reply.finish_reason) == (
+            '{"author": "Jane Austen"}',
+            (),
+            "stop",
+        )
     assert "tools" in inner.heard[0][2]
 
 
@@ -100,15 +133,22 @@ class Waiting(Scripted):
 
 
 async def test_failures_are_chat_errors() -> None:
-    model = LangChainChat(Scripted(*[ConnectionResetError("cut, key sk-abcdef123456")] * 2))
+    model = LangChainChat(
+        Scripted(*[ConnectionResetError("cut, key sk-abcdef123456")] * 2)
+    )
     for awaited in (False, True):
         with pytest.raises(ChatError, match=r"scripted: connection: .*cut") as caught:
             await model.achat(ASK) if awaited else model.chat(ASK)
         assert "sk-abcdef" not in str(caught.value)
     with pytest.raises(ChatError, match=r"scripted: timeout: no answer within 0\.01 s"):
         await LangChainChat(Waiting()).achat(ASK, timeout=0.01)
-    with pytest.raises(ChatError, match="generic-fake-chat-model: bad_request: the model takes no tools"):
-        LangChainChat(GenericFakeChatModel(messages=iter(["x"]))).chat(ASK, tools=[SEARCH])
+    with pytest.raises(
+        ChatError,
+        match="generic-fake-chat-model: bad_request: the model takes no tools",
+    ):
+        LangChainChat(GenericFakeChatModel(messages=iter(["x"]))).chat(
+            ASK, tools=[SEARCH]
+        )
     with pytest.raises(InvalidInput, match="chat model"):
         LangChainChat("gpt")  # type: ignore[arg-type]
 
@@ -118,26 +158,52 @@ def test_sampling_is_set_for_one_call() -> None:
     model = LangChainChat(inner)
     model.chat(ASK, temperature=0.0, max_tokens=9)
     model.chat(ASK)
-    assert [(temperature, kwargs) for _, temperature, kwargs in inner.heard] == [(0.0, {"max_tokens": 9}), (0.7, {})]
+    assert [(temperature, kwargs) for _, temperature, kwargs in inner.heard] == [
+        (0.0, {"max_tokens": 9}),
+        (0.7, {}),
+    ]
 
 
-@pytest.mark.parametrize(("awaited", "tools"), [(False, [SEARCH]), (True, [SEARCH]), (True, None)])
-async def test_models_with_fallbacks_and_bindings_are_models(awaited: bool, tools: list[Tool] | None) -> None:
-    called = AIMessage("", tool_calls=[{"name": "search", "args": {"query": "x"}, "id": "1", "type": "tool_call"}])
+@pytest.mark.parametrize(
+    ("awaited", "tools"), [(False, [SEARCH]), (True, [SEARCH]), (True, None)]
+)
+async def test_models_with_fallbacks_and_bindings_are_models(
+    awaited: bool, tools: list[Tool] | None
+) -> None:
+    called = AIMessage(
+        "",
+        tool_calls=[
+            {"name": "search", "args": {"query": "x"}, "id": "1", "type": "tool_call"}
+        ],
+    )
     first, second = Scripted(RuntimeError("down")), Scripted(*[called] * 4)
-    bindings = second.with_config(tags=["mine"]), second.bind(stop=["x"]), second.with_retry()
+    bindings = (
+        second.with_config(tags=["mine"]),
+        second.bind(stop=["x"]),
+        second.with_retry(),
+    )
     for made in (first.with_fallbacks([second]), *bindings):
         model = LangChainChat(made)
-        reply = await model.achat(ASK, tools=tools, temperature=0.5) if awaited else model.chat(ASK, tools=tools)
+        reply = (
+            await model.achat(ASK, tools=tools, temperature=0.5)
+            if awaited
+            else model.chat(ASK, tools=tools)
+        )
         assert [call.name for call in reply.tool_calls] == ["search"]
         assert model.name == "scripted"
     assert all(("tools" in options) == bool(tools) for _, _, options in second.heard)
-    assert [options.get("temperature") for _, _, options in second.heard] == [0.5 if awaited else None] * 4
+    assert [options.get("temperature") for _, _, options in second.heard] == [
+        0.5 if awaited else None
+    ] * 4
 
 
 # -- models that think: their reasoning and its signatures are handed back as they came
 
-CALLS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
+CALLS = (
+    ("global_search", {"query": "Bob Bell"}),
+    ("select", {"nodes": ["p1"]}),
+    ("finish", {}),
+)
 ARK: Any = {"question": "films by Bob Bell"}
 
 
@@ -145,21 +211,39 @@ def signed(turn: int, signs_in: str) -> AIMessage:
     name, arguments = CALLS[turn]
     call: Any = {"name": name, "args": arguments, "id": f"c{turn}", "type": "tool_call"}
     if signs_in == "additional":
-        return AIMessage("", tool_calls=[call], additional_kwargs={"signature": f"s{turn}"})
+        return AIMessage(
+            "", tool_calls=[call], additional_kwargs={"signature": f"s{turn}"}
+        )
     thought = {"type": "thinking", "thinking": "hm", "signature": f"s{turn}"}
     return AIMessage(
-        [thought, {"type": "tool_use", "id": f"c{turn}", "name": name, "input": arguments}], tool_calls=[call]
+        [
+            thought,
+            {"type": "tool_use", "id": f"c{turn}", "name": name, "input": arguments},
+        ],
+        tool_calls=[call],
     )
 
 
 class Thinker(Scripted):
-    """As Anthropic's and Google's models: refuses a conversation in which a turn of its own lost its signature."""
+    """As Anthropic's and Google's models: refuses a conversation in which a turn of its
+    own lost its signature.
+    """
 
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        for turn, message in enumerate(one for one in messages if isinstance(one, AIMessage)):
-            held = {**message.additional_kwargs, **(message.content[0] if message.content else {})}  # type: ignore[dict-item]
+    def _generate(
+        self, messages: list[BaseMessage], *args: Any, **kwargs: Any
+    ) -> ChatResult:
+        for turn, message in enumerate(
+            one for one in messages if isinstance(one, AIMessage)
+        ):
+            held = {
+                **message.additional_kwargs,
+                **(message.content[0] if message.content else {}),
+            }  # type: ignore[dict-item]
             if held.get("signature") != f"s{turn}":
-                raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+                raise ValueError(
+                    "400: a thinking block, with its signature, is expected before"
+                    " tool_use"
+                )
         return super()._generate(messages, *args, **kwargs)
 
 

@@ -1,4 +1,6 @@
-"""Documents and nodes, both ways; evidence; loaders and stores give the graph that files give."""
+"""Documents and nodes, both ways; evidence; loaders and stores give the graph that
+files give.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,52 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.stores import BaseStore, InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
-from langchain_text_splitters import MarkdownHeaderTextSplitter, RecursiveCharacterTextSplitter
+from langchain_text_splitters import (
+    MarkdownHeaderTextSplitter,
+    RecursiveCharacterTextSplitter,
+)
 from tests_support import VENUE_QUESTION, mentions
 
 import graphret
 from graphret.corpus import HeuristicMetadata
 from graphret.errors import InvalidInput
 from graphret.types import Evidence, Hit, Node
-from langchain_graphret import KEY, SageGraph, SageRetriever, evidence_of, from_document, to_document
+from langchain_graphret import (
+    KEY,
+    SageGraph,
+    SageRetriever,
+    evidence_of,
+    from_document,
+    to_document,
+)
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=12)
-SCALARS = st.none() | st.booleans() | st.integers(-(2**40), 2**40) | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+)
 JSON = st.recursive(
-    SCALARS | TEXT, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3)
+    SCALARS | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3)
+    ),
 )
 PROPERTY = (
-    st.sampled_from(["title", "name", "source_id", "chunk_index", "table_rows", "extracted", "topic", "id"]) | TEXT
+    st.sampled_from(
+        [
+            "title",
+            "name",
+            "source_id",
+            "chunk_index",
+            "table_rows",
+            "extracted",
+            "topic",
+            "id",
+        ]
+    )
+    | TEXT
 )
 PROPERTIES = st.dictionaries(PROPERTY.filter(lambda key: key != KEY), JSON, max_size=5)
 NODES = st.builds(
@@ -60,7 +92,9 @@ EVIDENCE = st.builds(
 
 @settings(max_examples=20)
 @given(NODES, st.floats(-10, 10), st.lists(EVIDENCE, max_size=2))
-def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: float, evidence: list[Evidence]) -> None:
+def test_a_node_and_a_hit_come_back_from_their_documents(
+    node: Node, score: float, evidence: list[Evidence]
+) -> None:
     hit = Hit(node, score, tuple(evidence))
     document = to_document(hit)
     assert (document.id, document.page_content) == (node.id, node.text or node.name)
@@ -70,7 +104,9 @@ def test_a_node_and_a_hit_come_back_from_their_documents(node: Node, score: floa
 
 @settings(max_examples=20)
 @given(TEXT.filter(bool), TEXT.filter(bool), PROPERTIES)
-def test_a_document_comes_back_from_its_node(text: str, id_: str, metadata: dict[str, Any]) -> None:
+def test_a_document_comes_back_from_its_node(
+    text: str, id_: str, metadata: dict[str, Any]
+) -> None:
     if "source_id" in metadata or "extracted" in metadata:
         return  # what graphret's own corpora add, and take away again
     back = to_document(from_document(Document(text, id=id_, metadata=metadata)))
@@ -79,21 +115,39 @@ def test_a_document_comes_back_from_its_node(text: str, id_: str, metadata: dict
 
 
 def test_what_is_not_plain_json_becomes_so() -> None:
-    evidence = Evidence("neighbor", weight=np.float32(0.5), properties={"rows": (1, np.int64(2)), "at": np.arange(2)})
+    evidence = Evidence(
+        "neighbor",
+        weight=np.float32(0.5),
+        properties={"rows": (1, np.int64(2)), "at": np.arange(2)},
+    )
     document = to_document(
-        Hit(Node("a", properties={"size": np.float32(2.0), "tags": ("x",)}), np.float32(1.5), (evidence,))
+        Hit(
+            Node("a", properties={"size": np.float32(2.0), "tags": ("x",)}),
+            np.float32(1.5),
+            (evidence,),
+        )
     )
     assert document.metadata["size"] == 2.0
     assert document.metadata["tags"] == ["x"]
     block = document.metadata[KEY]
     assert block["score"] == 1.5
-    assert block["evidence"] == [{"kind": "neighbor", "weight": 0.5, "properties": {"rows": [1, 2], "at": [0, 1]}}]
+    assert block["evidence"] == [
+        {
+            "kind": "neighbor",
+            "weight": 0.5,
+            "properties": {"rows": [1, 2], "at": [0, 1]},
+        }
+    ]
     json.dumps(document.metadata)
 
 
 def test_a_users_own_entry_of_the_reserved_name_is_refused() -> None:
     document = Document("x", id="a", metadata={KEY: {"mine": 1}})
-    for read in (from_document, evidence_of, lambda one: SageGraph.from_documents([one], None)):
+    for read in (
+        from_document,
+        evidence_of,
+        lambda one: SageGraph.from_documents([one], None),
+    ):
         with pytest.raises(InvalidInput, match="reserved for graphret"):
             read(document)
 
@@ -101,24 +155,33 @@ def test_a_users_own_entry_of_the_reserved_name_is_refused() -> None:
 def test_metadata_that_is_not_json_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match=r"document 'a'.*'when'|document 'a'.*when"):
         from_document(Document("x", id="a", metadata={"when": object()}))
-    assert from_document(Document("x", id="a", metadata={"when": {1}}), strict=False).properties == {"when": [1]}
+    assert from_document(
+        Document("x", id="a", metadata={"when": {1}}), strict=False
+    ).properties == {"when": [1]}
 
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    from langchain_community.document_loaders import CSVLoader, DirectoryLoader, TextLoader
+    from langchain_community.document_loaders import (
+        CSVLoader,
+        DirectoryLoader,
+        TextLoader,
+    )
 
 
 @pytest.fixture
 def documents(venues: Path) -> list[Document]:
     rows = DirectoryLoader(str(venues), glob="*.csv", loader_cls=CSVLoader).load()
-    return [*rows, *DirectoryLoader(str(venues), glob="*.md", loader_cls=TextLoader).load()]
+    return [
+        *rows,
+        *DirectoryLoader(str(venues), glob="*.md", loader_cls=TextLoader).load(),
+    ]
 
 
 def characters(documents: list[Document], *, shuffled: bool = False) -> list[Document]:
-    made = RecursiveCharacterTextSplitter(chunk_size=300, chunk_overlap=40, add_start_index=shuffled).split_documents(
-        documents
-    )
+    made = RecursiveCharacterTextSplitter(
+        chunk_size=300, chunk_overlap=40, add_start_index=shuffled
+    ).split_documents(documents)
     if shuffled:
         random.Random(3).shuffle(made)
     return made
@@ -126,11 +189,22 @@ def characters(documents: list[Document], *, shuffled: bool = False) -> list[Doc
 
 def headers(documents: list[Document]) -> list[Document]:
     splitter = MarkdownHeaderTextSplitter([("#", "Header 1"), ("##", "Header 2")])
-    pages = [document for document in documents if document.metadata["source"].endswith(".md")]
-    parts = [(part, page) for page in pages for part in splitter.split_text(page.page_content)]
+    pages = [
+        document
+        for document in documents
+        if document.metadata["source"].endswith(".md")
+    ]
+    parts = [
+        (part, page)
+        for page in pages
+        for part in splitter.split_text(page.page_content)
+    ]
     for part, page in parts:
         part.metadata |= page.metadata
-    return [*(document for document in documents if document not in pages), *(part for part, _ in parts)]
+    return [
+        *(document for document in documents if document not in pages),
+        *(part for part, _ in parts),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -147,10 +221,16 @@ def test_documents_get_the_links_of_the_files(
     graph = SageGraph.from_documents(chunks, None)
     assert mentions(graph) == venue_links
     found = SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
-    assert any("row 12 -MENTIONS→ Stadion Poljud" in str(one) for document in found for one in evidence_of(document))
+    assert any(
+        "row 12 -MENTIONS→ Stadion Poljud" in str(one)
+        for document in found
+        for one in evidence_of(document)
+    )
     given = {document.page_content: document.metadata for document in chunks}
     for document in found:
-        assert {k: v for k, v in document.metadata.items() if k != "graphret"} == given[document.page_content]
+        assert {k: v for k, v in document.metadata.items() if k != "graphret"} == given[
+            document.page_content
+        ]
 
 
 def documents_store(documents: list[Document]) -> InMemoryStore:
@@ -160,16 +240,22 @@ def documents_store(documents: list[Document]) -> InMemoryStore:
 
 
 def memory(documents: list[Document]) -> VectorStore:
-    return InMemoryVectorStore.from_documents(documents, DeterministicFakeEmbedding(size=8))
+    return InMemoryVectorStore.from_documents(
+        documents, DeterministicFakeEmbedding(size=8)
+    )
 
 
 def chroma(documents: list[Document]) -> VectorStore:
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
     options = {"client": client, "collection_name": f"venues-{random.random()}"}
-    return Chroma.from_documents(documents, DeterministicFakeEmbedding(size=8), **options)
+    return Chroma.from_documents(
+        documents, DeterministicFakeEmbedding(size=8), **options
+    )
 
 
-@pytest.mark.parametrize("kind", [documents_store, memory, chroma], ids=["docstore", "memory", "chroma"])
+@pytest.mark.parametrize(
+    "kind", [documents_store, memory, chroma], ids=["docstore", "memory", "chroma"]
+)
 def test_a_graph_follows_a_store(
     documents: list[Document],
     venue_links: set[tuple[str, int, str]],
@@ -182,7 +268,10 @@ def test_a_graph_follows_a_store(
     assert not graph.refresh_from_store(store)
 
     gone = sorted(node.id for node in graph.nodes if node.name == "Stadion Poljud")
-    new = Document("# Stadion Poljud\n\nRebuilt. Its architect was Ada Lovelace.", metadata={"source": "poljud.md"})
+    new = Document(
+        "# Stadion Poljud\n\nRebuilt. Its architect was Ada Lovelace.",
+        metadata={"source": "poljud.md"},
+    )
     if isinstance(store, BaseStore):
         store.mdelete(gone)
         store.mset([("new", new)])
@@ -191,15 +280,21 @@ def test_a_graph_follows_a_store(
         store.add_documents([new], ids=["new"])
     done = graph.refresh_from_store(store)
     assert (done.added, done.changed, sorted(done.deleted)) == (("new",), (), gone)
-    assert "new" in [document.id for document in SageRetriever(graph, k=2).invoke(VENUE_QUESTION)]
+    assert "new" in [
+        document.id for document in SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
+    ]
 
 
 def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
     graph = SageGraph.from_documents(documents, None)
     assert graph.add([Document("The Mole is a tower in Turin.", id="mole")]) == ["mole"]
     assert graph.add([graphret.Document("The Po is long.", id="po")]) == ["po"]
-    core = graphret.SageGraph(graph.state, graph.settings, chunker=None, metadata=HeuristicMetadata())
+    core = graphret.SageGraph(
+        graph.state, graph.settings, chunker=None, metadata=HeuristicMetadata()
+    )
     with pytest.raises(InvalidInput, match=r"langchain_core.*graphret.read"):
         core.add(documents)
-    with pytest.raises(InvalidInput, match=r"LangChain Document is expected, not builtins\.str"):
+    with pytest.raises(
+        InvalidInput, match=r"LangChain Document is expected, not builtins\.str"
+    ):
         SageGraph.from_documents(["text"], None)  # type: ignore[list-item]

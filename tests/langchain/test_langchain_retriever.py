@@ -1,4 +1,6 @@
-"""`SageRetriever` as LangChain sees it, expansion around its retrievers, and these and its documents in graphret."""
+"""`SageRetriever` as LangChain sees it, expansion around its retrievers, and these and
+its documents in graphret.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_parts import DOCUMENTS, BrokenRetriever, ListRetriever, RetrieverSuite, by_id
+from langchain_parts import (
+    DOCUMENTS,
+    BrokenRetriever,
+    ListRetriever,
+    RetrieverSuite,
+    by_id,
+)
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
@@ -37,23 +45,36 @@ def graph() -> SageGraph:
 
 
 class TestSage(RetrieverSuite):
-    kind, parts, question = SageRetriever, {"graph": SageGraph.from_documents(DOCUMENTS, None)}, QUESTION
+    kind, parts, question = (
+        SageRetriever,
+        {"graph": SageGraph.from_documents(DOCUMENTS, None)},
+        QUESTION,
+    )
 
 
 def ids(documents: list[Document]) -> list[str | None]:
     return [document.id for document in documents]
 
 
-async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(graph: SageGraph) -> None:
+async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(
+    graph: SageGraph,
+) -> None:
     retriever = SageRetriever(graph=graph)
-    for options in ({"k": 1}, {"k": 2, "where": {"tenant": "a"}}, {"where": {"year": {"$lt": 1950}}}):
+    for options in (
+        {"k": 1},
+        {"k": 2, "where": {"tenant": "a"}},
+        {"where": {"year": {"$lt": 1950}}},
+    ):
         blocking = retriever.invoke(QUESTION, **options)
         assert ids(await retriever.ainvoke(QUESTION, **options)) == ids(blocking)
         assert blocking == (await retriever.abatch([QUESTION], **options))[0]
     with pytest.raises(InvalidInput, match="'top_k'"):
         retriever.invoke(QUESTION, top_k=3)
     assert len(retriever.invoke(QUESTION, k=2)) == 2
-    assert set(ids(retriever.invoke(QUESTION, where={"year": {"$lt": 1950}}))) == {"sicks", "opera"}
+    assert set(ids(retriever.invoke(QUESTION, where={"year": {"$lt": 1950}}))) == {
+        "sicks",
+        "opera",
+    }
     narrow = SageRetriever(graph=graph, where={"tenant": "a"})
     assert ids(narrow.invoke(QUESTION, where={"year": 1969})) == ["pilots"]
     assert narrow.invoke(QUESTION, where={"tenant": "b"}) == []
@@ -75,21 +96,29 @@ def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
 async def test_a_node_that_two_questions_find_is_one_document(graph: SageGraph) -> None:
     retriever = SageRetriever(graph, k=5)
     first, second = (retriever.invoke(question) for question in (QUESTION, CITY))
-    assert [one.metadata[KEY]["score"] for one in first] != [one.metadata[KEY]["score"] for one in second]
+    assert [one.metadata[KEY]["score"] for one in first] != [
+        one.metadata[KEY]["score"] for one in second
+    ]
     other = first[0].model_copy(deep=True)
     assert other == first[0]
     other.metadata[KEY]["name"] = "another node"
     assert other != first[0]
     retrievers = pytest.importorskip("langchain_classic.retrievers")
-    several = retrievers.MultiQueryRetriever(retriever=retriever, llm_chain=RunnableLambda(lambda _: [QUESTION, CITY]))
+    several = retrievers.MultiQueryRetriever(
+        retriever=retriever, llm_chain=RunnableLambda(lambda _: [QUESTION, CITY])
+    )
     for found in (several.invoke(QUESTION), await several.ainvoke(QUESTION)):
         assert len(set(ids(found))) == len(found)
         assert all(map(evidence_of, found))
 
 
-async def test_seeds_that_fail_fall_back_or_raise(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
+async def test_seeds_that_fail_fall_back_or_raise(
+    graph: SageGraph, caplog: pytest.LogCaptureFixture
+) -> None:
     falling = SageRetriever(graph=graph, k=3, seeds=BrokenRetriever())
-    assert ids(falling.invoke(QUESTION)) == ids(SageRetriever(graph=graph, k=3).invoke(QUESTION))
+    assert ids(falling.invoke(QUESTION)) == ids(
+        SageRetriever(graph=graph, k=3).invoke(QUESTION)
+    )
     assert "the vector store is down" in caplog.text
     raising = SageRetriever(graph=graph, seeds=BrokenRetriever(), on_failure="raise")
     with pytest.raises(RetrievalFailed, match="the vector store is down"):
@@ -104,7 +133,9 @@ class State(TypedDict, total=False):
     documents: list[Document]
 
 
-async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed() -> None:
+async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed() -> (
+    None
+):
     retriever = SageRetriever(SageGraph.from_documents(DOCUMENTS, None), k=3)
 
     def retrieve(state: State) -> State:
@@ -116,17 +147,30 @@ async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed()
     builder = StateGraph(State)
     builder.add_node("retrieve", RunnableLambda(retrieve, aretrieve))
     builder.add_edge(START, "retrieve")
-    compiled = builder.compile(checkpointer=InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None)))
+    compiled = builder.compile(
+        checkpointer=InMemorySaver(
+            serde=JsonPlusSerializer(allowed_msgpack_modules=None)
+        )
+    )
     first, second = ({"configurable": {"thread_id": one}} for one in "12")
     given: Any = {"query": CITY}
     compiled.invoke(given, first)  # type: ignore[arg-type]
-    events = [event async for event in compiled.astream_events(given, second, version="v2")]  # type: ignore[arg-type]
+    events = [
+        event async for event in compiled.astream_events(given, second, version="v2")
+    ]  # type: ignore[arg-type]
     for config in (first, second):
         kept = compiled.get_state(config).values["documents"]  # type: ignore[arg-type]
         assert kept == retriever.invoke(CITY)
-        assert any(evidence.kind == "neighbor" for document in kept for evidence in evidence_of(document))
+        assert any(
+            evidence.kind == "neighbor"
+            for document in kept
+            for evidence in evidence_of(document)
+        )
     [trace] = [event for event in events if event["event"] == "on_custom_event"]
-    assert (trace["name"], trace["metadata"]["langgraph_node"]) == ("graphret_trace", "retrieve")
+    assert (trace["name"], trace["metadata"]["langgraph_node"]) == (
+        "graphret_trace",
+        "retrieve",
+    )
 
 
 # -- expansion
@@ -134,19 +178,32 @@ async def test_evidence_survives_a_strict_checkpointer_and_traces_are_streamed()
 
 def test_documents_keep_id_text_and_metadata(graph: SageGraph) -> None:
     given = by_id("milwaukee", "opera")
-    given[0].metadata.update(score=0.7, tags={"mine"})  # not JSON, and the user's own business
+    given[0].metadata.update(
+        score=0.7, tags={"mine"}
+    )  # not JSON, and the user's own business
     before = [document.model_copy(deep=True) for document in given]
-    found = {document.id: document for document in SageExpansion(graph=graph, k=5).compress_documents(given, CITY)}
+    found = {
+        document.id: document
+        for document in SageExpansion(graph=graph, k=5).compress_documents(given, CITY)
+    }
     assert given == before
     for document in before:
         metadata = dict(found[document.id].metadata)
-        assert metadata.pop(KEY)["evidence"][0] == {"kind": "seed", "rank": ids(before).index(document.id) + 1}
+        assert metadata.pop(KEY)["evidence"][0] == {
+            "kind": "seed",
+            "rank": ids(before).index(document.id) + 1,
+        }
         assert metadata == document.metadata
         assert found[document.id].page_content == document.page_content
 
 
-def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGraph) -> None:
-    stranger, other = Document("A stranger.", id="s"), Document("Another.", metadata={"when": {1}})
+def test_documents_that_the_graph_does_not_know_keep_their_place(
+    graph: SageGraph,
+) -> None:
+    stranger, other = (
+        Document("A stranger.", id="s"),
+        Document("Another.", metadata={"when": {1}}),
+    )
     expansion = SageExpansion(graph=graph, k=4)
     found = expansion.compress_documents([stranger, *by_id("milwaukee"), other], CITY)
     assert len(found) == 4
@@ -154,25 +211,38 @@ def test_documents_that_the_graph_does_not_know_keep_their_place(graph: SageGrap
     assert found[2].page_content == "Another."
     assert found[2].metadata["when"] == {1}
     (evidence,) = evidence_of(found[0])
-    assert (evidence.kind, evidence.rank, evidence.properties) == ("seed", 1, {"known": False})
+    assert (evidence.kind, evidence.rank, evidence.properties) == (
+        "seed",
+        1,
+        {"known": False},
+    )
     scores = [document.metadata[KEY]["score"] for document in found]
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_graph_of_other_documents_is_told(graph: SageGraph, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_of_other_documents_is_told(
+    graph: SageGraph, caplog: pytest.LogCaptureFixture
+) -> None:
     strangers = [Document(f"Stranger {i}.", id=f"s{i}") for i in range(3)]
     found = SageExpansion(graph=graph, k=2).compress_documents(strangers, CITY)
     assert ids(found) == ["s0", "s1"]
     assert "knows none of the documents" in caplog.text
     with pytest.raises(RetrievalFailed, match="knows none of the documents"):
-        SageExpansion(graph=graph, on_failure="raise").compress_documents(strangers, CITY)
+        SageExpansion(graph=graph, on_failure="raise").compress_documents(
+            strangers, CITY
+        )
 
 
 def test_a_filter_holds_for_documents_and_neighbours(graph: SageGraph) -> None:
     stranger = Document("A stranger.", id="s", metadata={"tenant": "a"})
     given = [*by_id("milwaukee", "sicks"), stranger, Document("None of ours.", id="t")]
     expansion = SageExpansion(graph=graph, where={"tenant": "a"})
-    assert set(ids(expansion.compress_documents(given, CITY))) == {"milwaukee", "pilots", "opera", "s"}
+    assert set(ids(expansion.compress_documents(given, CITY))) == {
+        "milwaukee",
+        "pilots",
+        "opera",
+        "s",
+    }
 
 
 async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
@@ -180,11 +250,19 @@ async def test_it_is_a_runnable_after_any_retriever(graph: SageGraph) -> None:
     expansion = SageExpansion(graph=graph, k=2)
     expected = expansion.compress_documents(by_id("milwaukee"), CITY)
     assert await expansion.acompress_documents(by_id("milwaukee"), CITY) == expected
-    for chain in ({"query": RunnablePassthrough(), "documents": retriever} | expansion, expansion.after(retriever)):
+    for chain in (
+        {"query": RunnablePassthrough(), "documents": retriever} | expansion,
+        expansion.after(retriever),
+    ):
         assert chain.batch([CITY, CITY]) == [expected, expected]
         assert await chain.ainvoke(CITY) == expected
     assert set(retriever.asked) == {"invoke", "ainvoke"}
-    assert SageExpansion(graph=graph, on_failure="raise").invoke({"query": CITY, "documents": []}) == []
+    assert (
+        SageExpansion(graph=graph, on_failure="raise").invoke(
+            {"query": CITY, "documents": []}
+        )
+        == []
+    )
     with pytest.raises(InvalidInput, match="'query' and 'documents'"):
         expansion.invoke({"query": CITY})
 
@@ -195,7 +273,10 @@ class WordEmbeddings(Embeddings):
     words = ("ballpark", "city", "baseball", "opera")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[float(text.lower().count(word)) + 0.01 for word in self.words] for text in texts]
+        return [
+            [float(text.lower().count(word)) + 0.01 for word in self.words]
+            for text in texts
+        ]
 
     def embed_query(self, text: str) -> list[float]:
         return [2 * number for number in self.embed_documents([text])[0]]
@@ -206,8 +287,13 @@ async def test_a_langchain_retriever_is_a_graphret_retriever(graph: SageGraph) -
     seeds = LangChainSeeds(inner, name="mine")
     retrieval = seeds.retrieve(QUESTION, 5)
     assert retrieval.ids == ["opera", "pilots"]
-    assert [hit.score for hit in retrieval] == sorted((hit.score for hit in retrieval), reverse=True)
-    assert [(e.rank, e.retriever) for hit in retrieval for e in hit.evidence] == [(1, "mine"), (2, "mine")]
+    assert [hit.score for hit in retrieval] == sorted(
+        (hit.score for hit in retrieval), reverse=True
+    )
+    assert [(e.rank, e.retriever) for hit in retrieval for e in hit.evidence] == [
+        (1, "mine"),
+        (2, "mine"),
+    ]
     assert (await seeds.aretrieve(QUESTION, 1)).ids == ["opera"]
     assert inner.asked == ["invoke", "ainvoke"]
     assert seeds.retrieve(QUESTION, 5, {"year": {"$lt": 1900}}).ids == ["opera"]
@@ -215,26 +301,42 @@ async def test_a_langchain_retriever_is_a_graphret_retriever(graph: SageGraph) -
 
 async def test_graphrets_own_retrievers_get_k_and_where(graph: SageGraph) -> None:
     seeds = LangChainSeeds(graph.as_retriever(k=1))
-    assert set((await seeds.aretrieve(QUESTION, 3, {"tenant": "a"})).ids) == {"pilots", "milwaukee", "opera"}
+    assert set((await seeds.aretrieve(QUESTION, 3, {"tenant": "a"})).ids) == {
+        "pilots",
+        "milwaukee",
+        "opera",
+    }
 
 
 def test_documents_become_the_nodes_of_a_graph() -> None:
-    nameless = [Document(document.page_content, metadata=document.metadata) for document in DOCUMENTS]
+    nameless = [
+        Document(document.page_content, metadata=document.metadata)
+        for document in DOCUMENTS
+    ]
     graph = SageGraph.from_documents(nameless, None)
     store = InMemoryVectorStore.from_documents(nameless, WordEmbeddings())
     known = {node.id for node in graph.nodes}
-    one = store.as_retriever(search_kwargs={"k": 1})  # it is asked for as many as are needed
+    one = store.as_retriever(
+        search_kwargs={"k": 1}
+    )  # it is asked for as many as are needed
     found = LangChainSeeds(one, graph=graph).retrieve("ballpark", 3).ids
     assert len(found) == 3
     assert set(found) <= known
-    assert not set(LangChainSeeds(store.as_retriever()).retrieve("ballpark", 3).ids) & known
+    assert (
+        not set(LangChainSeeds(store.as_retriever()).retrieve("ballpark", 3).ids)
+        & known
+    )
     retriever = graph.as_retriever(k=5, seeds=store.as_retriever(), on_failure="raise")
     assert {document.id for document in retriever.invoke(QUESTION)} == known
 
 
 async def test_any_runnable_to_documents_will_do(graph: SageGraph) -> None:
     seeds = LangChainSeeds(RunnableLambda(lambda query: by_id("sicks")), graph=graph)
-    assert seeds.retrieve(QUESTION).ids == (await seeds.aretrieve(QUESTION)).ids == ["sicks"]
+    assert (
+        seeds.retrieve(QUESTION).ids
+        == (await seeds.aretrieve(QUESTION)).ids
+        == ["sicks"]
+    )
     with pytest.raises(RetrievalFailed, match="a list of documents"):
         LangChainSeeds(RunnableLambda(lambda query: [1, 2])).retrieve(QUESTION)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="retriever"):
@@ -244,8 +346,12 @@ async def test_any_runnable_to_documents_will_do(graph: SageGraph) -> None:
 def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
     embeddings = EncoderEmbeddings(encoder)
     texts = ["one two", "three"]
-    np.testing.assert_allclose(embeddings.embed_documents(texts), encoder.encode_documents(texts))
-    np.testing.assert_allclose(embeddings.embed_query("one"), encoder.encode_queries(["one"])[0])
+    np.testing.assert_allclose(
+        embeddings.embed_documents(texts), encoder.encode_documents(texts)
+    )
+    np.testing.assert_allclose(
+        embeddings.embed_query("one"), encoder.encode_queries(["one"])[0]
+    )
     assert embeddings.embed_documents([]) == []
     with pytest.raises(InvalidInput, match="encoder"):
         EncoderEmbeddings(None)

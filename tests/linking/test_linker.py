@@ -53,11 +53,39 @@ def test_tokens_are_the_normalised_text_cut_up_in_order(text: str) -> None:
     assert words(text) == [word for word, _, _ in tokens]
     places = [(start, end) for _, start, end in tokens]
     assert places == sorted(places)
-    assert all(word and " " not in word and 0 <= start < end <= len(text) for word, start, end in tokens)
+    assert all(
+        word and " " not in word and 0 <= start < end <= len(text)
+        for word, start, end in tokens
+    )
 
 
-EVERYDAY = ["It", "The", "Up", "She", "You", "War", "Love", "Film", "Director", "Hanks", "Women", "Human", "1984"]
-NAMES = [*EVERYDAY, "Tom Hanks", "The Girl", "Killer Joe", "The Killer", "In Darkness", "8 Women", "東京", "$", "???"]
+EVERYDAY = [
+    "It",
+    "The",
+    "Up",
+    "She",
+    "You",
+    "War",
+    "Love",
+    "Film",
+    "Director",
+    "Hanks",
+    "Women",
+    "Human",
+    "1984",
+]
+NAMES = [
+    *EVERYDAY,
+    "Tom Hanks",
+    "The Girl",
+    "Killer Joe",
+    "The Killer",
+    "In Darkness",
+    "8 Women",
+    "東京",
+    "$",
+    "???",
+]
 NAMES += [
     "$",
     "???",
@@ -78,8 +106,13 @@ def ids(found: list[Spot]) -> list[str]:
     return [node_id for one in found for node_id in one.ids]
 
 
-@pytest.mark.parametrize("line", (Path(__file__).parent / "spots.tsv").read_text(encoding="utf-8").splitlines())
-def test_names_are_spotted_and_everyday_words_need_the_support_of_form(book: NameBook, line: str) -> None:
+@pytest.mark.parametrize(
+    "line",
+    (Path(__file__).parent / "spots.tsv").read_text(encoding="utf-8").splitlines(),
+)
+def test_names_are_spotted_and_everyday_words_need_the_support_of_form(
+    book: NameBook, line: str
+) -> None:
     how, question, names = line.split("\t")
     found = spot(question, book)
     assert ids(found) == names.split("|") * bool(names)
@@ -94,10 +127,17 @@ def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(st.data())
-def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: st.DataObject) -> None:
+def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(
+    data: st.DataObject,
+) -> None:
     telling, small = ["fig", "kiwi", "lime", "plum"], ["the", "of"]
     some = st.lists(st.sampled_from([*telling, *small]), min_size=1, max_size=4)
-    names = data.draw(st.lists(some.filter(lambda run: any(w in telling for w in run)).map(" ".join), max_size=8))
+    names = data.draw(
+        st.lists(
+            some.filter(lambda run: any(w in telling for w in run)).map(" ".join),
+            max_size=8,
+        )
+    )
     run = data.draw(st.lists(st.sampled_from([*telling, *small, "eat"]), max_size=10))
     question = " ".join(run)
 
@@ -111,32 +151,62 @@ def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(data: 
         for first in range(len(run)):
             if run[first : first + len(name.split())] == name.split():
                 start = len(" ".join([*run[:first], ""]))
-                beside = [one for one in found if one.start < start + len(name) and start < one.end]
+                beside = [
+                    one
+                    for one in found
+                    if one.start < start + len(name) and start < one.end
+                ]
                 assert max(length(one.text) for one in beside) >= length(name)
 
 
 def test_spots_stand_where_the_question_says_them(book: NameBook) -> None:
     question = "Did  Tom-HANKS meet Beyonce\u0301 Knowles-Carter?"
-    for one, text in zip(spot(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True):
+    for one, text in zip(
+        spot(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True
+    ):
         assert question[one.start : one.end] == one.text == text
 
 
 def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
-    book = NameBook([("b", "Kismet", None), ("a", "KISMET", None), ("c", "Kismet Hardy", ["Oliver"])])
+    book = NameBook(
+        [
+            ("b", "Kismet", None),
+            ("a", "KISMET", None),
+            ("c", "Kismet Hardy", ["Oliver"]),
+        ]
+    )
     assert spot("who saw Kismet", book)[0].ids == ("a", "b")
     assert spot("who saw Kismet Hardy", book)[0].ids == ("c",)
-    kept = spot("who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c"))
+    kept = spot(
+        "who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c")
+    )
     assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]
 
 
 NODES = [
-    Node("hanks", ("Person",), "Tom Hanks", "An actor.", {"aliases": ["Thomas Jeffrey Hanks"], "born": 1956}),
+    Node(
+        "hanks",
+        ("Person",),
+        "Tom Hanks",
+        "An actor.",
+        {"aliases": ["Thomas Jeffrey Hanks"], "born": 1956},
+    ),
     Node("hardy", ("Person",), "Tom Hardy", "An actor from London.", {"born": 1977}),
     Node("matrix", ("Film",), "The Matrix", "A hacker learns what the world is."),
     Node("reloaded", ("Film",), "The Matrix Reloaded", "More of the same."),
-    Node("solaris72", ("Film",), "Solaris", "A station above an ocean.", {"year": 1972}),
-    Node("solaris02", ("Film",), "Solaris", "A remake about the ocean.", {"year": 2002}),
-    Node("mercury", ("Planet",), "Mercury (planet)", "Nearest to the sun.", {"aliases": "Hermes (planet)"}),
+    Node(
+        "solaris72", ("Film",), "Solaris", "A station above an ocean.", {"year": 1972}
+    ),
+    Node(
+        "solaris02", ("Film",), "Solaris", "A remake about the ocean.", {"year": 2002}
+    ),
+    Node(
+        "mercury",
+        ("Planet",),
+        "Mercury (planet)",
+        "Nearest to the sun.",
+        {"aliases": "Hermes (planet)"},
+    ),
     Node("god", ("God",), "Mercury", "A messenger."),
     Node("it", ("Film",), "It", "A clown."),
 ]
@@ -148,21 +218,36 @@ def linker() -> Linker:
 
 
 def found(linker: Linker, mention: str, **options: Any) -> list[tuple[str, float, str]]:
-    return [(one.id, round(one.score, 2), one.how) for one in linker.link(mention, **options)]
+    return [
+        (one.id, round(one.score, 2), one.how)
+        for one in linker.link(mention, **options)
+    ]
 
 
-def test_the_names_themselves_come_first_within_labels_and_conditions(linker: Linker) -> None:
+def test_the_names_themselves_come_first_within_labels_and_conditions(
+    linker: Linker,
+) -> None:
     assert found(linker, "Tom Hanks") == [("hanks", 1.0, "exact")]
     assert found(linker, "tom  HANKS") == [("hanks", 0.99, "normalised")]
     assert found(linker, "thomas jeffrey hanks") == [("hanks", 0.97, "alias")]
     assert found(linker, "It") == [("it", 1.0, "exact")]
-    assert found(linker, "Mercury") == [("god", 1.0, "exact"), ("mercury", 0.97, "short")]
+    assert found(linker, "Mercury") == [
+        ("god", 1.0, "exact"),
+        ("mercury", 0.97, "short"),
+    ]
     assert found(linker, "Mercury (Planet)") == [("mercury", 0.99, "normalised")]
     assert found(linker, "Hermes") == [("mercury", 0.97, "short")]
-    assert found(linker, "Solaris") == [("solaris02", 1.0, "exact"), ("solaris72", 1.0, "exact")]
-    assert found(linker, "Solaris", where={"year": {"$lt": 2000}}) == [("solaris72", 1.0, "exact")]
+    assert found(linker, "Solaris") == [
+        ("solaris02", 1.0, "exact"),
+        ("solaris72", 1.0, "exact"),
+    ]
+    assert found(linker, "Solaris", where={"year": {"$lt": 2000}}) == [
+        ("solaris72", 1.0, "exact")
+    ]
     assert found(linker, "Mercury", labels=["Planet"]) == [("mercury", 0.97, "short")]
-    assert [one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})] == ["hardy"]
+    assert [
+        one.id for one in linker.link("Tom", tau=0, where={"born": {"$gt": 1960}})
+    ] == ["hardy"]
 
 
 def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
@@ -177,7 +262,13 @@ def test_a_name_that_is_like_it_scores_less(linker: Linker) -> None:
 def test_grasps_rule_by_mode() -> None:
     many = [Node(f"n{i}", name="Springfield") for i in range(20)]
     linker = Linker.build(many, documents=NodeText())
-    assert [one.id for one in linker.link("Springfield")] == ["n0", "n1", "n10", "n11", "n12"]
+    assert [one.id for one in linker.link("Springfield")] == [
+        "n0",
+        "n1",
+        "n10",
+        "n11",
+        "n12",
+    ]
     assert len(linker.link("Springfield", mode="doc")) == 10
     assert len(linker.link("Springfield", k=7)) == 7
 
@@ -194,7 +285,8 @@ def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
     plain, linker = Linker.build(NODES), Linker.build(NODES, encoder=encoder)
     (best,) = linker.link("Matrix Reloaded", k=1)
     cosine = float(
-        encoder.encode_queries(["Matrix Reloaded"])[0] @ encoder.encode_documents(["The Matrix Reloaded"])[0]
+        encoder.encode_queries(["Matrix Reloaded"])[0]
+        @ encoder.encode_documents(["The Matrix Reloaded"])[0]
     )
     assert best.score == pytest.approx(0.9 * (0.5 * 1.0 + 0.5 * cosine), rel=1e-4)
     assert plain.link("Matrix Reloaded", k=1)[0].score > best.score
@@ -202,7 +294,10 @@ def test_an_encoder_takes_part_in_the_likeness(encoder: Any) -> None:
 
 
 def test_a_description_is_looked_up_in_documents(encoder: Any) -> None:
-    for linker in (Linker.build(NODES, encoder=one, documents=NodeText()) for one in (None, encoder)):
+    for linker in (
+        Linker.build(NODES, encoder=one, documents=NodeText())
+        for one in (None, encoder)
+    ):
         hits = linker.link("station above an ocean", mode="doc")
         assert (hits[0].id, hits[0].how) == ("solaris72", "document")
         assert all(0.9 * hits[0].score <= one.score <= 1 for one in hits)
@@ -210,26 +305,49 @@ def test_a_description_is_looked_up_in_documents(encoder: Any) -> None:
 
 def test_spots_by_label_and_condition(linker: Linker) -> None:
     def spots(**options: Any) -> list[tuple[str, ...]]:
-        return [one.ids for one in linker.spot("did Tom Hanks see Solaris or Mercury", **options)]
+        return [
+            one.ids
+            for one in linker.spot("did Tom Hanks see Solaris or Mercury", **options)
+        ]
 
     assert spots() == [("hanks",), ("solaris02", "solaris72"), ("god", "mercury")]
-    assert spots(labels=["Planet", "Film"]) == [("solaris02", "solaris72"), ("mercury",)]
+    assert spots(labels=["Planet", "Film"]) == [
+        ("solaris02", "solaris72"),
+        ("mercury",),
+    ]
     assert spots(where={"year": 2002}) == [("solaris02",)]
 
 
 def test_names_that_normalise_alike_are_told_apart_by_their_form() -> None:
     linker = Linker.build(
-        [Node("a", name="Émile"), Node("b", name="EMILE"), Node("c", name="Emile"), Node("d", name="$")]
+        [
+            Node("a", name="Émile"),
+            Node("b", name="EMILE"),
+            Node("c", name="Emile"),
+            Node("d", name="$"),
+        ]
     )
-    assert found(linker, "Emile") == [("c", 1.0, "exact"), ("a", 0.99, "normalised"), ("b", 0.99, "normalised")]
+    assert found(linker, "Emile") == [
+        ("c", 1.0, "exact"),
+        ("a", 0.99, "normalised"),
+        ("b", 0.99, "normalised"),
+    ]
     for name, ids in (("Émile", ("a", "b", "c")), ("EMILE", ("b", "a", "c"))):
         (spot_,) = linker.spot(f"what did {name} write")
-        assert (spot_.ids, spot_.scores[0] > spot_.scores[1] == spot_.scores[2]) == (ids, True)
+        assert (spot_.ids, spot_.scores[0] > spot_.scores[1] == spot_.scores[2]) == (
+            ids,
+            True,
+        )
     assert found(linker, "$") == [("d", 1.0, "exact")]
 
 
 def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
-    bob = Node("1", ("P",), "Bob", properties={"synonyms": ["Robert Miller"], "aliases": ["Nobody Else"]})
+    bob = Node(
+        "1",
+        ("P",),
+        "Bob",
+        properties={"synonyms": ["Robert Miller"], "aliases": ["Nobody Else"]},
+    )
     for linker in (
         Linker.of_store(MemoryStore.of([bob]), aliases="synonyms"),
         Linker.build([bob], aliases="synonyms", encoder=encoder).view({}),
@@ -237,7 +355,10 @@ def test_aliases_are_in_a_property_of_any_name(encoder: Any) -> None:
         assert found(linker, "robert miller") == [("1", 0.97, "alias")]
         assert [one.how for one in linker.link("Miller", tau=0)] == ["similar"]
         linker.upsert([Node("2", ("P",), "Ann", properties={"synonyms": "Anna Lee"})])
-        assert [one.ids for one in linker.spot("did Robert Miller meet Anna Lee or Nobody Else")] == [("1",), ("2",)]
+        assert [
+            one.ids
+            for one in linker.spot("did Robert Miller meet Anna Lee or Nobody Else")
+        ] == [("1",), ("2",)]
         linker.delete(["1"])
         assert linker.spot("did Robert Miller sing") == []
 
@@ -247,10 +368,15 @@ def test_it_follows_a_store() -> None:
     linker = Linker.of_store(store, labels=["Film"], documents=NodeText.documents())
     store.attach(linker)
     assert linker.link("Tom Hanks", mode="doc")[0].id == "it"
-    store.upsert([Node("hanks", ("Person",), "Colin Farrell"), Node("dune", ("Film",), "Dune")])
+    store.upsert(
+        [Node("hanks", ("Person",), "Colin Farrell"), Node("dune", ("Film",), "Dune")]
+    )
     assert linker.link("Tom Hanks", mode="doc") == linker.link("Colin Farrell") == []
     assert linker.link("Farrell", mode="doc")[0].id == "it"
-    assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [("dune",), ("solaris02", "solaris72")]
+    assert [one.ids for one in linker.spot("was Dune or Solaris first")] == [
+        ("dune",),
+        ("solaris02", "solaris72"),
+    ]
     store.delete(["solaris72", "dune"])
     store.upsert([Node("solaris02", ("Book",), "Solaris")])
     assert linker.spot("was Dune or Solaris first") == linker.link("Solaris") == []
@@ -266,7 +392,15 @@ def test_a_view_knows_nothing_of_the_others(linker: Linker) -> None:
 
 
 def test_what_cannot_be_meant_is_refused(linker: Linker) -> None:
-    bad = {"mode": ("title", "mode"), "tau": (1.5, "tau"), "k": (0, "k:"), "mention": (7, "mention")}
-    for option, (value, message) in (*bad.items(), ("mode", ("doc", "no index of documents"))):
+    bad = {
+        "mode": ("title", "mode"),
+        "tau": (1.5, "tau"),
+        "k": (0, "k:"),
+        "mention": (7, "mention"),
+    }
+    for option, (value, message) in (
+        *bad.items(),
+        ("mode", ("doc", "no index of documents")),
+    ):
         with pytest.raises(InvalidInput, match=message):
             linker.link(**{"mention": "x", option: value})  # type: ignore[arg-type]

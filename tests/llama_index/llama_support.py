@@ -12,7 +12,14 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
-from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.schema import (
+    BaseNode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
 from llama_index_instrumentation import get_dispatcher
 from tests_support import HashingEncoder
 
@@ -26,7 +33,10 @@ from llama_index_graphret import SageGraph
 QUESTION = "Which films did Tom Hanks star in?"
 NODES = [
     Node("p1", ("person",), "Tom Hanks"),
-    *(Node(f"m{i}", ("movie",), name, "A film.") for i, name in enumerate(("Big", "Cast Away", "Splash", "Heat"))),
+    *(
+        Node(f"m{i}", ("movie",), name, "A film.")
+        for i, name in enumerate(("Big", "Cast Away", "Splash", "Heat"))
+    ),
 ]
 EDGES = [Edge(f"m{i}", "starred_actors", "p1") for i in range(3)]
 STORE = MemoryStore.of(NODES, EDGES)
@@ -34,18 +44,30 @@ INDEX = BM25Index.build(NODES)
 
 
 def small_corpus() -> tuple[Corpus, list[DemoQuestion]]:
-    """Return 35 tables and passages of the demo's corpus, and questions that they answer."""
+    """Return 35 tables and passages of the demo's corpus, and questions that they
+    answer.
+    """
     questions = [question for question in load_questions() if question.passages][:5]
-    wanted = {item for question in questions for item in (question.table, *question.passages)}
-    items = sorted(load_corpus().items, key=lambda item: (item.id not in wanted, isinstance(item, Table)))
+    wanted = {
+        item for question in questions for item in (question.table, *question.passages)
+    }
+    items = sorted(
+        load_corpus().items,
+        key=lambda item: (item.id not in wanted, isinstance(item, Table)),
+    )
     return Corpus(tuple(items[:35])), questions
 
 
 def parts(*texts: str) -> list[BaseNode]:
     """Chunks ``n0``, ``n1``, … of which each knows the next."""
-    nodes: list[BaseNode] = [TextNode(text=text, id_=f"n{i}", metadata={"page": i}) for i, text in enumerate(texts)]
+    nodes: list[BaseNode] = [
+        TextNode(text=text, id_=f"n{i}", metadata={"page": i})
+        for i, text in enumerate(texts)
+    ]
     for one, other in itertools.pairwise(nodes):
-        one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(node_id=other.node_id)
+        one.relationships[NodeRelationship.NEXT] = RelatedNodeInfo(
+            node_id=other.node_id
+        )
     return nodes
 
 
@@ -55,7 +77,9 @@ def ids(nodes: Sequence[NodeWithScore]) -> list[str]:
 
 
 class HashEmbedding(BaseEmbedding):
-    """The tests' hashing encoder as a LlamaIndex embedding model that counts its calls."""
+    """The tests' hashing encoder as a LlamaIndex embedding model that counts
+    its calls.
+    """
 
     model_name: str = "hashing"
     fail: bool = False
@@ -83,7 +107,9 @@ class HashEmbedding(BaseEmbedding):
 class FixedRetriever(BaseRetriever):
     """Returns given nodes, or fails; counts how it was asked."""
 
-    def __init__(self, nodes: list[NodeWithScore], *, error: Exception | None = None) -> None:
+    def __init__(
+        self, nodes: list[NodeWithScore], *, error: Exception | None = None
+    ) -> None:
         super().__init__()
         self.nodes = nodes
         self.error = error
@@ -125,7 +151,9 @@ class Recording(BaseEventHandler):
 
     def __exit__(self, *_: object) -> None:
         root = get_dispatcher()
-        root.event_handlers = [handler for handler in root.event_handlers if handler is not self]
+        root.event_handlers = [
+            handler for handler in root.event_handlers if handler is not self
+        ]
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""LlamaIndex's loaders, splitters and stores make the graph that files make; nodes go both ways, and filters."""
+"""LlamaIndex's loaders, splitters and stores make the graph that files make; nodes go
+both ways, and filters.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,13 @@ import pytest
 from chromadb.config import Settings
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from llama_index.core import Document, MockEmbedding, SimpleDirectoryReader, StorageContext, VectorStoreIndex
+from llama_index.core import (
+    Document,
+    MockEmbedding,
+    SimpleDirectoryReader,
+    StorageContext,
+    VectorStoreIndex,
+)
 from llama_index.core.ingestion import IngestionPipeline
 from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
 from llama_index.core.schema import (
@@ -39,7 +47,11 @@ from llama_index.core.vector_stores.types import (
     MetadataFilter,
     MetadataFilters,
 )
-from llama_index.core.vector_stores.utils import build_metadata_filter_fn, metadata_dict_to_node, node_to_metadata_dict
+from llama_index.core.vector_stores.utils import (
+    build_metadata_filter_fn,
+    metadata_dict_to_node,
+    node_to_metadata_dict,
+)
 from llama_index.vector_stores.chroma import ChromaVectorStore
 from llama_support import HashEmbedding, World
 from tests_support import VENUE_QUESTION, HashingEncoder, mentions
@@ -71,11 +83,15 @@ def documents(venues: Path) -> list[Document]:
 
 
 def split(documents: list[Document]) -> list[BaseNode]:
-    return SentenceSplitter(chunk_size=128, chunk_overlap=20).get_nodes_from_documents(documents)
+    return SentenceSplitter(chunk_size=128, chunk_overlap=20).get_nodes_from_documents(
+        documents
+    )
 
 
 def pipeline(documents: list[Document]) -> list[BaseNode]:
-    return list(IngestionPipeline(transformations=[SageNodeParser()]).run(documents=documents))
+    return list(
+        IngestionPipeline(transformations=[SageNodeParser()]).run(documents=documents)
+    )
 
 
 def docstore(documents: list[Document]) -> list[BaseNode]:
@@ -106,19 +122,28 @@ def test_nodes_get_the_links_of_the_files(
         assert found.node.get_content() == given[found.node_id].get_content()
     assert {"1990" in first.text, "1990" in second.text} == {True, False}
     evidence = [str(one) for found in (first, second) for one in evidence_of(found)]
-    assert any("row 12 -MENTIONS→ Stadion Poljud (exact, column Stadium)" in one for one in evidence)
+    assert any(
+        "row 12 -MENTIONS→ Stadion Poljud (exact, column Stadium)" in one
+        for one in evidence
+    )
 
 
 def chroma() -> ChromaVectorStore:
     client = chromadb.EphemeralClient(Settings(anonymized_telemetry=False))
-    return ChromaVectorStore(client.get_or_create_collection(f"venues-{random.random()}"))
+    return ChromaVectorStore(
+        client.get_or_create_collection(f"venues-{random.random()}")
+    )
 
 
 @pytest.fixture(params=[SimpleVectorStore, chroma], ids=["simple", "chroma"])
-def index(request: pytest.FixtureRequest, documents: list[Document]) -> VectorStoreIndex:
+def index(
+    request: pytest.FixtureRequest, documents: list[Document]
+) -> VectorStoreIndex:
     store: BasePydanticVectorStore = request.param()
     context = StorageContext.from_defaults(vector_store=store)
-    return VectorStoreIndex(split(documents), storage_context=context, embed_model=MockEmbedding(8))
+    return VectorStoreIndex(
+        split(documents), storage_context=context, embed_model=MockEmbedding(8)
+    )
 
 
 def test_an_index_gets_the_links_of_the_files_and_is_followed(
@@ -131,12 +156,23 @@ def test_an_index_gets_the_links_of_the_files_and_is_followed(
     poljud = [node for node in graph.nodes if node.name == "Stadion Poljud"]
     index.delete_ref_doc(poljud[0].properties["source_id"], delete_from_docstore=True)
     text = "# Stadion Poljud\n\nPoljud was rebuilt. Its architect was Ada Lovelace."
-    index.insert_nodes([TextNode(text=text, id_=NEW, metadata={"file_name": "poljud.md"})])
+    index.insert_nodes(
+        [TextNode(text=text, id_=NEW, metadata={"file_name": "poljud.md"})]
+    )
     done = graph.refresh_from_index(index)
-    assert (done.added, done.changed, set(done.deleted)) == ((NEW,), (), {node.id for node in poljud})
+    assert (done.added, done.changed, set(done.deleted)) == (
+        (NEW,),
+        (),
+        {node.id for node in poljud},
+    )
     assert str(done) == f"1 added, 0 changed, {len(poljud)} deleted"
-    assert NEW in {found.node_id for found in SageRetriever(graph, similarity_top_k=2).retrieve(VENUE_QUESTION)}
-    assert mentions(graph) == mentions(SageGraph.from_nodes(nodes_of(index), encoder=None))
+    assert NEW in {
+        found.node_id
+        for found in SageRetriever(graph, similarity_top_k=2).retrieve(VENUE_QUESTION)
+    }
+    assert mentions(graph) == mentions(
+        SageGraph.from_nodes(nodes_of(index), encoder=None)
+    )
 
 
 def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
@@ -149,7 +185,10 @@ def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
     with pytest.raises(InvalidInput, match=r"llama_index.*graphret.read"):
         graphret.SageGraph.build(documents)
     assert "Stadion Poljud" in {
-        node.name for node in graphret.SageGraph.build(graphret.read(documents), encoder=None).nodes
+        node.name
+        for node in graphret.SageGraph.build(
+            graphret.read(documents), encoder=None
+        ).nodes
     }
 
 
@@ -168,10 +207,16 @@ def test_nothing_is_embedded_again(world: World) -> None:
     assert graph.index.dense is not None
     graph.as_retriever().retrieve("a stadium")
     assert embedding._queries == ["a stadium"]
-    assert np.allclose(graph.index.dense.vectors, given / np.linalg.norm(given, axis=1, keepdims=True), atol=1e-6)
+    assert np.allclose(
+        graph.index.dense.vectors,
+        given / np.linalg.norm(given, axis=1, keepdims=True),
+        atol=1e-6,
+    )
 
 
-def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp_path: Any) -> None:
+def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(
+    world: World, tmp_path: Any
+) -> None:
     encoder = HashingEncoder()
     model = EncoderEmbedding(encoder)
     index = VectorStoreIndex(list(world.nodes), embed_model=model)
@@ -181,11 +226,16 @@ def test_an_encoder_is_a_llama_index_model_and_the_graph_s_own(world: World, tmp
     assert encoder.encoded == texts
     assert graph.encoder is not None
     assert graph.encoder.name == encoder.name
-    assert model.get_query_embedding("x") == asyncio.run(model.aget_query_embedding("x"))
+    assert model.get_query_embedding("x") == asyncio.run(
+        model.aget_query_embedding("x")
+    )
     assert model.get_text_embedding("x") == asyncio.run(model.aget_text_embedding("x"))
     graph.save(tmp_path / "g")
     opened = CoreGraph.load(tmp_path / "g", encoder=encoder)
-    assert opened.retriever().retrieve("stadium", 5).ids == graph.retriever().retrieve("stadium", 5).ids
+    assert (
+        opened.retriever().retrieve("stadium", 5).ids
+        == graph.retriever().retrieve("stadium", 5).ids
+    )
     with pytest.raises(InvalidInput, match="encoder"):
         EncoderEmbedding(None)
 
@@ -217,7 +267,9 @@ def same(one: Any, other: Any) -> None:
     assert one == other
     assert one.hash == other.hash
     for mode in MetadataMode:
-        assert one.get_content(metadata_mode=mode) == other.get_content(metadata_mode=mode)
+        assert one.get_content(metadata_mode=mode) == other.get_content(
+            metadata_mode=mode
+        )
 
 
 @pytest.mark.parametrize(
@@ -225,7 +277,9 @@ def same(one: Any, other: Any) -> None:
     [
         TextNode(id_="empty"),
         TextNode(text="ü", id_="odd", metadata=ODD),
-        TextNode(text="x", id_="made", metadata={"llama_index": {"class_name": "TextNode"}}),
+        TextNode(
+            text="x", id_="made", metadata={"llama_index": {"class_name": "TextNode"}}
+        ),
         TextNode(
             text="told",
             id_="full",
@@ -243,9 +297,13 @@ def same(one: Any, other: Any) -> None:
         ),
         LlamaDocument(text="x", id_="d", metadata={"a": [1]}),
         ImageNode(text="caption", image_url="http://example.org/y.png", id_="i"),
-        IndexNode(text="q", index_id="other", id_="z", obj=TextNode(text="inner", id_="in")),
+        IndexNode(
+            text="q", index_id="other", id_="z", obj=TextNode(text="inner", id_="in")
+        ),
         MediaNode(
-            id_="m", text_resource=MediaResource(text="t"), image_resource=MediaResource(url="http://a.org/c.png")
+            id_="m",
+            text_resource=MediaResource(text="t"),
+            image_resource=MediaResource(url="http://a.org/c.png"),
         ),
     ],
     ids=lambda node: f"{type(node).__name__}-{node.node_id}",
@@ -254,15 +312,28 @@ def test_a_node_of_llama_index_comes_back_as_it_was(node: Any) -> None:
     same(to_llama_node(from_llama_node(node)), node)
 
 
-@pytest.mark.parametrize("properties", [{}, ODD | {"extracted": ["topic"], "topic": "towns"}])
-@pytest.mark.parametrize(("name", "text"), [("", ""), ("Bonn", ""), ("", "It lies on the Rhine."), ("Bonn", "It.")])
-def test_a_graphret_node_comes_back_as_it_was(name: str, text: str, properties: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "properties", [{}, ODD | {"extracted": ["topic"], "topic": "towns"}]
+)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("", ""), ("Bonn", ""), ("", "It lies on the Rhine."), ("Bonn", "It.")],
+)
+def test_a_graphret_node_comes_back_as_it_was(
+    name: str, text: str, properties: dict[str, Any]
+) -> None:
     node = Node("a", ("City", "Place"), name, text, properties)
     assert from_llama_node(to_llama_node(node)) == node
 
 
 def test_a_vector_store_s_flat_metadata_keep_a_table_segment() -> None:
-    table = Table(["City", "Year"], [["Bonn", "1949"]], id="t", title="Capitals", section="Germany")
+    table = Table(
+        ["City", "Year"],
+        [["Bonn", "1949"]],
+        id="t",
+        title="Capitals",
+        section="Germany",
+    )
     [node] = describe(to_nodes([table]), HeuristicMetadata())
     flat = node_to_metadata_dict(to_llama_node(node), flat_metadata=True)
     assert from_llama_node(metadata_dict_to_node(flat)) == node
@@ -270,12 +341,18 @@ def test_a_vector_store_s_flat_metadata_keep_a_table_segment() -> None:
 
 def test_what_graphret_made_is_in_no_text_of_a_node() -> None:
     document = graphret.Document(
-        "Bonn was the capital. It lies on the Rhine.", id="d", title="Bonn", metadata={"year": 1949}
+        "Bonn was the capital. It lies on the Rhine.",
+        id="d",
+        title="Bonn",
+        metadata={"year": 1949},
     )
     [node] = describe(to_nodes([document]), HeuristicMetadata())
     made = to_llama_node(node)
     for mode in (MetadataMode.LLM, MetadataMode.EMBED):
-        assert made.get_content(metadata_mode=mode) == f"title: Bonn\nyear: 1949\n\n{document.text}"
+        assert (
+            made.get_content(metadata_mode=mode)
+            == f"title: Bonn\nyear: 1949\n\n{document.text}"
+        )
     assert made.ref_doc_id == "d"
     assert (made.start_char_idx, made.end_char_idx) == (0, len(document.text))
 
@@ -315,12 +392,29 @@ def relation(node: Any, name: str) -> str | None:
 def test_a_document_with_a_table_is_cut_into_text_and_rows() -> None:
     document = LlamaDocument(text=PAGE, id_="page", metadata={"lang": "en", "when": 3})
     nodes = SageNodeParser().get_nodes_from_documents([document])
-    assert [node.node_id for node in nodes] == ["page#0", "page/table-0#0", "page/table-0#1"]
+    assert [node.node_id for node in nodes] == [
+        "page#0",
+        "page/table-0#0",
+        "page/table-0#1",
+    ]
     assert all(relation(node, "SOURCE") == "page" for node in nodes)
-    assert all(node.relationships[NodeRelationship.SOURCE].hash == document.hash for node in nodes)  # type: ignore[union-attr]
-    assert [relation(node, "NEXT") for node in nodes] == ["page/table-0#0", "page/table-0#1", None]
-    assert [relation(node, "PREVIOUS") for node in nodes] == [None, "page#0", "page/table-0#0"]
-    assert all((node.metadata["lang"], node.metadata["when"]) == ("en", 3) for node in nodes)
+    assert all(
+        node.relationships[NodeRelationship.SOURCE].hash == document.hash
+        for node in nodes
+    )  # type: ignore[union-attr]
+    assert [relation(node, "NEXT") for node in nodes] == [
+        "page/table-0#0",
+        "page/table-0#1",
+        None,
+    ]
+    assert [relation(node, "PREVIOUS") for node in nodes] == [
+        None,
+        "page#0",
+        "page/table-0#0",
+    ]
+    assert all(
+        (node.metadata["lang"], node.metadata["when"]) == ("en", 3) for node in nodes
+    )
     text, first, second = nodes
     assert "Team 1 " not in text.get_content()
     assert "Team 0 | Park 0 | 1900" in first.get_content()
@@ -340,30 +434,54 @@ NUMBER, WORD = st.integers(0, 3), st.sampled_from(["a", "b", "ab", ""])
 EQUAL = [FilterOperator.EQ, FilterOperator.NE]
 
 
-def leaf(key: str, value: st.SearchStrategy[Any], operators: list[FilterOperator]) -> st.SearchStrategy[MetadataFilter]:
-    return st.builds(MetadataFilter, key=st.just(key), value=value, operator=st.sampled_from(operators))
+def leaf(
+    key: str, value: st.SearchStrategy[Any], operators: list[FilterOperator]
+) -> st.SearchStrategy[MetadataFilter]:
+    return st.builds(
+        MetadataFilter,
+        key=st.just(key),
+        value=value,
+        operator=st.sampled_from(operators),
+    )
 
 
-#: Filters whose values fit the kind of their key: ``n`` holds numbers, ``s`` strings, ``l`` lists of strings.
+#: Filters whose values fit the kind of their key: ``n`` holds numbers, ``s`` strings,
+#: ``l`` lists of strings.
 LEAVES = st.one_of(
     leaf("n", NUMBER, EQUAL + ORDER),
     leaf("n", st.lists(NUMBER, max_size=2), LISTS),
-    leaf("s", WORD, [*EQUAL, *ORDER, FilterOperator.TEXT_MATCH, FilterOperator.CONTAINS]),
+    leaf(
+        "s", WORD, [*EQUAL, *ORDER, FilterOperator.TEXT_MATCH, FilterOperator.CONTAINS]
+    ),
     leaf("l", WORD, [FilterOperator.CONTAINS]),
-    leaf("l", st.lists(WORD, min_size=1, max_size=2), [FilterOperator.ANY, FilterOperator.ALL]),
+    leaf(
+        "l",
+        st.lists(WORD, min_size=1, max_size=2),
+        [FilterOperator.ANY, FilterOperator.ALL],
+    ),
     *(leaf(key, st.none(), [FilterOperator.IS_EMPTY]) for key in "nsl"),
 )
 
 properties = st.fixed_dictionaries(
     {},
-    optional={"n": NUMBER, "s": WORD, "l": st.lists(st.sampled_from(["a", "b"]), max_size=2)},
+    optional={
+        "n": NUMBER,
+        "s": WORD,
+        "l": st.lists(st.sampled_from(["a", "b"]), max_size=2),
+    },
 )
 
 
 @settings(max_examples=60)
-@given(st.lists(LEAVES, min_size=1, max_size=3), st.sampled_from(list(FilterCondition)), properties)
+@given(
+    st.lists(LEAVES, min_size=1, max_size=3),
+    st.sampled_from(list(FilterCondition)),
+    properties,
+)
 def test_filters_match_as_they_do_in_llama_index(
-    filters: list[MetadataFilter], condition: FilterCondition, given_properties: dict[str, Any]
+    filters: list[MetadataFilter],
+    condition: FilterCondition,
+    given_properties: dict[str, Any],
 ) -> None:
     both = MetadataFilters(filters=filters, condition=condition)
     expected = build_metadata_filter_fn(lambda _: given_properties, both)("x")
@@ -373,14 +491,20 @@ def test_filters_match_as_they_do_in_llama_index(
 
 
 def test_an_operator_without_counterpart_is_refused_by_name() -> None:
-    one = MetadataFilter(key="title", value="x", operator=FilterOperator.TEXT_MATCH_INSENSITIVE)
+    one = MetadataFilter(
+        key="title", value="x", operator=FilterOperator.TEXT_MATCH_INSENSITIVE
+    )
     with pytest.raises(InvalidInput, match=r"text_match_insensitive.*title"):
         to_where(MetadataFilters(filters=[one]))
 
 
 @pytest.mark.parametrize("key", ["id", "name", "text", "label", "title"])
 def test_a_key_is_one_of_the_metadata_whatever_it_is_called(key: str) -> None:
-    node = from_llama_node(TextNode(id_="a", text="b", metadata={"title": "c", "name": "d"} | {key: "mine"}))
+    node = from_llama_node(
+        TextNode(
+            id_="a", text="b", metadata={"title": "c", "name": "d"} | {key: "mine"}
+        )
+    )
     filters = MetadataFilters(filters=[MetadataFilter(key=key, value="mine")])
     where = to_where(filters)
     assert where is not None

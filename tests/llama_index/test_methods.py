@@ -1,4 +1,6 @@
-"""LlamaIndex's models as graphret's; ARK, GRASP and SPARK as its retrievers and tools."""
+"""LlamaIndex's models as graphret's; ARK, GRASP and SPARK as its retrievers and
+tools.
+"""
 
 from __future__ import annotations
 
@@ -52,16 +54,34 @@ STARRED = ["m0", "m1", "m2"]
 
 
 @pytest.mark.parametrize(("k", "awaited"), [(1, False), (5, True)])
-def test_what_agents_select_comes_first_and_k_is_the_total(k: int, awaited: bool) -> None:
-    settings = ArkSettings(early_stop=False)  # or the last of three that agree may not get to vote
-    retriever = ArkRetriever(ScriptedExplorer(), STORE, INDEX, settings=settings, similarity_top_k=k)
-    found = asyncio.run(retriever.aretrieve(QUESTION)) if awaited else retriever.retrieve(QUESTION)
-    core = Ark(ScriptedExplorer(), STORE, INDEX, settings=settings).retrieve(QUESTION, k)
+def test_what_agents_select_comes_first_and_k_is_the_total(
+    k: int, awaited: bool
+) -> None:
+    settings = ArkSettings(
+        early_stop=False
+    )  # or the last of three that agree may not get to vote
+    retriever = ArkRetriever(
+        ScriptedExplorer(), STORE, INDEX, settings=settings, similarity_top_k=k
+    )
+    found = (
+        asyncio.run(retriever.aretrieve(QUESTION))
+        if awaited
+        else retriever.retrieve(QUESTION)
+    )
+    core = Ark(ScriptedExplorer(), STORE, INDEX, settings=settings).retrieve(
+        QUESTION, k
+    )
     assert ids(found) == core.ids
     assert ids(found)[:3] == STARRED[:k]
     assert [one.score for one in found] == [hit.relevance for hit in core.hits]
-    assert [evidence_of(one) for one in found] == [list(hit.evidence) for hit in core.hits]
-    assert evidence_of(found[0])[0].properties == {"votes": 3, "of": 3, "agents": [1, 2, 3]}
+    assert [evidence_of(one) for one in found] == [
+        list(hit.evidence) for hit in core.hits
+    ]
+    assert evidence_of(found[0])[0].properties == {
+        "votes": 3,
+        "of": 3,
+        "agents": [1, 2, 3],
+    }
 
 
 def test_the_temperature_is_the_model_s_own_unless_given() -> None:
@@ -93,7 +113,10 @@ def test_they_are_described_as_the_core_describes_them() -> None:
         assert (shown["name"], shown["description"]) == (tool.name, tool.description)
         assert shown["parameters"].items() <= tool.parameters.items()
         assert shown["parameters"]["properties"]
-    assert [tool.metadata.name for tool in tools()] == ["global_search", "explore_neighborhood"]
+    assert [tool.metadata.name for tool in tools()] == [
+        "global_search",
+        "explore_neighborhood",
+    ]
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -101,10 +124,25 @@ def test_they_answer_as_the_core_does(awaited: bool) -> None:
     search, explore = tools()
     for tool, arguments in (
         (search, {"query": "film", "k": 2}),
-        (explore, {"node": "p1", "relation_types": ["starred_actors"], "query": "Big", "k": 1}),
+        (
+            explore,
+            {
+                "node": "p1",
+                "relation_types": ["starred_actors"],
+                "query": "Big",
+                "k": 1,
+            },
+        ),
     ):
-        output = asyncio.run(acall_tool(tool, arguments)) if awaited else call_tool(tool, arguments)
-        assert output.content == Toolbox(STORE, INDEX).run(tool.metadata.get_name(), arguments).text
+        output = (
+            asyncio.run(acall_tool(tool, arguments))
+            if awaited
+            else call_tool(tool, arguments)
+        )
+        assert (
+            output.content
+            == Toolbox(STORE, INDEX).run(tool.metadata.get_name(), arguments).text
+        )
         assert not output.is_error
 
 
@@ -123,21 +161,43 @@ async def answer(llm: Any, streaming: bool) -> tuple[str, list[ToolCallResult], 
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_an_agent_with_llama_index_s_own_model_behind_http(streaming: bool) -> None:
-    """LlamaIndex's package runs a call whose arguments it could not read with what it made of them, or with none."""
+async def test_an_agent_with_llama_index_s_own_model_behind_http(
+    streaming: bool,
+) -> None:
+    """LlamaIndex's package runs a call whose arguments it could not read with what it
+    made of them, or with none.
+    """
     script = [
-        tool_calls(("global_search", {"query": "Tom Hanks"}), ("explore_neighborhood", {"node": "nobody"})),
-        tool_calls(*(("explore_neighborhood", raw) for raw in ('{"node": ', '["p1"]', "{}{}", "5"))),
+        tool_calls(
+            ("global_search", {"query": "Tom Hanks"}),
+            ("explore_neighborhood", {"node": "nobody"}),
+        ),
+        tool_calls(
+            *(
+                ("explore_neighborhood", raw)
+                for raw in ('{"node": ', '["p1"]', "{}{}", "5")
+            )
+        ),
         tool_calls(("explore_neighborhood", {"node": "p1"})),
         text("Big, Cast Away and Splash."),
     ]
     with OpenAIServer(script) as server:
-        said, results, streamed = await answer(llama_index_openai(server.base_url, retries=0), streaming)
-        assert [bool(request.body.get("stream")) for request in server.requests] == [streaming] * 4
-        told = [message["content"] for message in server.requests[-1].messages if message["role"] == "tool"]
+        said, results, streamed = await answer(
+            llama_index_openai(server.base_url, retries=0), streaming
+        )
+        assert [bool(request.body.get("stream")) for request in server.requests] == [
+            streaming
+        ] * 4
+        told = [
+            message["content"]
+            for message in server.requests[-1].messages
+            if message["role"] == "tool"
+        ]
     assert said == "Big, Cast Away and Splash."
     assert streamed == (said if streaming else "")
-    assert sorted(told) == sorted(one.tool_output.content for one in results)  # each reply's come as they are done
+    assert sorted(told) == sorted(
+        one.tool_output.content for one in results
+    )  # each reply's come as they are done
     assert ["There is no node" in one for one in sorted(told[:2])] == [True, False]
     assert all("Field required" in one for one in told[2:6])
     assert '"m0"' in told[6]
@@ -160,10 +220,16 @@ def saying(text: str) -> MockFunctionCallingLLM:
     return MockFunctionCallingLLM(response_generator=lambda messages, **_: said)
 
 
-@pytest.mark.parametrize("llm", [saying(json.dumps(BY_ADA)), None], ids=["by a model", "by none"])
+@pytest.mark.parametrize(
+    "llm", [saying(json.dumps(BY_ADA)), None], ids=["by a model", "by none"]
+)
 def test_a_query_engine_answers_from_what_a_plan_finds(llm: Any) -> None:
     retriever = GraspRetriever(llm, PAPERS, PAPER_INDEX, similarity_top_k=4)
-    found = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query(ASKED).source_nodes
+    found = (
+        RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+        .query(ASKED)
+        .source_nodes
+    )
     assert (set(ids(found[:3])), len(found)) == ({"p0", "p3", "p6"}, 4)
     assert "path" in {one.kind for one in evidence_of(found[0])}
 
@@ -171,27 +237,52 @@ def test_a_query_engine_answers_from_what_a_plan_finds(llm: Any) -> None:
 def test_the_first_stage_alone_and_a_second_opinion_of_llama_index() -> None:
     plan = as_llama_index_retriever(PlanRetriever(PathPlanner(PAPERS), PAPERS), k=3)
     assert set(ids(plan.retrieve(ASKED))) == {"p0", "p3", "p6"}
-    search = as_llama_index_retriever(GraspRetriever(None, PAPERS, PAPER_INDEX).core.text, k=3)
-    assert set(ids(GraspRetriever(None, PAPERS, search, k=4).retrieve(ASKED)[:3])) == {"p0", "p3", "p6"}
+    search = as_llama_index_retriever(
+        GraspRetriever(None, PAPERS, PAPER_INDEX).core.text, k=3
+    )
+    assert set(ids(GraspRetriever(None, PAPERS, search, k=4).retrieve(ASKED)[:3])) == {
+        "p0",
+        "p3",
+        "p6",
+    }
 
 
 def test_a_query_engine_answers_from_what_a_query_finds(tmp_path: Path) -> None:
-    query = "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'Ada Ames' RETURN p ORDER BY p.year"
+    query = (
+        "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'Ada Ames' RETURN p ORDER"
+        " BY p.year"
+    )
     with LadybugStore(tmp_path / "papers.lbug") as store:
         store.upsert(spark_parts.NODES, spark_parts.EDGES)
         index = BM25Index.of_store(store)
-        retriever = SparkRetriever(saying(spark_parts.plan(query)), store, index, similarity_top_k=6, expand="auto")
-        found = RetrieverQueryEngine.from_args(retriever, llm=MockLLM()).query("papers by Ada Ames").source_nodes
+        retriever = SparkRetriever(
+            saying(spark_parts.plan(query)),
+            store,
+            index,
+            similarity_top_k=6,
+            expand="auto",
+        )
+        found = (
+            RetrieverQueryEngine.from_args(retriever, llm=MockLLM())
+            .query("papers by Ada Ames")
+            .source_nodes
+        )
     assert (ids(found)[:3], len(found)) == (["p0", "p3", "p6"], 6)
     assert evidence_of(found[0])[0].kind == "query"
 
 
-TOOL = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
+TOOL = Tool(
+    "search",
+    "Find nodes.",
+    {"type": "object", "properties": {"query": {"type": "string"}}},
+)
 CALL = ToolCall("c1", "search", '{"query": "x"}')
 FILMS = films()
 
 
-def scripted(*replies: Any) -> tuple[LlamaIndexChat, list[list[ChatMessage]], list[dict[str, Any]]]:
+def scripted(
+    *replies: Any,
+) -> tuple[LlamaIndexChat, list[list[ChatMessage]], list[dict[str, Any]]]:
     """A model that gives the replies in turn; the messages and options that it got."""
     asked: list[list[ChatMessage]] = []
     options: list[dict[str, Any]] = []
@@ -203,13 +294,27 @@ def scripted(*replies: Any) -> tuple[LlamaIndexChat, list[list[ChatMessage]], li
         reply = left.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        return reply if isinstance(reply, ChatMessage) else ChatMessage(role="assistant", content=reply)
+        return (
+            reply
+            if isinstance(reply, ChatMessage)
+            else ChatMessage(role="assistant", content=reply)
+        )
 
-    return LlamaIndexChat(MockFunctionCallingLLM(response_generator=answer)), asked, options
+    return (
+        LlamaIndexChat(MockFunctionCallingLLM(response_generator=answer)),
+        asked,
+        options,
+    )
 
 
-async def said(chat: LlamaIndexChat, awaited: bool, messages: Sequence[Message], **options: Any) -> Reply:
-    return await chat.achat(messages, **options) if awaited else chat.chat(messages, **options)
+async def said(
+    chat: LlamaIndexChat, awaited: bool, messages: Sequence[Message], **options: Any
+) -> Reply:
+    return (
+        await chat.achat(messages, **options)
+        if awaited
+        else chat.chat(messages, **options)
+    )
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -226,26 +331,52 @@ async def test_a_conversation_goes_over_whole(awaited: bool) -> None:
     reply = await said(chat, awaited, messages, max_tokens=7)
     assert (reply.text, reply.tool_calls, reply.finish_reason) == ("done", (), "stop")
     [got] = asked
-    assert [m.role.value for m in got] == ["system", "user", "assistant", "tool", "tool"]
+    assert [m.role.value for m in got] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+    ]
     assert got[2].blocks == [
         TextBlock(text="looking"),
-        ToolCallBlock(tool_call_id="c1", tool_name="search", tool_kwargs='{"query": "x"}'),
-        ToolCallBlock(tool_call_id="c2", tool_name="search", tool_kwargs='{"malformed": "{"}'),
+        ToolCallBlock(
+            tool_call_id="c1", tool_name="search", tool_kwargs='{"query": "x"}'
+        ),
+        ToolCallBlock(
+            tool_call_id="c2", tool_name="search", tool_kwargs='{"malformed": "{"}'
+        ),
     ]
-    assert (got[3].content, got[3].additional_kwargs["tool_call_id"]) == ("nothing", "c1")
+    assert (got[3].content, got[3].additional_kwargs["tool_call_id"]) == (
+        "nothing",
+        "c1",
+    )
     assert (options[0]["max_tokens"], "temperature" in options[0]) == (7, False)
 
 
-@pytest.mark.parametrize(("arguments", "awaited"), [({"query": "x"}, False), ('{"query": ', True)])
-async def test_tools_are_offered_and_calls_come_back(arguments: Any, awaited: bool) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "awaited"), [({"query": "x"}, False), ('{"query": ', True)]
+)
+async def test_tools_are_offered_and_calls_come_back(
+    arguments: Any, awaited: bool
+) -> None:
     block = ToolCallBlock(tool_call_id="c9", tool_name="search", tool_kwargs=arguments)
     chat, _, options = scripted(ChatMessage(role="assistant", blocks=[block]))
     reply = await said(chat, awaited, [Message.user("find x")], tools=[TOOL])
     [call] = reply.tool_calls
     parsed = None if arguments == '{"query": ' else {"query": "x"}
-    assert (call.id, call.name, call.parsed, reply.finish_reason) == ("c9", "search", parsed, "tool_calls")
+    assert (call.id, call.name, call.parsed, reply.finish_reason) == (
+        "c9",
+        "search",
+        parsed,
+        "tool_calls",
+    )
     [offered] = options[0]["tools"]
-    function = {"name": "search", "description": "Find nodes.", "parameters": dict(TOOL.parameters)}
+    function = {
+        "name": "search",
+        "description": "Find nodes.",
+        "parameters": dict(TOOL.parameters),
+    }
     assert offered.metadata.to_openai_tool()["function"] == function
 
 
@@ -257,7 +388,9 @@ class Spending(MockLLM):
         raw = {"usage": spent, "choices": [{"finish_reason": "length"}]}
         return ChatResponse(message=ChatMessage(role="assistant", content="x"), raw=raw)
 
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+    async def achat(
+        self, messages: Sequence[ChatMessage], **kwargs: Any
+    ) -> ChatResponse:
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -273,7 +406,9 @@ async def test_failures_are_chat_errors(awaited: bool) -> None:
     with pytest.raises(ChatError, match="away"):
         await said(scripted(ConnectionError("away"))[0], awaited, [Message.user("x")])
     with pytest.raises(ChatError, match="calls no tools"):
-        await said(LlamaIndexChat(MockLLM()), awaited, [Message.user("x")], tools=[TOOL])
+        await said(
+            LlamaIndexChat(MockLLM()), awaited, [Message.user("x")], tools=[TOOL]
+        )
     if awaited:
         with pytest.raises(ChatError, match="timeout"):
             await LlamaIndexChat(Spending()).achat([Message.user("x")], timeout=0.01)
@@ -281,15 +416,29 @@ async def test_failures_are_chat_errors(awaited: bool) -> None:
 
 # -- reasoning, handed back as it came
 
-STEPS = (("global_search", {"query": "Bob Bell"}), ("select", {"nodes": ["p1"]}), ("finish", {}))
+STEPS = (
+    ("global_search", {"query": "Bob Bell"}),
+    ("select", {"nodes": ["p1"]}),
+    ("finish", {}),
+)
 
 
 def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
-    """Refuse a conversation in which a turn of its own lost its signature, as Anthropic's models do."""
-    turns = [message.blocks[0] for message in messages if message.role == MessageRole.ASSISTANT]
-    signed = [getattr(first, "additional_information", {}).get("signature") for first in turns]
+    """Refuse a conversation in which a turn of its own lost its signature, as
+    Anthropic's models do.
+    """
+    turns = [
+        message.blocks[0]
+        for message in messages
+        if message.role == MessageRole.ASSISTANT
+    ]
+    signed = [
+        getattr(first, "additional_information", {}).get("signature") for first in turns
+    ]
     if signed != [f"s{turn}" for turn in range(len(turns))]:
-        raise ValueError("400: a thinking block, with its signature, is expected before tool_use")
+        raise ValueError(
+            "400: a thinking block, with its signature, is expected before tool_use"
+        )
     n, (name, arguments) = len(turns), STEPS[len(turns)]
     thought = ThinkingBlock(content="hm", additional_information={"signature": f"s{n}"})
     call = ToolCallBlock(tool_call_id=f"c{n}", tool_name=name, tool_kwargs=arguments)
@@ -298,7 +447,9 @@ def thinks(messages: Sequence[ChatMessage], **_: Any) -> ChatMessage:
 
 def test_agents_of_thinking_models_come_to_their_ends() -> None:
     model = MockFunctionCallingLLM(response_generator=thinks)
-    retriever = ArkRetriever(model, FILMS, index_of(FILMS), settings=ArkSettings(n_agents=1))
+    retriever = ArkRetriever(
+        model, FILMS, index_of(FILMS), settings=ArkSettings(n_agents=1)
+    )
     nodes = retriever.retrieve("films by Bob Bell")
     retrieval = retrieval_of(nodes)
     assert retrieval is not None

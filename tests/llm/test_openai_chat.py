@@ -1,4 +1,6 @@
-"""The contract of chat models, the real `openai` client against a server that misbehaves, and JSON out of answers."""
+"""The contract of chat models, the real `openai` client against a server that
+misbehaves, and JSON out of answers.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,18 @@ import pytest
 from pydantic import BaseModel, TypeAdapter
 
 from graphret.errors import InvalidInput, ModelError
-from graphret.llm import ChatError, ChatModel, Message, OpenAIChat, Reply, Tool, ToolCall, Usage, aask_json, ask_json
+from graphret.llm import (
+    ChatError,
+    ChatModel,
+    Message,
+    OpenAIChat,
+    Reply,
+    Tool,
+    ToolCall,
+    Usage,
+    aask_json,
+    ask_json,
+)
 from graphret.llm.errors import as_chat_error
 from graphret.llm.structured import parse_json
 from graphret.testing.openai_server import (
@@ -29,24 +42,46 @@ from graphret.testing.openai_server import (
 )
 
 HELLO = [Message.user("hello there")]
-SEARCH = Tool("search", "Find nodes.", {"type": "object", "properties": {"query": {"type": "string"}}})
+SEARCH = Tool(
+    "search",
+    "Find nodes.",
+    {"type": "object", "properties": {"query": {"type": "string"}}},
+)
 SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "default": ""}}}
 
 
 def chat(server: OpenAIServer, **options) -> OpenAIChat:
-    return OpenAIChat("tiny", server.base_url, **{"max_retries": 1, "timeout": 5, **options})
+    return OpenAIChat(
+        "tiny", server.base_url, **{"max_retries": 1, "timeout": 5, **options}
+    )
 
 
 def test_reply_and_request() -> None:
     with OpenAIServer(default="hi") as server:
         reply = chat(server, parameters={"seed": 7}).chat(
-            [Message.system("Be brief."), *HELLO], tools=[SEARCH], max_tokens=9, temperature=0.5
+            [Message.system("Be brief."), *HELLO],
+            tools=[SEARCH],
+            max_tokens=9,
+            temperature=0.5,
         )
         chat(server).chat(HELLO)
         chat(server, temperature=None).chat(HELLO)
-    assert (reply.text, reply.usage, reply.finish_reason, reply.model) == ("hi", Usage(4, 1), "stop", "scripted")
+    assert (reply.text, reply.usage, reply.finish_reason, reply.model) == (
+        "hi",
+        Usage(4, 1),
+        "stop",
+        "scripted",
+    )
     sent, plain, untold = (request.body for request in server.requests)
-    assert sent.items() >= {"model": "tiny", "max_tokens": 9, "temperature": 0.5, "seed": 7}.items()
+    assert (
+        sent.items()
+        >= {
+            "model": "tiny",
+            "max_tokens": 9,
+            "temperature": 0.5,
+            "seed": 7,
+        }.items()
+    )
     assert sent["tools"] == [SEARCH.to_dict()]
     assert server.requests[0].headers["authorization"] == "Bearer none"
     assert "response_format" not in plain
@@ -54,7 +89,9 @@ def test_reply_and_request() -> None:
     assert "temperature" not in untold
 
 
-def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture) -> None:
+def test_one_object_serves_several_event_loops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     gc.collect()  # what other tests left open
     with OpenAIServer(default="hi") as server:
         model = chat(server)
@@ -71,28 +108,39 @@ def test_one_object_serves_several_event_loops(caplog: pytest.LogCaptureFixture)
     ("failing", "reason", "retries"),
     [
         (status(500, "on fire", retry_after=0.01), "server", 1),
-        (status(401, "no: my-own-secret-key and Bearer abcdef and sk-abcdefgh"), "authentication", 0),
+        (
+            status(401, "no: my-own-secret-key and Bearer abcdef and sk-abcdefgh"),
+            "authentication",
+            0,
+        ),
         (status(404), "not_found", 0),
         (status(400), "bad_request", 0),
         (cut(), "connection", 1),
         (slow(30), "timeout", 1),
     ],
 )
-def test_what_fails_is_retried_where_that_may_help(failing: Behaviour, reason: str, retries: int) -> None:
+def test_what_fails_is_retried_where_that_may_help(
+    failing: Behaviour, reason: str, retries: int
+) -> None:
     with OpenAIServer(default=failing) as server, pytest.raises(ChatError) as caught:
         chat(server, api_key="my-own-secret-key").chat(HELLO, timeout=0.3)
     assert len(server.requests) == 1 + retries
     assert (caught.value.model, caught.value.reason) == ("tiny", reason)
     assert isinstance(caught.value, ModelError)
     if reason == "authentication":
-        assert str(caught.value) == "tiny: HTTP 401, authentication: no: *** and *** and ***"
+        assert (
+            str(caught.value)
+            == "tiny: HTTP 401, authentication: no: *** and *** and ***"
+        )
 
 
 def test_a_retry_may_succeed_and_nobody_may_listen() -> None:
     with OpenAIServer([cut(), text("whole")]) as server:
         model = chat(server)
         assert model.chat(HELLO).text == "whole"
-    with pytest.raises(ChatError, match=r"no answer from http://127\.0\.0\.1") as caught:
+    with pytest.raises(
+        ChatError, match=r"no answer from http://127\.0\.0\.1"
+    ) as caught:
         chat(server, max_retries=0).chat(HELLO)
     assert caught.value.reason == "connection"
 
@@ -111,19 +159,36 @@ async def test_cancelling_abandons_the_request() -> None:
 
 @pytest.mark.parametrize(
     "answer",
-    ["<html>gateway</html>", '{"choices": [{"mess', "{}", '{"choices": []}', '{"choices": [{"message": "text"}]}'],
+    [
+        "<html>gateway</html>",
+        '{"choices": [{"mess',
+        "{}",
+        '{"choices": []}',
+        '{"choices": [{"message": "text"}]}',
+    ],
 )
 def test_a_body_that_is_no_completion(answer: str) -> None:
     content_type = "text/html" if answer.startswith("<") else "application/json"
-    with OpenAIServer(default=body(answer, content_type)) as server, pytest.raises(ChatError) as caught:
+    with (
+        OpenAIServer(default=body(answer, content_type)) as server,
+        pytest.raises(ChatError) as caught,
+    ):
         chat(server).chat(HELLO)
     assert caught.value.reason == "invalid_reply"
 
 
 def test_an_empty_reply_a_refusal_and_text_in_parts_are_replies() -> None:
-    parts = '{"choices": [{"message": {"content": [{"type": "thinking"}, {"type": "text", "text": "a"}]}}]}'
-    refusal = '{"choices": [{"message": {"content": null, "refusal": "I will not."}, "finish_reason": "stop"}]}'
-    with OpenAIServer([text(""), body('{"choices": [{"message": {}}]}'), body(parts), body(refusal)]) as server:
+    parts = (
+        '{"choices": [{"message": {"content": [{"type": "thinking"}, {"type": "text",'
+        ' "text": "a"}]}}]}'
+    )
+    refusal = (
+        '{"choices": [{"message": {"content": null, "refusal": "I will not."},'
+        ' "finish_reason": "stop"}]}'
+    )
+    with OpenAIServer(
+        [text(""), body('{"choices": [{"message": {}}]}'), body(parts), body(refusal)]
+    ) as server:
         model = chat(server)
         replies = [model.chat(HELLO) for _ in range(4)]
     assert [reply.text for reply in replies] == ["", "", "a", "I will not."]
@@ -131,29 +196,47 @@ def test_an_empty_reply_a_refusal_and_text_in_parts_are_replies() -> None:
 
 
 def test_tool_calls_with_broken_arguments_can_be_answered() -> None:
-    script = [tool_calls(("search", '{"query": '), ("search", {"query": "x"}), ("finish", "")), text("done")]
+    script = [
+        tool_calls(
+            ("search", '{"query": '), ("search", {"query": "x"}), ("finish", "")
+        ),
+        text("done"),
+    ]
     with OpenAIServer(script) as server:
         model = chat(server)
         reply = model.chat(HELLO, tools=[SEARCH])
         broken, good, bare = reply.tool_calls
-        answers = [Message.tool(call, call.error or "found nothing") for call in reply.tool_calls]
-        assert model.chat([*HELLO, reply.message, *answers], tools=[SEARCH]).text == "done"
+        answers = [
+            Message.tool(call, call.error or "found nothing")
+            for call in reply.tool_calls
+        ]
+        assert (
+            model.chat([*HELLO, reply.message, *answers], tools=[SEARCH]).text == "done"
+        )
     assert reply.finish_reason == "tool_calls"
     assert broken.parsed is None
     assert "not valid JSON" in (broken.error or "")
     assert (good.parsed, bare.parsed) == ({"query": "x"}, {})
-    sent = [call["function"]["arguments"] for call in server.requests[1].body["messages"][1]["tool_calls"]]
+    sent = [
+        call["function"]["arguments"]
+        for call in server.requests[1].body["messages"][1]["tool_calls"]
+    ]
     assert sent == ['{"malformed": "{\\"query\\": "}', '{"query": "x"}', "{}"]
 
 
-def test_a_refused_parameter_is_dropped_and_remembered_but_not_one_whose_value_is_bad() -> None:
+def test_a_refused_parameter_is_dropped_and_remembered_but_not_one_whose_value_is_bad() -> (
+    None
+):
     with OpenAIServer(default="hi", refuses=["temperature", "max_tokens"]) as server:
         model = chat(server, max_tokens=5)
         assert [model.chat(HELLO).text, model.chat(HELLO).text] == ["hi", "hi"]
     assert len(server.requests) == 4
     assert server.requests[3].body["max_completion_tokens"] == 5
     too_large = status(400, "max_tokens is too large: 5000", param="max_tokens")
-    with OpenAIServer(default=too_large) as server, pytest.raises(ChatError, match="too large"):
+    with (
+        OpenAIServer(default=too_large) as server,
+        pytest.raises(ChatError, match="too large"),
+    ):
         chat(server).chat(HELLO, max_tokens=5000)
     assert len(server.requests) == 1
 
@@ -163,7 +246,10 @@ def test_json_schema_steps_down_where_it_is_refused() -> None:
         model = chat(server)
         model.chat(HELLO, json_schema=SCHEMA)
         model.chat(HELLO, json_schema=SCHEMA)
-    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
+    formats = [
+        request.body.get("response_format", {}).get("type")
+        for request in server.requests
+    ]
     assert formats == ["json_schema", "json_object", None, None]
     sent = server.requests[0].body["response_format"]["json_schema"]
     assert sent["strict"] is True
@@ -171,7 +257,9 @@ def test_json_schema_steps_down_where_it_is_refused() -> None:
 
 
 def test_keys_are_found_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = OpenAIChat("tiny", "http://user:pw-hidden@localhost:1/v1", "sk-secret-123456")
+    model = OpenAIChat(
+        "tiny", "http://user:pw-hidden@localhost:1/v1", "sk-secret-123456"
+    )
     assert isinstance(model, ChatModel)
     assert not any(secret in repr(model) for secret in ("hidden", "secret"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -188,8 +276,15 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_asked() -> None:
     with OpenAIServer() as server, pytest.raises(ChatError, match="UnicodeEncodeError"):
         chat(server).chat([Message.user("\ud800")])
     assert not server.requests
-    for url in ("localhost:8000/v1", "http://", "http://host:port/v1", "htp://user:secret@host/v1"):
-        with pytest.raises(InvalidInput, match=r"base_url: .* is no address") as refused:
+    for url in (
+        "localhost:8000/v1",
+        "http://",
+        "http://host:port/v1",
+        "htp://user:secret@host/v1",
+    ):
+        with pytest.raises(
+            InvalidInput, match=r"base_url: .* is no address"
+        ) as refused:
             OpenAIChat("tiny", url)
         assert "secret" not in str(refused.value)
     OpenAIChat("tiny", "HTTP://user:secret@[::1]:8000/v1")
@@ -220,9 +315,19 @@ def test_messages_go_to_openai_format_and_back() -> None:
     call = ToolCall("c1", "walk", '{"hops": 1}')
     reply = Reply("", (call,), Usage(1, 2) + Usage(3, 4))
     assert reply.usage.total_tokens == 10
-    messages = [Message.system("s"), Message.user("u"), reply.message, Message.tool(call, "found")]
+    messages = [
+        Message.system("s"),
+        Message.user("u"),
+        reply.message,
+        Message.tool(call, "found"),
+    ]
     assert [Message.from_dict(message.to_dict()) for message in messages] == messages
-    assert messages[3].to_dict() == {"role": "tool", "content": "found", "tool_call_id": "c1", "name": "walk"}
+    assert messages[3].to_dict() == {
+        "role": "tool",
+        "content": "found",
+        "tool_call_id": "c1",
+        "name": "walk",
+    }
 
 
 @pytest.mark.parametrize(
@@ -243,8 +348,20 @@ def test_malformed_is_refused(make) -> None:
 @pytest.mark.parametrize(
     ("error", "reason", "status"),
     [
-        (openai.RateLimitError("slow", response=httpx.Response(429, request=REQUEST), body=None), "rate_limit", 429),
-        (openai.InternalServerError("oh", response=httpx.Response(503, request=REQUEST), body=None), "server", 503),
+        (
+            openai.RateLimitError(
+                "slow", response=httpx.Response(429, request=REQUEST), body=None
+            ),
+            "rate_limit",
+            429,
+        ),
+        (
+            openai.InternalServerError(
+                "oh", response=httpx.Response(503, request=REQUEST), body=None
+            ),
+            "server",
+            503,
+        ),
         (openai.APITimeoutError(REQUEST), "timeout", None),
         (openai.APIConnectionError(request=REQUEST), "connection", None),
         (httpx.RemoteProtocolError("peer closed connection"), "connection", None),
@@ -253,7 +370,9 @@ def test_malformed_is_refused(make) -> None:
         (ValueError("odd"), "server", None),
     ],
 )
-def test_the_reason_of_a_client_s_error_is_told(error: Exception, reason: str, status: int | None) -> None:
+def test_the_reason_of_a_client_s_error_is_told(
+    error: Exception, reason: str, status: int | None
+) -> None:
     made = as_chat_error(error, "m", timeout=2.0)
     assert isinstance(made, ChatError)
     assert (made.reason, made.status, made.model) == (reason, status, "m")
@@ -261,7 +380,9 @@ def test_the_reason_of_a_client_s_error_is_told(error: Exception, reason: str, s
 
 def test_keys_stay_out_of_it_and_errors_of_ours_stay_as_they_are() -> None:
     response = httpx.Response(401, request=REQUEST)
-    refused = openai.AuthenticationError("Incorrect API key: sk-abcdefghij", response=response, body=None)
+    refused = openai.AuthenticationError(
+        "Incorrect API key: sk-abcdefghij", response=response, body=None
+    )
     assert "sk-abc" not in str(as_chat_error(refused, "m"))
     ours = InvalidInput("messages: none")
     assert as_chat_error(ours, "m") is ours
@@ -288,7 +409,10 @@ def asked_once(server: OpenAIServer) -> OpenAIChat:
     [
         ' \n{"title": "Ulm", "people": 126000}\n',
         '```\n{"title": "Ulm", "people": 126000}',
-        'Sure! Here it is:\n```JSON\n{"title": "Ulm", "people": 126000}\n```\nAnything else?',
+        (
+            'Sure! Here it is:\n```JSON\n{"title": "Ulm", "people":'
+            " 126000}\n```\nAnything else?"
+        ),
         'The set {x} has it: {"title": "Ulm", "people": 126000} (see [1]).',
         '<think>Is it {"title": "Bonn"}?</think>{"title": "Ulm", "people": 126000}',
         '{"note": "not this"} but {"title": "Ulm", "people": 126000, "unasked": true}',
@@ -319,34 +443,57 @@ def test_what_cannot_be_used_is_explained(said: str, problem: str) -> None:
 
 def test_schema_is_asked_for_twice_over() -> None:
     with OpenAIServer([json_text({"title": "Ulm", "people": 126_000})]) as server:
-        value, usage, attempts = ask_json(asked_once(server), [Message.system("Be exact."), *WHERE], City)
+        value, usage, attempts = ask_json(
+            asked_once(server), [Message.system("Be exact."), *WHERE], City
+        )
     assert (value, attempts) == (ULM, 1)
     assert usage.input_tokens > 5
     sent = server.requests[0].body
     assert [message["role"] for message in sent["messages"]] == ["system", "user"]
-    assert sent["messages"][0]["content"].startswith("Be exact.\n\nAnswer with one JSON value")
+    assert sent["messages"][0]["content"].startswith(
+        "Be exact.\n\nAnswer with one JSON value"
+    )
     assert sent["response_format"]["json_schema"]["strict"] is True
 
 
 async def test_malformed_truncated_and_empty_replies_are_repaired() -> None:
-    wrong = [text('{"title": "Ulm", "people": "many"}'), text(""), text('{"title": "U', finish_reason="length")]
+    wrong = [
+        text('{"title": "Ulm", "people": "many"}'),
+        text(""),
+        text('{"title": "U', finish_reason="length"),
+    ]
     with OpenAIServer([*wrong, json_text({"title": "Ulm"})]) as server:
         answer = await aask_json(asked_once(server), WHERE, City, repairs=3)
     assert (answer.value, answer.attempts) == (City("Ulm"), 4)
-    asked = [[message["role"] for message in request.messages] for request in server.requests]
-    assert asked[1:3] == [["system", "user", "assistant", "user"], ["system", "user", "user"]]
+    asked = [
+        [message["role"] for message in request.messages] for request in server.requests
+    ]
+    assert asked[1:3] == [
+        ["system", "user", "assistant", "user"],
+        ["system", "user", "user"],
+    ]
     said = [request.messages[-1]["content"] for request in server.requests]
     assert "people: Input should be a valid integer" in said[1]
     assert "token limit" in said[3]
 
 
 @pytest.mark.parametrize(
-    ("then", "reason", "tokens"), [(text("no idea"), "invalid_reply", 4), (status(500), "server", 2)]
+    ("then", "reason", "tokens"),
+    [(text("no idea"), "invalid_reply", 4), (status(500), "server", 2)],
 )
-def test_what_fails_in_the_end_still_counts_what_it_cost(then: Behaviour, reason: str, tokens: int) -> None:
-    with OpenAIServer([text("no idea"), then]) as server, pytest.raises(ChatError) as caught:
+def test_what_fails_in_the_end_still_counts_what_it_cost(
+    then: Behaviour, reason: str, tokens: int
+) -> None:
+    with (
+        OpenAIServer([text("no idea"), then]) as server,
+        pytest.raises(ChatError) as caught,
+    ):
         ask_json(asked_once(server), WHERE, City)
-    assert (caught.value.reason, caught.value.usage.output_tokens, len(server.requests)) == (reason, tokens, 2)
+    assert (
+        caught.value.reason,
+        caught.value.usage.output_tokens,
+        len(server.requests),
+    ) == (reason, tokens, 2)
 
 
 def test_any_type_will_do() -> None:
@@ -357,7 +504,10 @@ def test_any_type_will_do() -> None:
         model = asked_once(server)
         assert ask_json(model, WHERE, list[int]).value == [1, 2]
         assert ask_json(model, WHERE, Model).value == Model(x=3)
-    formats = [request.body.get("response_format", {}).get("type") for request in server.requests]
+    formats = [
+        request.body.get("response_format", {}).get("type")
+        for request in server.requests
+    ]
     assert formats == [None, "json_schema"]
     with pytest.raises(InvalidInput, match="empty"):
         ask_json(model, [], City)

@@ -1,4 +1,6 @@
-"""Models that think get back what their providers want again; coroutines in synchronous code, answers on disk."""
+"""Models that think get back what their providers want again; coroutines in synchronous
+code, answers on disk.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from graphret.errors import StorageError
 from graphret.llm import Message, OpenAIChat, Reply
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.event_loop import run_sync
-from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, body, status
+from graphret.testing.openai_server import (
+    Behaviour,
+    OpenAIServer,
+    Request,
+    body,
+    status,
+)
 
 CALLS = (
     ("global_search", {"query": "Bob Bell"}),
@@ -26,13 +34,38 @@ CALLS = (
 )
 
 
-def thinking(turn: int, *, message: dict[str, Any] | None = None, call: dict[str, Any] | None = None) -> Behaviour:
-    """The reply of a turn: a call, with a thought in the message, or its signature in the call."""
+def thinking(
+    turn: int,
+    *,
+    message: dict[str, Any] | None = None,
+    call: dict[str, Any] | None = None,
+) -> Behaviour:
+    """The reply of a turn: a call, with a thought in the message, or its signature in
+    the call.
+    """
     name, arguments = CALLS[turn]
-    made = {"id": f"c{turn}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-    said = {"role": "assistant", "content": None, "tool_calls": [made | (call or {})]} | (message or {})
+    made = {
+        "id": f"c{turn}",
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(arguments)},
+    }
+    said = {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [made | (call or {})],
+    } | (message or {})
     choice = {"index": 0, "message": said, "finish_reason": "tool_calls"}
-    return body(json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}))
+    return body(
+        json.dumps(
+            {
+                "id": "x",
+                "object": "chat.completion",
+                "created": 0,
+                "model": "m",
+                "choices": [choice],
+            }
+        )
+    )
 
 
 def thought(turn: int) -> dict[str, Any]:
@@ -51,14 +84,20 @@ def wants_thoughts(request: Request) -> Behaviour:
     """As DeepSeek's endpoint does."""
     turns = replies(request)
     if any(not thought(at).items() <= turn.items() for at, turn in enumerate(turns)):
-        return status(400, "The reasoning_content in the thinking mode must be passed back")
+        return status(
+            400, "The reasoning_content in the thinking mode must be passed back"
+        )
     return thinking(len(turns), message=thought(len(turns)))
 
 
 def wants_signatures(request: Request) -> Behaviour:
     """As Google's endpoint does."""
     turns = replies(request)
-    if any(not signature(at).items() <= call.items() for at, turn in enumerate(turns) for call in turn["tool_calls"]):
+    if any(
+        not signature(at).items() <= call.items()
+        for at, turn in enumerate(turns)
+        for call in turn["tool_calls"]
+    ):
         return status(400, "Function call is missing a thought_signature")
     return thinking(len(turns), call=signature(len(turns)))
 
@@ -71,18 +110,33 @@ def refuses_thoughts(request: Request) -> Behaviour:
     return thinking(len(turns), message=thought(len(turns)))
 
 
-@pytest.mark.parametrize("endpoint", [wants_thoughts, wants_signatures, refuses_thoughts])
-async def test_an_endpoint_gets_back_what_it_wants(endpoint: Any, tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    "endpoint", [wants_thoughts, wants_signatures, refuses_thoughts]
+)
+async def test_an_endpoint_gets_back_what_it_wants(
+    endpoint: Any, tmp_path: Any
+) -> None:
     store = films()
     path = tmp_path / "runs.jsonl"
     with OpenAIServer(endpoint) as server:
         model = OpenAIChat("m", server.base_url, max_retries=0)
-        ark = Ark(model, store, index_of(store), settings=ArkSettings(n_agents=1), on_run=Recorder(path))
-        found = [ark.retrieve("films by Bob Bell"), await ark.aretrieve("films by Bob Bell")]
+        ark = Ark(
+            model,
+            store,
+            index_of(store),
+            settings=ArkSettings(n_agents=1),
+            on_run=Recorder(path),
+        )
+        found = [
+            ark.retrieve("films by Bob Bell"),
+            await ark.aretrieve("films by Bob Bell"),
+        ]
         asked = len(server.requests)
     for retrieval in found:
         assert retrieval.hits[0].id == "p1"
-        [summary] = [stage for stage in retrieval.trace.stages if stage.name == "explore"]
+        [summary] = [
+            stage for stage in retrieval.trace.stages if stage.name == "explore"
+        ]
         assert summary.details["stopped"] == {"finished": 1}
     # one that refuses is told once, and never again
     assert asked == 2 * len(CALLS) + (endpoint is refuses_thoughts)
@@ -90,8 +144,12 @@ async def test_an_endpoint_gets_back_what_it_wants(endpoint: Any, tmp_path: Any)
     assert len(read_runs(path)) == 2
 
 
-def test_it_survives_a_session_put_away_and_is_lost_with_a_turn_that_was_changed() -> None:
-    """A signature is of what was signed: a reply that was mended before it goes back has none."""
+def test_it_survives_a_session_put_away_and_is_lost_with_a_turn_that_was_changed() -> (
+    None
+):
+    """A signature is of what was signed: a reply that was mended before it goes back
+    has none.
+    """
     native = {"openai:m": {"message": {"reasoning_content": "hm"}, "tool_calls": {}}}
     session = ArkSession("who?", "explore")
     session.receive(Reply("hm", native=native))
@@ -102,7 +160,9 @@ def test_it_survives_a_session_put_away_and_is_lost_with_a_turn_that_was_changed
     session.receive(Reply("half a \ud800 pair", native=native))
     assert session.messages[-1].native is None
     with OpenAIServer(["ok"]) as server:  # and another model's is ignored
-        OpenAIChat("other", server.base_url).chat([Message.user("hi"), again.messages[2], Message.user("and?")])
+        OpenAIChat("other", server.base_url).chat(
+            [Message.user("hi"), again.messages[2], Message.user("and?")]
+        )
     assert "reasoning_content" not in server.requests[0].messages[1]
 
 
@@ -110,12 +170,17 @@ async def which_loop() -> asyncio.AbstractEventLoop:
     return asyncio.get_running_loop()
 
 
-async def test_under_a_running_loop_it_runs_in_another_and_never_waits_for_itself() -> None:
+async def test_under_a_running_loop_it_runs_in_another_and_never_waits_for_itself() -> (
+    None
+):
     variable: ContextVar[str] = ContextVar("variable")
     variable.set("the caller's")
 
     async def nested() -> str:
-        with closing(which_loop()) as coroutine, pytest.raises(RuntimeError, match="await"):
+        with (
+            closing(which_loop()) as coroutine,
+            pytest.raises(RuntimeError, match="await"),
+        ):
             run_sync(coroutine)
         return variable.get()
 

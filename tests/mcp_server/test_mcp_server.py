@@ -1,4 +1,6 @@
-"""``graphret mcp`` as its clients meet it: the SDK's own, LangChain's and LlamaIndex's, over stdio and HTTP."""
+"""``graphret mcp`` as its clients meet it: the SDK's own, LangChain's and LlamaIndex's,
+over stdio and HTTP.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def command(*arguments: str) -> list[str]:
 @contextmanager
 def over_http(graph: str) -> Iterator[str]:
     with subprocess.Popen(
-        command("--graph", graph, "--transport", "http", "--port", "0"), stderr=subprocess.PIPE, text=True
+        command("--graph", graph, "--transport", "http", "--port", "0"),
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr is not None
         line = next(line for line in process.stderr if "serving at" in line)
@@ -78,21 +82,35 @@ def url(movies: str) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def session_over(transport: str, movies: str, url: str) -> AsyncIterator[ClientSession]:
+async def session_over(
+    transport: str, movies: str, url: str
+) -> AsyncIterator[ClientSession]:
     if transport == "stdio":
         program, *arguments = command("--graph", movies)
-        parameters = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
-        async with stdio_client(parameters) as streams, ClientSession(*streams) as session:
+        parameters = StdioServerParameters(
+            command=program, args=arguments, env=dict(os.environ)
+        )
+        async with (
+            stdio_client(parameters) as streams,
+            ClientSession(*streams) as session,
+        ):
             yield session
     else:
-        async with streamable_http_client(url) as (received, sent, _), ClientSession(received, sent) as session:
+        async with (
+            streamable_http_client(url) as (received, sent, _),
+            ClientSession(received, sent) as session,
+        ):
             yield session
 
 
 @asynccontextmanager
-async def session_in_process(graph: OpenGraph, **options: Any) -> AsyncIterator[ClientSession]:
+async def session_in_process(
+    graph: OpenGraph, **options: Any
+) -> AsyncIterator[ClientSession]:
     tools = GraphTools(graph, MethodOptions(**options))
-    async with create_connected_server_and_client_session(make_server(tools)) as session:
+    async with create_connected_server_and_client_session(
+        make_server(tools)
+    ) as session:
         yield session
 
 
@@ -103,21 +121,34 @@ def text_of(result: CallToolResult) -> str:
 
 
 async def resource(session: ClientSession, id_: str) -> Any:
-    [content] = (await session.read_resource(AnyUrl(f"graphret://node/{quote(id_, safe='')}"))).contents
+    [content] = (
+        await session.read_resource(AnyUrl(f"graphret://node/{quote(id_, safe='')}"))
+    ).contents
     assert isinstance(content, TextResourceContents)
     return json.loads(content.text)
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
-async def test_a_client_finds_what_the_core_finds_in_the_cores_words(transport: str, movies: str, url: str) -> None:
-    asked = {"search": {"query": "Bigelow"}, "explore": {"node": "Kathryn Bigelow", "query": "dark", "k": 3}}
+async def test_a_client_finds_what_the_core_finds_in_the_cores_words(
+    transport: str, movies: str, url: str
+) -> None:
+    asked = {
+        "search": {"query": "Bigelow"},
+        "explore": {"node": "Kathryn Bigelow", "query": "dark", "k": 3},
+    }
     names = {"search": "global_search", "explore": "explore_neighborhood"}
     async with session_over(transport, movies, url) as session:
         assert "never an instruction" in str((await session.initialize()).instructions)
         told = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert list(told) == ["retrieve", "search", "explore", "schema"]
-        assert all("properties" in tool.inputSchema for tool in told.values())  # else OpenAI refuses the tool
-        assert told["retrieve"].inputSchema["properties"]["method"]["enum"] == ["ark", "grasp", "graphraft"]
+        assert all(
+            "properties" in tool.inputSchema for tool in told.values()
+        )  # else OpenAI refuses the tool
+        assert told["retrieve"].inputSchema["properties"]["method"]["enum"] == [
+            "ark",
+            "grasp",
+            "graphraft",
+        ]
         with opened_graph(movies) as graph:
             toolbox = Toolbox(graph.store, graph.index)
             expected = {tool.name: tool.description for tool in toolbox.operations}
@@ -127,8 +158,13 @@ async def test_a_client_finds_what_the_core_finds_in_the_cores_words(transport: 
                 assert text_of(answer) == toolbox.run(names[name], arguments).text
                 first, *nodes = map(json.loads, text_of(answer).splitlines())
                 assert answer.structuredContent == {**first, "nodes": nodes}
-            assert text_of(await session.call_tool("schema")) == graph.store.schema().text(1500, cypher=False)
-        question = {"question": "who acted in the films directed by Kathryn Bigelow?", "k": 5}
+            assert text_of(
+                await session.call_tool("schema")
+            ) == graph.store.schema().text(1500, cypher=False)
+        question = {
+            "question": "who acted in the films directed by Kathryn Bigelow?",
+            "k": 5,
+        }
         found = (await session.call_tool("retrieve", question)).structuredContent
         assert found is not None
         assert {node["type"][0] for node in found["nodes"]} == {"Actor"}
@@ -139,30 +175,58 @@ async def test_a_client_finds_what_the_core_finds_in_the_cores_words(transport: 
             assert not (await session.call_tool("search", {"query": TEN_MB})).isError
 
 
-def test_bodies_of_ten_megabytes_and_pages_of_other_sites_are_refused_and_half_characters_are_not(url: str) -> None:
+def test_bodies_of_ten_megabytes_and_pages_of_other_sites_are_refused_and_half_characters_are_not(
+    url: str,
+) -> None:
     call: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
     huge = call | {"params": {"name": "search", "arguments": {"query": TEN_MB}}}
     takes = {"Accept": "application/json, text/event-stream"}
     assert httpx.post(url, json=huge, headers=takes).status_code == 413
-    assert httpx.post(url, json=call, headers=takes | {"Host": "evil.example"}).status_code == 421
-    assert httpx.post(url, json=call, headers=takes | {"Origin": "http://evil.example"}).status_code == 403
-    half = json.dumps(call | {"params": {"name": "search", "arguments": {"query": "Bigelow \ud800"}}})
-    answer = httpx.post(url, content=half, headers=takes | {"Content-Type": "application/json"})
-    assert answer.json()["result"]["structuredContent"]["nodes"][0]["id"] == "Kathryn Bigelow"
+    assert (
+        httpx.post(url, json=call, headers=takes | {"Host": "evil.example"}).status_code
+        == 421
+    )
+    assert (
+        httpx.post(
+            url, json=call, headers=takes | {"Origin": "http://evil.example"}
+        ).status_code
+        == 403
+    )
+    half = json.dumps(
+        call | {"params": {"name": "search", "arguments": {"query": "Bigelow \ud800"}}}
+    )
+    answer = httpx.post(
+        url, content=half, headers=takes | {"Content-Type": "application/json"}
+    )
+    assert (
+        answer.json()["result"]["structuredContent"]["nodes"][0]["id"]
+        == "Kathryn Bigelow"
+    )
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
-def test_stdout_has_the_protocol_alone_whatever_comes_until_it_is_to_end(movies: str, interrupted: bool) -> None:
+def test_stdout_has_the_protocol_alone_whatever_comes_until_it_is_to_end(
+    movies: str, interrupted: bool
+) -> None:
     noisy = (
-        "import os; from graphret.ark import Toolbox; from graphret.cli import main; run = Toolbox.run\n"
-        "Toolbox.run = lambda *given: (print('noise'), os.write(1, b'noise'), run(*given))[-1]\n"
-        "main()"
+        "import os; from graphret.ark import Toolbox; from graphret.cli import main;"
+        " run = Toolbox.run\nToolbox.run = lambda *given: (print('noise'), os.write(1,"
+        " b'noise'), run(*given))[-1]\nmain()"
     )
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "raw", "version": "0"}}
+    about = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "raw", "version": "0"},
+    }
     messages: list[Any] = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "search", "arguments": {"query": "é"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 2,
+            "method": "tools/call",
+            "params": {"name": "search", "arguments": {"query": "é"}},
+        },
     ]
     with subprocess.Popen(
         [sys.executable, "-c", noisy, "mcp", "--graph", movies],
@@ -189,16 +253,44 @@ BAD: dict[str, tuple[str, Any, str]] = {
     "no question": ("retrieve", {}, '"question" Field required'),
     "an empty one": ("retrieve", {"question": " "}, "empty"),
     "a long one": ("retrieve", {"question": TEN_MB}, "at most 10000 characters"),
-    "method": ("retrieve", {"question": "who", "method": "magic"}, "There are ark, grasp, graphraft"),
-    "sage": ("retrieve", {"question": "who", "method": "sage"}, "There are ark, grasp, graphraft"),
-    "spark": ("retrieve", {"question": "who", "method": "spark"}, "There are ark, grasp, graphraft"),
-    "a long method": ("retrieve", {"question": "who", "method": TEN_MB}, "There are ark, grasp, graphraft"),
-    "no such argument": ("search", {"query": "red", "limit": 3}, "The tool takes query, k"),
+    "method": (
+        "retrieve",
+        {"question": "who", "method": "magic"},
+        "There are ark, grasp, graphraft",
+    ),
+    "sage": (
+        "retrieve",
+        {"question": "who", "method": "sage"},
+        "There are ark, grasp, graphraft",
+    ),
+    "spark": (
+        "retrieve",
+        {"question": "who", "method": "spark"},
+        "There are ark, grasp, graphraft",
+    ),
+    "a long method": (
+        "retrieve",
+        {"question": "who", "method": TEN_MB},
+        "There are ark, grasp, graphraft",
+    ),
+    "no such argument": (
+        "search",
+        {"query": "red", "limit": 3},
+        "The tool takes query, k",
+    ),
     "no query": ("search", {"query": ""}, "needs a query"),
     "no such node": ("explore", {"node": "Bob"}, 'Closest: "p1"'),
     "a long node": ("explore", {"node": TEN_MB}, "There is no node"),
-    "no such type": ("explore", {"node": "p1", "node_types": ["film"]}, 'There is no node type "film"'),
-    "no such tool": ("drop_everything", {}, "There are retrieve, search, explore and schema"),
+    "no such type": (
+        "explore",
+        {"node": "p1", "node_types": ["film"]},
+        'There is no node type "film"',
+    ),
+    "no such tool": (
+        "drop_everything",
+        {},
+        "There are retrieve, search, explore and schema",
+    ),
 }
 
 
@@ -209,10 +301,17 @@ async def test_what_cannot_be_run_is_answered_with_what_to_do_instead() -> None:
             assert answer.isError, what
             assert said in json.loads(text_of(answer))["error"], what
             assert len(text_of(answer)) < 2_000, what
-        many = (await session.call_tool("search", {"query": "film number", "k": 10**9})).structuredContent
+        many = (
+            await session.call_tool("search", {"query": "film number", "k": 10**9})
+        ).structuredContent
         assert many is not None
         assert many["found"] == len(many["nodes"]) == 6
-        for uri in ("graphret://node/", "graphret://node/nobody", "graphret://else", "file:///etc/passwd"):
+        for uri in (
+            "graphret://node/",
+            "graphret://node/nobody",
+            "graphret://else",
+            "file:///etc/passwd",
+        ):
             with pytest.raises(McpError, match="There is no resource"):
                 await session.read_resource(AnyUrl(uri))
 
@@ -225,23 +324,35 @@ async def test_a_store_that_fails_is_told_without_its_reason(
     graph = OpenGraph(store, BM25Index.of_store(store))
     async with session_in_process(graph) as session:
         store.close()
-        for tool, arguments in (("explore", {"node": "p1"}), ("search", {"query": "graph"}), ("schema", {})):
+        for tool, arguments in (
+            ("explore", {"node": "p1"}),
+            ("search", {"query": "graph"}),
+            ("schema", {}),
+        ):
             answer = await session.call_tool(tool, arguments)
             assert answer.isError
-            assert json.loads(text_of(answer)) == {"error": "The graph could not be read. Try again later."}
+            assert json.loads(text_of(answer)) == {
+                "error": "The graph could not be read. Try again later."
+            }
         with pytest.raises(McpError, match="could not be read"):
             await resource(session, "p1")
     assert caplog.text.count("a call failed") == 4
 
 
-async def test_a_graph_in_a_database_is_served_and_a_model_plans_for_it(database: Any) -> None:
+async def test_a_graph_in_a_database_is_served_and_a_model_plans_for_it(
+    database: Any,
+) -> None:
     database.upsert(NODES, EDGES)
     query = "MATCH (a:Author {name: 'Ada Ames'})-[:WROTE]->(p:Paper) RETURN p"
     graph = OpenGraph(database, BM25Index.of_store(database))
     with OpenAIServer([plan(query)]) as model:
-        async with session_in_process(graph, model="m", base_url=model.base_url) as session:
+        async with session_in_process(
+            graph, model="m", base_url=model.base_url
+        ) as session:
             explored = (
-                await session.call_tool("explore", {"node": "p1", "relation_types": ["CITES"]})
+                await session.call_tool(
+                    "explore", {"node": "p1", "relation_types": ["CITES"]}
+                )
             ).structuredContent
             assert explored is not None
             assert [node["id"] for node in explored["nodes"]] == ["p0"]
@@ -250,7 +361,9 @@ async def test_a_graph_in_a_database_is_served_and_a_model_plans_for_it(database
             assert found is not None
             assert {node["id"] for node in found["nodes"]} <= {"p0", "p3", "p6"}
             assert "note" not in found
-            again = (await session.call_tool("retrieve", asked)).structuredContent  # the model fails
+            again = (
+                await session.call_tool("retrieve", asked)
+            ).structuredContent  # the model fails
             assert again is not None
             assert again["note"] == "spark fell back to a plainer search"
             assert (await resource(session, "p1"))["properties"]["year"] == 2011
@@ -269,7 +382,9 @@ async def test_a_model_that_thinks_keeps_nobody_waiting() -> None:
             session_in_process(FILMS, model="m", base_url=model.base_url) as session,
             anyio.create_task_group() as group,
         ):
-            group.start_soon(session.call_tool, "retrieve", {"question": "films by Bob Bell"})
+            group.start_soon(
+                session.call_tool, "retrieve", {"question": "films by Bob Bell"}
+            )
             await anyio.to_thread.run_sync(asked.wait)
             assert not (await session.call_tool("search", {"query": "red"})).isError
             go_on.set()
@@ -279,10 +394,23 @@ async def test_a_model_that_thinks_keeps_nobody_waiting() -> None:
 
 PLANS = [
     Document(
-        "Acme plans a stadium in Split. Boris Magaš draws it.", id="a", title="Plan A", metadata={"tenant": "acme"}
+        "Acme plans a stadium in Split. Boris Magaš draws it.",
+        id="a",
+        title="Plan A",
+        metadata={"tenant": "acme"},
     ),
-    Document("Globex buys Hajduk in Split, says Zorro.", id="g", title="Secret G", metadata={"tenant": "globex"}),
-    Document("Globex hires Boris Magaš for Zorro.", id="h", title="Secret H", metadata={"tenant": "globex"}),
+    Document(
+        "Globex buys Hajduk in Split, says Zorro.",
+        id="g",
+        title="Secret G",
+        metadata={"tenant": "globex"},
+    ),
+    Document(
+        "Globex hires Boris Magaš for Zorro.",
+        id="h",
+        title="Secret H",
+        metadata={"tenant": "globex"},
+    ),
 ]
 HIDDEN = ("globex", "secret", "hajduk", "zorro")
 
@@ -294,20 +422,37 @@ def tenants(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenGrap
         yield OpenGraph(graph.store, graph.index, graph)
         return
     with closing(LadybugStore(tmp_path / "g.lbug")) as store:
-        store.upsert(*(list(chain.from_iterable(part)) for part in (graph.store.nodes(), graph.store.edges())))
+        store.upsert(
+            *(
+                list(chain.from_iterable(part))
+                for part in (graph.store.nodes(), graph.store.edges())
+            )
+        )
         yield OpenGraph(store, BM25Index.of_store(store))
 
 
-async def everything(session: ClientSession, words: Sequence[str], ids: Sequence[str]) -> AsyncIterator[str]:
+async def everything(
+    session: ClientSession, words: Sequence[str], ids: Sequence[str]
+) -> AsyncIterator[str]:
     """All that a client comes to see, whatever it asks for."""
     yield str((await session.initialize()).model_dump())
     tools = (await session.list_tools()).tools
     yield str(tools)
     yield text_of(await session.call_tool("schema"))
     methods = tools[0].inputSchema["properties"]["method"]["enum"]
-    calls: list[tuple[str, dict[str, Any]]] = [("search", {"query": word, "k": 100}) for word in words]
-    calls += [("retrieve", {"question": word, "k": 100, "method": method}) for word in words for method in methods]
-    calls += [("explore", {"node": id_, "query": word, "node_types": ["x"]}) for id_ in ids for word in words]
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("search", {"query": word, "k": 100}) for word in words
+    ]
+    calls += [
+        ("retrieve", {"question": word, "k": 100, "method": method})
+        for word in words
+        for method in methods
+    ]
+    calls += [
+        ("explore", {"node": id_, "query": word, "node_types": ["x"]})
+        for id_ in ids
+        for word in words
+    ]
     calls += [("explore", {"node": id_, "k": 100}) for id_ in ids]
     for tool, arguments in calls:
         answer = await session.call_tool(tool, arguments)
@@ -323,18 +468,28 @@ async def everything(session: ClientSession, words: Sequence[str], ids: Sequence
 
 
 @pytest.mark.parametrize("where", [{"tenant": "acme"}, {"tenant": "nobody"}], ids=str)
-async def test_a_tenants_server_shows_nothing_of_others(tenants: OpenGraph, where: Any) -> None:
+async def test_a_tenants_server_shows_nothing_of_others(
+    tenants: OpenGraph, where: Any
+) -> None:
     words = ["Split Boris Magaš", "hajduk zorro", "globex", "secret"]
     ids = ["a#0", "g#0", "h#0"]
-    served = ["sage", "ark", "grasp", "graphraft"] if tenants.documents else ["ark"]  # others write queries
+    served = (
+        ["sage", "ark", "grasp", "graphraft"] if tenants.documents else ["ark"]
+    )  # others write queries
     async with session_in_process(tenants.view(where)) as session:
         told = (await session.list_tools()).tools[0].inputSchema["properties"]["method"]
         assert told["enum"] == served
         seen = [said async for said in everything(session, words, ids)]
-    assert not {(word, said) for said in seen for word in HIDDEN if word in said.lower()}
+    assert not {
+        (word, said) for said in seen for word in HIDDEN if word in said.lower()
+    }
     assert any("Plan A" in said for said in seen) == (where["tenant"] == "acme")
-    async with session_in_process(tenants) as session:  # all of that is there to be seen
-        whole = "".join([said async for said in everything(session, words, ids)]).lower()
+    async with session_in_process(
+        tenants
+    ) as session:  # all of that is there to be seen
+        whole = "".join(
+            [said async for said in everything(session, words, ids)]
+        ).lower()
     assert not {word for word in HIDDEN if word not in whole}
 
 
@@ -349,33 +504,54 @@ SCRIPT = [
 
 
 async def langgraph_agent(url: str, base_url: str) -> tuple[str, list[str]]:
-    tools = await MultiServerMCPClient({"graph": {"transport": "streamable_http", "url": url}}).get_tools()
+    tools = await MultiServerMCPClient(
+        {"graph": {"transport": "streamable_http", "url": url}}
+    ).get_tools()
     model = langchain_openai(base_url).bind_tools(tools)
     builder = StateGraph(MessagesState)
-    builder.add_node("model", lambda state: {"messages": [model.invoke(state["messages"])]})
+    builder.add_node(
+        "model", lambda state: {"messages": [model.invoke(state["messages"])]}
+    )
     builder.add_node("tools", ToolNode(tools))
     builder.add_edge(START, "model")
     builder.add_conditional_edges("model", tools_condition)
     builder.add_edge("tools", "model")
-    done = await builder.compile().ainvoke({"messages": [("user", "a dark film by Kathryn Bigelow?")]})
-    return done["messages"][-1].text, [str(one.content) for one in done["messages"] if one.type == "tool"]
+    done = await builder.compile().ainvoke(
+        {"messages": [("user", "a dark film by Kathryn Bigelow?")]}
+    )
+    return done["messages"][-1].text, [
+        str(one.content) for one in done["messages"] if one.type == "tool"
+    ]
 
 
 async def llama_index_agent(url: str, base_url: str) -> tuple[str, list[str]]:
     tools = await McpToolSpec(BasicMCPClient(url)).to_tool_list_async()
-    agent = FunctionAgent(tools=tools, llm=llama_index_openai(base_url), streaming=False)  # type: ignore[arg-type]
+    agent = FunctionAgent(
+        tools=tools, llm=llama_index_openai(base_url), streaming=False
+    )  # type: ignore[arg-type]
     running = agent.run("a dark film by Kathryn Bigelow?")
-    seen = [event.tool_output.content async for event in running.stream_events() if isinstance(event, ToolCallResult)]
+    seen = [
+        event.tool_output.content
+        async for event in running.stream_events()
+        if isinstance(event, ToolCallResult)
+    ]
     return str(await running), seen
 
 
 @pytest.mark.parametrize("agent", [langgraph_agent, llama_index_agent])
-async def test_an_agent_of_a_framework_explores(agent: Callable[..., Any], url: str) -> None:
+async def test_an_agent_of_a_framework_explores(
+    agent: Callable[..., Any], url: str
+) -> None:
     with OpenAIServer(SCRIPT) as model:
         answer, seen = await agent(url, model.base_url)
         offered = [tool["function"] for tool in model.requests[0].body["tools"]]
     assert answer == "Near Dark"
-    assert [one["name"] for one in offered] == ["retrieve", "search", "explore", "schema"]
+    assert [one["name"] for one in offered] == [
+        "retrieve",
+        "search",
+        "explore",
+        "schema",
+    ]
     assert all(one["description"] for one in offered)
     assert len(seen) == 3
     assert "There is no node" in seen[1]
@@ -388,9 +564,15 @@ async def test_an_agent_of_a_framework_explores(agent: Callable[..., Any], url: 
 def test_a_wrong_command_is_one_line(movies: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"port {port}" in refused(2, "mcp", "--graph", movies, "--transport", "http", "--port", port)
-    assert "--model" in refused(2, "mcp", "--graph", movies, "--base-url", "http://localhost/v1")
+        assert f"port {port}" in refused(
+            2, "mcp", "--graph", movies, "--transport", "http", "--port", port
+        )
+    assert "--model" in refused(
+        2, "mcp", "--graph", movies, "--base-url", "http://localhost/v1"
+    )
     assert "--where" in refused(2, "mcp", "--graph", movies, "--where", "{tenant")
-    assert "tenant" in refused(2, "mcp", "--graph", movies, "--where", '{"tenant": {"$like": 1}}')
+    assert "tenant" in refused(
+        2, "mcp", "--graph", movies, "--where", '{"tenant": {"$like": 1}}'
+    )
     refused(3, "mcp", "--graph", tmp_path / "nothing")
     assert "Model Context Protocol" in graphret("mcp", "--help").out

@@ -1,4 +1,6 @@
-"""A plan gives the same matches and scores on every engine as all ways to place its variables, tried one by one."""
+"""A plan gives the same matches and scores on every engine as all ways to place its
+variables, tried one by one.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,19 @@ from graphret.types import Edge, Node
 from graphret.where import Where
 
 LABELS, RELATIONS, IDS = ["A", "B"], ["R", "S"], [f"n{i}" for i in range(6)]
-NODES = [Node(node_id, (LABELS[i % 2],), node_id, properties={"size": i % 3}) for i, node_id in enumerate(IDS)]
+NODES = [
+    Node(node_id, (LABELS[i % 2],), node_id, properties={"size": i % 3})
+    for i, node_id in enumerate(IDS)
+]
 VARS = ["T", "x", "y"]
 Triple: TypeAlias = tuple[str, str, str]
 
 
 @st.composite
 def plans(draw: st.DrawFn) -> GraphPlan:
-    """Plans of up to three variables that are joined to the target, and perhaps one more that may not be there."""
+    """Plans of up to three variables that are joined to the target, and perhaps one
+    more that may not be there.
+    """
     joined = VARS[: draw(st.integers(1, 3))]
     hops = []
     for i, var in enumerate(joined[1:], 1):
@@ -37,19 +44,35 @@ def plans(draw: st.DrawFn) -> GraphPlan:
         hops.append((*draw(st.permutations(joined))[:2], draw(st.booleans())))
     if draw(st.booleans()):
         hops.append((draw(st.sampled_from(joined)), "none", True))
-    variables = sorted({*joined, *(end for one, other, _ in hops for end in (one, other))})
+    variables = sorted(
+        {*joined, *(end for one, other, _ in hops for end in (one, other))}
+    )
     rel = st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2, unique=True)
     directions = st.sampled_from(["any", "out", "in"])
     label = st.sampled_from([None, *LABELS])
     written = {
-        "anchors": [{"var": var, "text": "?", "label": draw(label)} for var in variables if draw(st.booleans())],
+        "anchors": [
+            {"var": var, "text": "?", "label": draw(label)}
+            for var in variables
+            if draw(st.booleans())
+        ],
         "hops": [
-            {"from": one, "rel": draw(rel), "to_var": other, "to_label": draw(label), "direction": draw(directions)}
+            {
+                "from": one,
+                "rel": draw(rel),
+                "to_var": other,
+                "to_label": draw(label),
+                "direction": draw(directions),
+            }
             | ({"negated": True} if negated else {})
             for one, other, negated in hops
         ],
         "target": {"labels": draw(st.sampled_from([[], ["A"], ["A", "B"]]))},
-        "where": {var: {"size": {"$gte": 1}} for var in variables if draw(st.integers(0, 3)) == 0},
+        "where": {
+            var: {"size": {"$gte": 1}}
+            for var in variables
+            if draw(st.integers(0, 3)) == 0
+        },
         "apart": draw(st.booleans()),
     }
     return GraphPlan.model_validate(written)
@@ -57,47 +80,84 @@ def plans(draw: st.DrawFn) -> GraphPlan:
 
 CASES = st.tuples(
     plans(),
-    st.lists(st.tuples(st.sampled_from(IDS), st.sampled_from(RELATIONS), st.sampled_from(IDS)), max_size=12),
     st.lists(
-        st.dictionaries(st.sampled_from(IDS), st.sampled_from([0.25, 0.5, 1.0]), max_size=4), min_size=4, max_size=4
+        st.tuples(
+            st.sampled_from(IDS), st.sampled_from(RELATIONS), st.sampled_from(IDS)
+        ),
+        max_size=12,
+    ),
+    st.lists(
+        st.dictionaries(
+            st.sampled_from(IDS), st.sampled_from([0.25, 0.5, 1.0]), max_size=4
+        ),
+        min_size=4,
+        max_size=4,
     ),
 )
 
 
-def bound(plan: GraphPlan, given: list[dict[str, float]]) -> dict[str, dict[str, float]]:
-    return {anchor.var: scores for anchor, scores in zip(plan.anchors, given, strict=False)}
+def bound(
+    plan: GraphPlan, given: list[dict[str, float]]
+) -> dict[str, dict[str, float]]:
+    return {
+        anchor.var: scores for anchor, scores in zip(plan.anchors, given, strict=False)
+    }
 
 
 def by_trying(
-    plan: GraphPlan, triples: set[tuple[str, str, str]], bindings: Mapping[str, Mapping[str, float]]
+    plan: GraphPlan,
+    triples: set[tuple[str, str, str]],
+    bindings: Mapping[str, Mapping[str, float]],
 ) -> list[Match]:
-    """The definition: of all ways to place the variables those that fit, and the best score of each target."""
-    labels, named = plan.labels_of(), {node_id for ids in bindings.values() for node_id in ids}
+    """The definition: of all ways to place the variables those that fit, and the best
+    score of each target.
+    """
+    labels, named = (
+        plan.labels_of(),
+        {node_id for ids in bindings.values() for node_id in ids},
+    )
     able = {
         var: [
             node.id
             for node in NODES
             if (not labels[var] or node.labels[0] in labels[var])
-            and (node.id in bindings[var] if var in bindings else not (plan.apart and node.id in named))
-            and ((where := Where.parse(plan.where.get(var))) is None or where.matches(node))
+            and (
+                node.id in bindings[var]
+                if var in bindings
+                else not (plan.apart and node.id in named)
+            )
+            and (
+                (where := Where.parse(plan.where.get(var))) is None
+                or where.matches(node)
+            )
         ]
         for var in labels
     }
 
     def joined(hop: PlanHop, one: str, other: str) -> bool:
-        ways = [(one, other)] * (hop.direction != "in") + [(other, one)] * (hop.direction != "out")
+        ways = [(one, other)] * (hop.direction != "in") + [(other, one)] * (
+            hop.direction != "out"
+        )
         return any((a, relation, b) in triples for a, b in ways for relation in hop.rel)
 
-    positive = sorted({"T"}.union(*({h.source, h.to_var} for h in plan.hops if not h.negated)))
+    positive = sorted(
+        {"T"}.union(*({h.source, h.to_var} for h in plan.hops if not h.negated))
+    )
     best: dict[str, float] = {}
     paths: Counter[str] = Counter()
     for placed in product(*(able[var] for var in positive)):
         at = dict(zip(positive, placed, strict=True))
-        fits = all(joined(h, at[h.source], at[h.to_var]) for h in plan.hops if not h.negated)
+        fits = all(
+            joined(h, at[h.source], at[h.to_var]) for h in plan.hops if not h.negated
+        )
         for hop in plan.hops if fits else ():
             if hop.negated:
-                ones, others = ([at[v]] if v in at else able[v] for v in (hop.source, hop.to_var))
-                fits &= not any(joined(hop, one, other) for one in ones for other in others)
+                ones, others = (
+                    [at[v]] if v in at else able[v] for v in (hop.source, hop.to_var)
+                )
+                fits &= not any(
+                    joined(hop, one, other) for one in ones for other in others
+                )
         if fits:
             score = sum(bindings[var][at[var]] for var in positive if var in bindings)
             best[at["T"]] = max(score, best.get(at["T"], score))
@@ -114,19 +174,27 @@ def test_set_joins_find_what_trying_all_finds(
     plan, triples, given_scores = case
     store = MemoryStore.of(NODES, [Edge(*triple) for triple in set(triples)])
     bindings = bound(plan, given_scores)
-    assert find_matches(plan, store, bindings) == by_trying(plan, set(triples), bindings)
+    assert find_matches(plan, store, bindings) == by_trying(
+        plan, set(triples), bindings
+    )
 
 
-@pytest.mark.parametrize(("descending", "ids"), [(True, ["n2", "n5", "n1"]), (False, ["n0", "n3", "n1"])])
+@pytest.mark.parametrize(
+    ("descending", "ids"), [(True, ["n2", "n5", "n1"]), (False, ["n0", "n3", "n1"])]
+)
 def test_an_order_takes_the_place_of_scores(descending: bool, ids: list[str]) -> None:
     order = {"by": "size", "descending": descending, "limit": 3}
-    plan = GraphPlan.model_validate({"where": {"T": {"size": {"$exists": True}}}, "order": order})
+    plan = GraphPlan.model_validate(
+        {"where": {"T": {"size": {"$exists": True}}}, "order": order}
+    )
     found = find_matches(plan, MemoryStore.of([*NODES, Node("z", ("A",))]), {})
     assert [match.id for match in found] == ids
 
 
 @pytest.fixture(scope="module", params=["ladybug", "neo4j"])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CypherStore]:
+def database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[CypherStore]:
     if request.param == "neo4j":
         yield Neo4jStore.from_driver(request.getfixturevalue("neo4j_module"))
     else:
@@ -135,7 +203,12 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def test_a_database_finds_the_same(database: CypherStore) -> None:
-    every = [Edge(one, relation, other) for one in IDS for relation in RELATIONS for other in IDS]
+    every = [
+        Edge(one, relation, other)
+        for one in IDS
+        for relation in RELATIONS
+        for other in IDS
+    ]
     database.upsert(NODES, every)  # so that all tables are there
     schema = database.schema()
 
@@ -148,10 +221,14 @@ def test_a_database_finds_the_same(database: CypherStore) -> None:
         database.delete_edges(held - wanted)
         database.upsert(edges=wanted - held)
         bindings = bound(plan, given_scores)
-        assert find_matches(plan, database, bindings) == by_trying(plan, set(triples), bindings)
+        assert find_matches(plan, database, bindings) == by_trying(
+            plan, set(triples), bindings
+        )
         if all(bindings.get(anchor.var) for anchor in plan.anchors):
             query, _ = compile_plan(plan, database, bindings, schema=schema)
-            known = query.replace(f":`{MARKER}`", "")  # the store finds ids by it, models may not use it
+            known = query.replace(
+                f":`{MARKER}`", ""
+            )  # the store finds ids by it, models may not use it
             report = check(known, schema, dialect=database.dialect)
             assert report.ok, report.errors
 

@@ -1,4 +1,6 @@
-"""Plans without a model: names found, paths read, several names joined, and how far the plan is to be trusted."""
+"""Plans without a model: names found, paths read, several names joined, and how far the
+plan is to be trusted.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ PAPERS = MemoryStore.of(
     [
         *(Node(name, ("institution",), name) for name in ("Ulm University", "Delft")),
         *(Node(name, ("author",), name) for name in ("Ada Ott", "Bo Berg", "Cy Cole")),
-        *(Node(name, ("paper",), name) for name in ("Slow Muons", "Fast Muons", "Glass Flow", "Deep Glass")),
+        *(
+            Node(name, ("paper",), name)
+            for name in ("Slow Muons", "Fast Muons", "Glass Flow", "Deep Glass")
+        ),
         *(Node(name, ("topic",), name) for name in ("Particle physics", "Materials")),
     ],
     [
@@ -44,7 +49,10 @@ PAPERS = MemoryStore.of(
 QUESTIONS = {
     "Which papers did Ada Ott write?": {"Slow Muons", "Deep Glass"},
     "Who wrote Glass Flow?": {"Bo Berg", "Cy Cole"},
-    "What are the topics of the papers that Cy Cole wrote?": {"Particle physics", "Materials"},
+    "What are the topics of the papers that Cy Cole wrote?": {
+        "Particle physics",
+        "Materials",
+    },
     "Which papers cite Glass Flow?": {"Deep Glass"},
     "Which papers are cited by Glass Flow?": {"Fast Muons"},
     "Which papers does Glass Flow cite?": {"Fast Muons"},
@@ -60,16 +68,23 @@ def answers(planner: PathPlanner, question: str) -> set[str]:
     planned = planner.plan(question)
     assert planned.plan is not None, planned.problem
     planned.plan.checked(planner.store.schema())
-    return {match.id for match in find_matches(planned.plan, planner.store, planned.bindings)}
+    return {
+        match.id
+        for match in find_matches(planned.plan, planner.store, planned.bindings)
+    }
 
 
 @pytest.mark.parametrize("engine", ["memory", "ladybug"])
-def test_questions_become_plans_that_find_their_answers(engine: str, tmp_path: Path) -> None:
+def test_questions_become_plans_that_find_their_answers(
+    engine: str, tmp_path: Path
+) -> None:
     store: Any = PAPERS
     names: Any = None
     if engine == "ladybug":
         store, names = LadybugStore(tmp_path / "g.lbug"), BM25Index.of_store(PAPERS)
-        store.upsert(PAPERS.graph.nodes, [edge for block in PAPERS.edges() for edge in block])
+        store.upsert(
+            PAPERS.graph.nodes, [edge for block in PAPERS.edges() for edge in block]
+        )
     planner = PathPlanner(store, names)
     assert isinstance(planner, Planner)
     assert {question: answers(planner, question) for question in QUESTIONS} == QUESTIONS
@@ -87,11 +102,16 @@ def test_aliases_say_what_general_english_does_not(tmp_path: Path) -> None:
     assert "directed_by" in str(PathPlanner(FILMS, aliases=ALIASES).plan(question).plan)
     own = tmp_path / "aliases.yaml"
     own.write_text("directed_by: [helm]\nMovie: [flick]\n")
-    assert PathPlanner(FILMS, aliases=own).plan(question) == PathPlanner(FILMS, aliases=ALIASES).plan(question)
+    assert PathPlanner(FILMS, aliases=own).plan(question) == PathPlanner(
+        FILMS, aliases=ALIASES
+    ).plan(question)
 
 
 def test_what_the_question_names_is_no_answer_and_may_be_misspelled() -> None:
-    found = answers(PathPlanner(FILMS, aliases=ALIASES), "which films share a director with 'Citizen Cane'")
+    found = answers(
+        PathPlanner(FILMS, aliases=ALIASES),
+        "which films share a director with 'Citizen Cane'",
+    )
     assert "Citizen Kane" not in found
     assert "The Trial" in found
 
@@ -101,22 +121,33 @@ def test_what_the_question_names_is_no_answer_and_may_be_misspelled() -> None:
     [
         ("Who wrote Glass Flow?", {"aggressive"}, ""),
         (
-            "Which reactor measurements with tungsten probes does Glass Flow replicate?",
+            (
+                "Which reactor measurements with tungsten probes does Glass Flow"
+                " replicate?"
+            ),
             {"weak", "no_trade"},
             "tungsten",
         ),
         ("Which papers are next to Glass Flow?", {"weak"}, ""),  # it cites and is cited
-        ("Which topics has Deep Glass?", {"weak", "no_trade"}, ""),  # it has none, those around it have
+        (
+            "Which topics has Deep Glass?",
+            {"weak", "no_trade"},
+            "",
+        ),  # it has none, those around it have
     ],
 )
-def test_risk_follows_the_fit_and_what_else_fits(question: str, levels: set[str], about: str) -> None:
+def test_risk_follows_the_fit_and_what_else_fits(
+    question: str, levels: set[str], about: str
+) -> None:
     plan = PathPlanner(PAPERS).plan(question).plan
     assert plan is not None
     assert plan.risk_level in levels
     assert about in plan.target.relevance_text
 
 
-@pytest.mark.parametrize("question", ["", "?", "who", "\ud800", "x" * 10_000, "what is the meaning of life"])
+@pytest.mark.parametrize(
+    "question", ["", "?", "who", "\ud800", "x" * 10_000, "what is the meaning of life"]
+)
 def test_a_question_without_a_name_has_no_plan_and_says_so(question: str) -> None:
     planned = PathPlanner(PAPERS).plan(question)
     assert planned.plan is None
@@ -124,7 +155,10 @@ def test_a_question_without_a_name_has_no_plan_and_says_so(question: str) -> Non
 
 
 def test_what_is_malformed_is_refused(tmp_path: Path) -> None:
-    with LadybugStore(tmp_path / "g.lbug") as store, pytest.raises(InvalidInput, match="names"):
+    with (
+        LadybugStore(tmp_path / "g.lbug") as store,
+        pytest.raises(InvalidInput, match="names"),
+    ):
         PathPlanner(store)
     bad = tmp_path / "bad.yaml"
     bad.write_text("- a\n")

@@ -1,4 +1,6 @@
-"""Names that one node says of another, and rows of tables that share the value of a key."""
+"""Names that one node says of another, and rows of tables that share the value of a
+key.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ def passage(id_: str, name: str, text: str = "", **properties: Any) -> Node:
 
 
 def table(*cells: str, name: str = "Results", section: str = "") -> Node:
-    properties = {"section": section, "table_header": ["what"], "table_rows": [["filler"], *([cell] for cell in cells)]}
+    properties = {
+        "section": section,
+        "table_header": ["what"],
+        "table_rows": [["filler"], *([cell] for cell in cells)],
+    }
     return Node("t", ("Table",), name, properties=properties)
 
 
@@ -47,7 +53,9 @@ def links(*nodes: Node, settings: LinkSettings | None = None) -> list[Edge]:
     ],
 )
 def test_a_cell_names_a_node(cell: str, name: str, kind: str) -> None:
-    (edge,) = links(table(cell, name="1911 Christians football team results"), passage("p", name))
+    (edge,) = links(
+        table(cell, name="1911 Christians football team results"), passage("p", name)
+    )
     assert (edge.source, edge.target, edge.relation) == ("t", "p", "MENTIONS")
     assert edge.properties["kind"] == kind
     assert edge.properties["source_row"] == 1
@@ -56,37 +64,76 @@ def test_a_cell_names_a_node(cell: str, name: str, kind: str) -> None:
 
 def test_running_text_names_the_longest_name() -> None:
     found = links(
-        passage("a", "A", "She lives in New York City."), passage("n", "New York"), passage("c", "New York City")
+        passage("a", "A", "She lives in New York City."),
+        passage("n", "New York"),
+        passage("c", "New York City"),
     )
-    assert [(e.source, e.target, e.properties["kind"]) for e in found] == [("a", "c", "text")]
-    found = links(passage("a", "東京都"), passage("b", "隅田川", "隅田川は東京都を流れる川です。"), passage("c", "川"))
+    assert [(e.source, e.target, e.properties["kind"]) for e in found] == [
+        ("a", "c", "text")
+    ]
+    found = links(
+        passage("a", "東京都"),
+        passage("b", "隅田川", "隅田川は東京都を流れる川です。"),
+        passage("c", "川"),
+    )
     assert [(e.source, e.target) for e in found] == [("b", "a")]
 
 
 def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
     def edges(*nodes: Node, **settings: Any) -> list[Any]:
-        named = NodeTable.of([*nodes, *(passage(f"other {i}", f"Other {i}") for i in range(60))])
+        named = NodeTable.of(
+            [*nodes, *(passage(f"other {i}", f"Other {i}") for i in range(60))]
+        )
         said = Bearers.of([given.get("entities", ()) for given in named.properties], 50)
-        found = shared_name_links(named, said, LinkSettings(**settings)).edges(named.ids)
-        return [(e.source, e.target, e.properties["name"], round(e.weight, 2)) for e in found]
+        found = shared_name_links(named, said, LinkSettings(**settings)).edges(
+            named.ids
+        )
+        return [
+            (e.source, e.target, e.properties["name"], round(e.weight, 2))
+            for e in found
+        ]
 
-    director, city = {"entities": ["Tim Burton"]}, {"entities": ["Tim Burton", "Oslo", "1990"]}
-    films = [passage("a", "Big Eyes", **city), passage("b", "Apes", **director), passage("c", "Oslo", **city)]
-    assert edges(*films) == [(*pair, "Tim Burton", 0.85) for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
-    assert edges(*films, table("Ed"))[0][3] == 0.68  # as a text that says a name counts less beside tables
+    director, city = (
+        {"entities": ["Tim Burton"]},
+        {"entities": ["Tim Burton", "Oslo", "1990"]},
+    )
+    films = [
+        passage("a", "Big Eyes", **city),
+        passage("b", "Apes", **director),
+        passage("c", "Oslo", **city),
+    ]
+    assert edges(*films) == [
+        (*pair, "Tim Burton", 0.85) for pair in (("a", "b"), ("a", "c"), ("b", "c"))
+    ]
+    assert (
+        edges(*films, table("Ed"))[0][3] == 0.68
+    )  # as a text that says a name counts less beside tables
     assert not edges(*films, max_sharers=2)
     assert not edges(*films, shared_weight=0)
-    chunks = [passage(f"a{i}", "Big Eyes", source_id="a", chunk_index=i, **director) for i in (1, 0)]
-    assert edges(*chunks, films[1]) == [(f"a{i}", "b", "Tim Burton", 0.85) for i in (0, 1)]
-    assert not edges(*chunks, films[1], max_sharers=2)  # as rare as the chunks that say it are few
-    assert not edges(films[0], passage("d", "Big eyes", **director))  # what bears one title is one thing
+    chunks = [
+        passage(f"a{i}", "Big Eyes", source_id="a", chunk_index=i, **director)
+        for i in (1, 0)
+    ]
+    assert edges(*chunks, films[1]) == [
+        (f"a{i}", "b", "Tim Burton", 0.85) for i in (0, 1)
+    ]
+    assert not edges(
+        *chunks, films[1], max_sharers=2
+    )  # as rare as the chunks that say it are few
+    assert not edges(
+        films[0], passage("d", "Big eyes", **director)
+    )  # what bears one title is one thing
     bearer = passage("t", "T. Burton", aliases=["Tim Burton"])
     assert not edges(*films, bearer)  # who bears it is linked by it
     series = [passage(f"s{i}", f"Tim Burton {i}", **director) for i in range(2)]
     assert [one[:2] for one in edges(*series, films[1])] == [("b", "s0"), ("b", "s1")]
-    towns = [passage(f"t{i}", f"Town {i}", entities=["Maryland"]) for i in range(6)]  # more than few, of few titles
+    towns = [
+        passage(f"t{i}", f"Town {i}", entities=["Maryland"]) for i in range(6)
+    ]  # more than few, of few titles
     history = [passage(f"h{i}", f"History of Maryland {i}") for i in range(3)]
-    assert {one[:2] for one in edges(*towns, *history)} == {(h.id, t.id) for h in history for t in towns}
+    assert {one[:2] for one in edges(*towns, *history)} == {
+        (h.id, t.id) for h in history for t in towns
+    }
     assert not edges(*towns, *history, passage("h4", "Law in Maryland"))
 
 
@@ -99,49 +146,89 @@ The next steps are few. Den meisten fallen zwei ein."""
     ("title", "text", "linked"),
     [
         ("Examples", "There are examples of it.", False),
-        ("Examples", "Examples of it are below.", False),  # every sentence begins with a capital
+        (
+            "Examples",
+            "Examples of it are below.",
+            False,
+        ),  # every sentence begins with a capital
         ("Examples", "## Examples\n\nThe list is long.", False),
         ("Examples", "It was seen in Examples of it.", True),
         ("Examples", "It is told in “examples” at length.", True),
         ("Examples", "See `examples`, which is long.", True),
         ("Examples", "See [examples](x.md) at length.", True),
         ("Examples", 'It has {"examples": 3} as ever.', False),  # a key
-        ("Time", "It was bought by Time Warner last year.", False),  # part of a longer name
+        (
+            "Time",
+            "It was bought by Time Warner last year.",
+            False,
+        ),  # part of a longer name
         ("Time", "It was told in Time last year.", True),
         ("SEAT", "A seat was made by them.", False),
         ("SEAT", "It was made by SEAT in Spain.", True),
         ("Next Steps", "Next steps are below.", False),
         ("Next Steps", "It is told in Next Steps below.", True),
-        ("System prompt", "It has another system prompt today.", True),  # no everyday words, but a term of two
-        ("Boston", "Boston is old, and they left.", True),  # no text has it in lower case
+        (
+            "System prompt",
+            "It has another system prompt today.",
+            True,
+        ),  # no everyday words, but a term of two
+        (
+            "Boston",
+            "Boston is old, and they left.",
+            True,
+        ),  # no text has it in lower case
         ("Boston", "BOSTON, 12 MAY", True),
         ("東京", "東京は大きい。", True),
     ],
 )
-def test_an_everyday_word_is_a_title_only_where_the_text_uses_it_as_one(title: str, text: str, linked: bool) -> None:
-    found = links(passage("asker", "A", text), passage("bearer", title), passage("prose", "Z", PROSE))
+def test_an_everyday_word_is_a_title_only_where_the_text_uses_it_as_one(
+    title: str, text: str, linked: bool
+) -> None:
+    found = links(
+        passage("asker", "A", text),
+        passage("bearer", title),
+        passage("prose", "Z", PROSE),
+    )
     assert ("asker" in {edge.source for edge in found}) is linked
 
 
 def test_a_name_of_its_own_first_words_is_shown_and_not_looked_for() -> None:
-    nodes = [passage("a", "", "They sail. It is old."), passage("b", "Sea", "Here they sail with others.")]
+    nodes = [
+        passage("a", "", "They sail. It is old."),
+        passage("b", "Sea", "Here they sail with others."),
+    ]
     described = describe(nodes, HeuristicMetadata())
     assert [node.name for node in described] == ["They sail", "Sea"]
     assert links(*described) == []
     assert len(links(passage("a", "They sail", "They sail. It is old."), nodes[1])) == 1
 
 
-@pytest.mark.parametrize("titles", [("Super Bowl 50", "super bowl 50"), ("Super Bowl 50", "Super  Bowl 50")])
+@pytest.mark.parametrize(
+    "titles", [("Super Bowl 50", "super bowl 50"), ("Super Bowl 50", "Super  Bowl 50")]
+)
 def test_no_link_within_what_bears_one_title(titles: tuple[str, str]) -> None:
-    nodes = [passage(f"n{i}", title, "In Super Bowl 50 they won.") for i, title in enumerate(titles)]
+    nodes = [
+        passage(f"n{i}", title, "In Super Bowl 50 they won.")
+        for i, title in enumerate(titles)
+    ]
     found = links(*nodes, passage("x", "Denver", "They won Super Bowl 50."))
     assert {(edge.source, edge.target) for edge in found} == {("x", "n0"), ("x", "n1")}
 
 
-@pytest.mark.parametrize(("sayers", "others", "linked"), [(20, 0, True), (21, 0, False), (21, 190, True)])
-def test_a_title_that_many_sources_say_is_a_hub_and_makes_no_links(sayers: int, others: int, linked: bool) -> None:
-    said = [passage(f"s{i:03}", f"Page {i}", "As Graphret has it.") for i in range(sayers)]
-    found = links(passage("hub", "Graphret"), *said, *(passage(f"o{i:03}", f"Other {i}") for i in range(others)))
+@pytest.mark.parametrize(
+    ("sayers", "others", "linked"), [(20, 0, True), (21, 0, False), (21, 190, True)]
+)
+def test_a_title_that_many_sources_say_is_a_hub_and_makes_no_links(
+    sayers: int, others: int, linked: bool
+) -> None:
+    said = [
+        passage(f"s{i:03}", f"Page {i}", "As Graphret has it.") for i in range(sayers)
+    ]
+    found = links(
+        passage("hub", "Graphret"),
+        *said,
+        *(passage(f"o{i:03}", f"Other {i}") for i in range(others)),
+    )
     assert len(found) == (sayers if linked else 0)
 
 
@@ -150,18 +237,53 @@ def test_a_title_that_many_sources_say_is_a_hub_and_makes_no_links(sayers: int, 
     [
         ("NASA", ["It was built by NASA for this.", "They went to NASA in May."], True),
         ("NASA", ["## NASA\n\nIt is old.", "NASA\n\nIt is old."], False),  # headings
-        ("SEVERABILITY", ["8. SEVERABILITY. Should a part not hold.", "9. SEVERABILITY. The others hold."], False),
-        ("Definition", ["See Definition before that.", "The Definition says that."], False),  # PROSE has the word
-        ("Section 3", ["As Section 3 has it, they may.", "Under Section 3 they will."], False),
+        (
+            "SEVERABILITY",
+            [
+                "8. SEVERABILITY. Should a part not hold.",
+                "9. SEVERABILITY. The others hold.",
+            ],
+            False,
+        ),
+        (
+            "Definition",
+            ["See Definition before that.", "The Definition says that."],
+            False,
+        ),  # PROSE has the word
+        (
+            "Section 3",
+            ["As Section 3 has it, they may.", "Under Section 3 they will."],
+            False,
+        ),
         ("Ask Ada", ["Ask Ada for the rest.", "Then wait. Ask Ada when done."], False),
-        ("Inc", ["It was sold to Acme, Inc. in May.", "They work for Foo, Inc. since then."], False),
-        ("XIX", ["In the century XIX they met.", "It was built in XIX by them."], False),
+        (
+            "Inc",
+            [
+                "It was sold to Acme, Inc. in May.",
+                "They work for Foo, Inc. since then.",
+            ],
+            False,
+        ),
+        (
+            "XIX",
+            ["In the century XIX they met.", "It was built in XIX by them."],
+            False,
+        ),
         ("PRAGMA", ["#PRAGMA once\ncode", "#PRAGMA once\nmore"], False),
-        ("Tim Burton", ["It was made by Tim Burton then.", "Tim Burton made it."], True),
+        (
+            "Tim Burton",
+            ["It was made by Tim Burton then.", "Tim Burton made it."],
+            True,
+        ),
     ],
 )
-def test_a_shared_name_is_one_that_both_texts_say_as_a_name(name: str, texts: list[str], linked: bool) -> None:
-    nodes = [passage(f"n{i}", f"Title {i}", text, entities=[name]) for i, text in enumerate(texts)]
+def test_a_shared_name_is_one_that_both_texts_say_as_a_name(
+    name: str, texts: list[str], linked: bool
+) -> None:
+    nodes = [
+        passage(f"n{i}", f"Title {i}", text, entities=[name])
+        for i, text in enumerate(texts)
+    ]
     prose = "a definition is given in each section here and you may ask for it"
     nodes += [passage(f"p{i}", f"Prose {i}", prose) for i in range(3)]
     table = NodeTable.of(nodes)
@@ -171,7 +293,10 @@ def test_a_shared_name_is_one_that_both_texts_say_as_a_name(name: str, texts: li
 
 def test_a_place_that_every_text_names_joins_no_texts() -> None:
     def joined(sayers: int) -> int:
-        texts = [passage(f"t{i:02}", f"Filing {i}", entities=["Delaware"]) for i in range(sayers)]
+        texts = [
+            passage(f"t{i:02}", f"Filing {i}", entities=["Delaware"])
+            for i in range(sayers)
+        ]
         table = NodeTable.of([*texts, passage("law", "Law of Delaware")])
         said = Bearers.of([given.get("entities", ()) for given in table.properties], 50)
         return len(shared_name_links(table, said))
@@ -179,10 +304,20 @@ def test_a_place_that_every_text_names_joins_no_texts() -> None:
     assert (joined(20), joined(21)) == (20, 0)
 
 
-def test_a_report_tells_the_commonest_and_the_least_believed_names_with_examples() -> None:
-    films = [Document("It was made by Ada Ames then.", title=f"Film {i}", id=f"{i:02}") for i in range(15)]
-    told = Document("See `keep` there. One may keep it, and others keep it too.", title="Told")
-    graph = SageGraph.build([*films, Document("x", title="Ada Ames"), told, Document("y", title="Keep")], encoder=None)
+def test_a_report_tells_the_commonest_and_the_least_believed_names_with_examples() -> (
+    None
+):
+    films = [
+        Document("It was made by Ada Ames then.", title=f"Film {i}", id=f"{i:02}")
+        for i in range(15)
+    ]
+    told = Document(
+        "See `keep` there. One may keep it, and others keep it too.", title="Told"
+    )
+    graph = SageGraph.build(
+        [*films, Document("x", title="Ada Ames"), told, Document("y", title="Keep")],
+        encoder=None,
+    )
     names = json.loads(json.dumps(graph.report().to_dict()))["link_names"]
     first, *_ = names["commonest"]
     last, *_ = names["doubtful"]
@@ -198,13 +333,17 @@ def test_a_report_tells_the_commonest_and_the_least_believed_names_with_examples
     }
     assert (last["name"], last["source"], last["target"]) == ("Keep", "Told", "Keep")
     assert last["weight"] == pytest.approx(1 - 0.1 * 2 / 3, abs=1e-4)
-    assert "15  1.00  Ada Ames  (MENTIONS text: Film 0 → Ada Ames)" in str(graph.report())
+    assert "15  1.00  Ada Ames  (MENTIONS text: Film 0 → Ada Ames)" in str(
+        graph.report()
+    )
 
 
 def test_aliases_and_the_ids_of_records_are_names() -> None:
     record = Node("P-1234", ("Product",), "Drill", "A drill.")
     found = links(
-        passage("a", "Manual", "Fits the P-1234 and the Big Blue."), record, passage("b", "Saw", aliases=["Big Blue"])
+        passage("a", "Manual", "Fits the P-1234 and the Big Blue."),
+        record,
+        passage("b", "Saw", aliases=["Big Blue"]),
     )
     assert {(e.source, e.target) for e in found} == {("a", "P-1234"), ("a", "b")}
 
@@ -216,9 +355,18 @@ def test_a_name_that_too_many_bear_says_nothing() -> None:
     assert links(said, *bearers, settings=LinkSettings(max_bearers=3)) == []
 
 
-def test_numbers_are_no_names_in_text_and_no_short_names_and_stop_words_are_none() -> None:
+def test_numbers_are_no_names_in_text_and_no_short_names_and_stop_words_are_none() -> (
+    None
+):
     assert links(table("2001"), passage("p", "2001 (film)")) == []
-    assert links(passage("a", "A", "It was in 12 of the year."), passage("b", "12"), passage("c", "It")) == []
+    assert (
+        links(
+            passage("a", "A", "It was in 12 of the year."),
+            passage("b", "12"),
+            passage("c", "It"),
+        )
+        == []
+    )
 
 
 CAPITALS = """Poland Warsaw,Austria Vienna,Hungary Budapest,Portugal Lisbon,Egypt Cairo,Iraq Baghdad,Italy Rome,
@@ -226,7 +374,10 @@ Germany Berlin,Serbia Belgrade,Ireland Dublin,Russia Moscow,Latvia Riga,Spain Ma
 RIVERS = """Kraków Vistula,Warsaw Vistula,Linz Danube,Vienna Danube,Budapest Danube,Lisbon Tagus,Toledo Tagus,
 Cairo Nile,Luxor Nile,Baghdad Tigris,Mosul Tigris,Rome Tiber,Berlin Spree,Belgrade Sava,Dublin Liffey,
 Moscow Moskva,Riga Daugava,Madrid Manzanares,Damascus Barada,Cologne Rhine,Basel Rhine,Dresden Elbe"""
-TOWNS = "Leeds Bristol York Bath Derby Exeter Lincoln Truro Oxford Durham Chester Ripon Wells Ely".split()
+TOWNS = (
+    "Leeds Bristol York Bath Derby Exeter Lincoln Truro Oxford Durham Chester Ripon"
+    " Wells Ely".split()
+)
 GOODS = "ovens shelves lamps trestles bags ladders scales signs".split()
 
 
@@ -235,16 +386,43 @@ def pairs(text: str) -> list[list[str]]:
 
 
 def corpus() -> list[Document | Table]:
-    customers = [[f"C{i + 41:03d}", f"{town} Stores", town] for i, town in enumerate(TOWNS)]
-    orders = [[f"A-{1000 + i}", f"C{i * 5 % 14 + 41:03d}", GOODS[i % 8], str(i % 4 + 1)] for i in range(42)]
+    customers = [
+        [f"C{i + 41:03d}", f"{town} Stores", town] for i, town in enumerate(TOWNS)
+    ]
+    orders = [
+        [f"A-{1000 + i}", f"C{i * 5 % 14 + 41:03d}", GOODS[i % 8], str(i % 4 + 1)]
+        for i in range(42)
+    ]
     return [
-        Table(["Country", "Capital"], pairs(CAPITALS), id="capitals", title="Countries"),
+        Table(
+            ["Country", "Capital"], pairs(CAPITALS), id="capitals", title="Countries"
+        ),
         Table(["City", "River"], pairs(RIVERS), id="rivers", title="Cities on rivers"),
-        Table(["Customer", "Company", "Town"], customers, id="customers", title="Customers"),
-        Table(["Order", "Ordered by", "Goods", "Quantity"], orders, id="orders", title="Orders"),
-        Document("Poland and Latvia lie on its shore, and many a river flows into it.", title="Baltic Sea"),
-        Document("Capitals of Europe rebuilt theirs after the war; a river is spanned every mile.", title="Bridges"),
-        Document("A company pays for the goods that it ordered within a month.", title="Terms of trade"),
+        Table(
+            ["Customer", "Company", "Town"],
+            customers,
+            id="customers",
+            title="Customers",
+        ),
+        Table(
+            ["Order", "Ordered by", "Goods", "Quantity"],
+            orders,
+            id="orders",
+            title="Orders",
+        ),
+        Document(
+            "Poland and Latvia lie on its shore, and many a river flows into it.",
+            title="Baltic Sea",
+        ),
+        Document(
+            "Capitals of Europe rebuilt theirs after the war; a river is spanned every"
+            " mile.",
+            title="Bridges",
+        ),
+        Document(
+            "A company pays for the goods that it ordered within a month.",
+            title="Terms of trade",
+        ),
     ]
 
 
@@ -270,9 +448,18 @@ def test_the_row_of_another_table_that_answers_is_found_with_the_value_and_colum
 ) -> None:
     def hits(**links: float) -> list[Hit]:
         settings = SageSettings(links=LinkSettings(**links))  # type: ignore[arg-type]
-        found = SageGraph.build(corpus(), encoder=None, settings=settings).retriever().retrieve(question, k=2).hits
+        found = (
+            SageGraph.build(corpus(), encoder=None, settings=settings)
+            .retriever()
+            .retrieve(question, k=2)
+            .hits
+        )
         shown = [hit for hit in found if hit.id.startswith(table)]
-        return [hit for hit in shown if row in [cells[0] for cells in hit.node.properties["table_rows"]]]
+        return [
+            hit
+            for hit in shown
+            if row in [cells[0] for cells in hit.node.properties["table_rows"]]
+        ]
 
     (hit,) = hits()
     (said,) = [evidence for evidence in hit.evidence if evidence.relation == JOINS]
@@ -280,10 +467,20 @@ def test_the_row_of_another_table_that_answers_is_found_with_the_value_and_colum
     assert not hits(join_weight=0)
 
 
-def rows(id_: str, header: str, *cells: str, name: str = "", source: str | None = None) -> Node:
+def rows(
+    id_: str, header: str, *cells: str, name: str = "", source: str | None = None
+) -> Node:
     """A table whose header and rows are written with ``|`` between the cells."""
-    properties = {"table_header": header.split("|"), "table_rows": [row.split("|") for row in cells]}
-    return Node(id_, ("Table",), name or id_, properties=properties | ({"source_id": source} if source else {}))
+    properties = {
+        "table_header": header.split("|"),
+        "table_rows": [row.split("|") for row in cells],
+    }
+    return Node(
+        id_,
+        ("Table",),
+        name or id_,
+        properties=properties | ({"source_id": source} if source else {}),
+    )
 
 
 def joins(*nodes: Node) -> list[Edge]:
@@ -294,17 +491,57 @@ def joins(*nodes: Node) -> list[Edge]:
 @pytest.mark.parametrize(
     ("left", "right", "linked"),
     [
-        (("Order|Customer", "A-1|C041", "A-2|C041", "A-3|C042"), ("No.|Name", "C041|Ann", "C042|Bob"), 3),
-        (("Film|Star", "Dawn|Ann Ames", "Dusk|Bob Bates"), ("Actor|Born", "ann ames|1970", "BOB BATES|1980"), 2),
-        (("order_id|customer_id", "1|17", "2|17", "3|18"), ("customer_id|name", "17|Ann", "18|Bob"), 3),
+        (
+            ("Order|Customer", "A-1|C041", "A-2|C041", "A-3|C042"),
+            ("No.|Name", "C041|Ann", "C042|Bob"),
+            3,
+        ),
+        (
+            ("Film|Star", "Dawn|Ann Ames", "Dusk|Bob Bates"),
+            ("Actor|Born", "ann ames|1970", "BOB BATES|1980"),
+            2,
+        ),
+        (
+            ("order_id|customer_id", "1|17", "2|17", "3|18"),
+            ("customer_id|name", "17|Ann", "18|Bob"),
+            3,
+        ),
         (("id|customerId", "1|17", "2|17", "3|18"), ("id|name", "17|Ann", "18|Bob"), 3),
-        (("id|customer_id", "1|17.0", "2|", "3|18.0"), ("id|name", "17|Ann", "18|Bob"), 2),
-        (("id|supplier_id", "1|17", "2|17", "3|18"), ("id|name", "17|Ann", "18|Bob"), 0),  # ids of something else
-        (("id|item", "17|oven", "18|lamp"), ("id|name", "17|Ann", "18|Bob"), 0),  # of what its own table has
-        (("Year|Film", "1970|Dawn", "1971|Dusk"), ("Year|Song", "1970|Rain", "1971|Snow"), 0),
-        (("Rank|Team", "1st|Reds", "2nd|Blues"), ("Rank|Club", "1st|Owls", "2nd|Bats"), 0),
-        (("Team|Colour", "Reds|red", "Red Sox|red", "Owls|red"), ("Car|Paint", "Beetle|red", "Mini|red"), 0),  # no key
-        (("Team|City", "Reds|Leeds", "Owls|Bath"), ("City|River", "Leeds|Aire", "Rome|Tiber"), 0),  # one value
+        (
+            ("id|customer_id", "1|17.0", "2|", "3|18.0"),
+            ("id|name", "17|Ann", "18|Bob"),
+            2,
+        ),
+        (
+            ("id|supplier_id", "1|17", "2|17", "3|18"),
+            ("id|name", "17|Ann", "18|Bob"),
+            0,
+        ),  # ids of something else
+        (
+            ("id|item", "17|oven", "18|lamp"),
+            ("id|name", "17|Ann", "18|Bob"),
+            0,
+        ),  # of what its own table has
+        (
+            ("Year|Film", "1970|Dawn", "1971|Dusk"),
+            ("Year|Song", "1970|Rain", "1971|Snow"),
+            0,
+        ),
+        (
+            ("Rank|Team", "1st|Reds", "2nd|Blues"),
+            ("Rank|Club", "1st|Owls", "2nd|Bats"),
+            0,
+        ),
+        (
+            ("Team|Colour", "Reds|red", "Red Sox|red", "Owls|red"),
+            ("Car|Paint", "Beetle|red", "Mini|red"),
+            0,
+        ),  # no key
+        (
+            ("Team|City", "Reds|Leeds", "Owls|Bath"),
+            ("City|River", "Leeds|Aire", "Rome|Tiber"),
+            0,
+        ),  # one value
         (("Word|Note", "|", "|"), ("Word|Note", "|", "|"), 0),
         (
             ("Item|Note", f"oven|{'very ' * 20}hot", f"lamp|{'very ' * 20}bright"),
@@ -313,47 +550,79 @@ def joins(*nodes: Node) -> list[Edge]:
         ),
     ],
 )
-def test_rows_join_by_a_key(left: Sequence[str], right: Sequence[str], linked: int) -> None:
-    assert len(joins(rows("orders", *left), rows("t", *right, name="Customers"))) == linked
-    assert len(joins(rows("orders", *left), rows("a", *right, name="Customers"))) == linked  # in whichever order
+def test_rows_join_by_a_key(
+    left: Sequence[str], right: Sequence[str], linked: int
+) -> None:
+    assert (
+        len(joins(rows("orders", *left), rows("t", *right, name="Customers"))) == linked
+    )
+    assert (
+        len(joins(rows("orders", *left), rows("a", *right, name="Customers"))) == linked
+    )  # in whichever order
 
 
 def test_the_edge_leads_from_the_row_that_refers_to_the_row_whose_key_it_is() -> None:
     orders = rows("z", "Order|By", "A-1|C041", "A-2|C042", "A-3|C042")
     found = joins(orders, rows("b", "Customer|Name", "C042|Bob", "C041|Ann"))
-    ends = [(e.source, e.properties["source_row"], e.target, e.properties["target_row"]) for e in found]
+    ends = [
+        (e.source, e.properties["source_row"], e.target, e.properties["target_row"])
+        for e in found
+    ]
     assert ends == [("z", 0, "b", 1), ("z", 1, "b", 0), ("z", 2, "b", 0)]
     assert found[0].properties["columns"] == [["By", "Customer"]]
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_however_a_table_is_cut_its_rows_join_another_and_never_each_other(size: int) -> None:
+def test_however_a_table_is_cut_its_rows_join_another_and_never_each_other(
+    size: int,
+) -> None:
     """Loaders make one document of each row."""
 
     def cut(source: str, header: str, cells: Sequence[str]) -> list[Node]:
         parts = [cells[i : i + size] for i in range(0, len(cells), size)]
-        return [rows(f"{source}#{i}", header, *part, source=source) for i, part in enumerate(parts)]
+        return [
+            rows(f"{source}#{i}", header, *part, source=source)
+            for i, part in enumerate(parts)
+        ]
 
-    cities = cut("cities", "City|Twin", ["Leeds|Lille", "Lille|Leeds", "Bath|Aix", "Aix|Bath"])
-    found = joins(*cities, *cut("rivers", "Town|River", ["Leeds|Aire", "Bath|Avon", "Lille|Deûle", "Aix|Arc"]))
-    assert {(e.source.split("#")[0], e.target.split("#")[0]) for e in found} == {("cities", "rivers")}
+    cities = cut(
+        "cities", "City|Twin", ["Leeds|Lille", "Lille|Leeds", "Bath|Aix", "Aix|Bath"]
+    )
+    found = joins(
+        *cities,
+        *cut(
+            "rivers",
+            "Town|River",
+            ["Leeds|Aire", "Bath|Avon", "Lille|Deûle", "Aix|Arc"],
+        ),
+    )
+    assert {(e.source.split("#")[0], e.target.split("#")[0]) for e in found} == {
+        ("cities", "rivers")
+    }
     assert len(found) == 8
 
 
 def test_a_value_that_many_key_columns_have_says_nothing() -> None:
-    tables = [rows(f"t{i}", f"Land|Note {i}", f"Chad|{i} a", f"Mali|{i} b") for i in range(MAX_JOINS + 1)]
+    tables = [
+        rows(f"t{i}", f"Land|Note {i}", f"Chad|{i} a", f"Mali|{i} b")
+        for i in range(MAX_JOINS + 1)
+    ]
     assert len(joins(*tables[1:])) == 2 * 3
     assert joins(*tables) == []
 
 
 def test_a_row_leads_to_no_more_rows_than_three_the_rarest_values_first() -> None:
-    many = rows("a", "P|Q|R|S", "Ann|Oslo|Fiat|Hull", "Bob|Rome|Saab|Hull", "Cay|Rome|Fiat|Bath")
+    many = rows(
+        "a", "P|Q|R|S", "Ann|Oslo|Fiat|Hull", "Bob|Rome|Saab|Hull", "Cay|Rome|Fiat|Bath"
+    )
     keys = [
         rows("b", "Person|Age", "Ann|3", "Bob|4"),
         rows("c", "City|Land", "Oslo|Norway", "Rome|Italy"),
         rows("d", "Car|Doors", "Fiat|3", "Saab|5"),
         rows("e", "Town|River", "Hull|Humber", "Bath|Avon"),
     ]
-    said = sorted((e.properties["source_row"], e.properties["name"]) for e in joins(many, *keys))
+    said = sorted(
+        (e.properties["source_row"], e.properties["name"]) for e in joins(many, *keys)
+    )
     found = ["Ann", "Fiat", "Oslo"], ["Bob", "Rome", "Saab"], ["Bath", "Fiat", "Rome"]
     assert said == [(row, name) for row, names in enumerate(found) for name in names]

@@ -16,7 +16,15 @@ from rank_bm25 import BM25Okapi
 from graphret import storage
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search import Analyzer, BM25Index, BM25Settings, DenseIndex, FieldIndex, HybridIndex, NodeText
+from graphret.search import (
+    Analyzer,
+    BM25Index,
+    BM25Settings,
+    DenseIndex,
+    FieldIndex,
+    HybridIndex,
+    NodeText,
+)
 from graphret.search.dense import hnsw_graph
 from graphret.search.encoder import CallableEncoder
 from graphret.search.index import min_max
@@ -33,7 +41,12 @@ class TestBM25(TextIndexSuite):
 
 class TestDense(TextIndexSuite):
     @pytest.fixture(params=["exact", "hnsw"])
-    def make(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, encoder: Any) -> MakeIndex:
+    def make(
+        self,
+        request: pytest.FixtureRequest,
+        monkeypatch: pytest.MonkeyPatch,
+        encoder: Any,
+    ) -> MakeIndex:
         if request.param == "hnsw":
             monkeypatch.setattr(DenseIndex, "hnsw_above", 2)
         return lambda nodes: DenseIndex.build(nodes, encoder)
@@ -51,24 +64,36 @@ class TestFields(TextIndexSuite):
         return lambda nodes: FieldIndex.build(nodes, encoder=encoder)
 
 
-@pytest.mark.parametrize("text", [NodeText(), NodeText.documents()], ids=["text", "neighbors"])
+@pytest.mark.parametrize(
+    "text", [NodeText(), NodeText.documents()], ids=["text", "neighbors"]
+)
 @pytest.mark.parametrize("labels", [None, ["Thing"]], ids=["all", "things"])
-def test_an_index_is_brought_up_to_date_after_writes_by_others(text: NodeText, labels: list[str] | None) -> None:
-    store = MemoryStore.of([Node(name, ("Thing",), name) for name in ("red", "green", "blue")])
+def test_an_index_is_brought_up_to_date_after_writes_by_others(
+    text: NodeText, labels: list[str] | None
+) -> None:
+    store = MemoryStore.of(
+        [Node(name, ("Thing",), name) for name in ("red", "green", "blue")]
+    )
     index = BM25Index.of_store(store, text=text, labels=labels)
     store.upsert(
-        [Node("red", ("Thing",), "scarlet"), Node("new", ("Other",), "scarlet")], [Edge("blue", "NEAR", "red")]
+        [Node("red", ("Thing",), "scarlet"), Node("new", ("Other",), "scarlet")],
+        [Edge("blue", "NEAR", "red")],
     )
     store.delete(["green"])
     index.refresh(store)
     fresh = BM25Index.of_store(store, text=text, labels=labels)
     for query in ("red scarlet", "green", "blue"):
         found, expected = index.search(query, 5), fresh.search(query, 5)
-        assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
+        assert (found.ids, found.scores.tolist()) == (
+            expected.ids,
+            expected.scores.tolist(),
+        )
 
 
 WORDS = ["apple", "pear", "plum", "fig", "kiwi", "lime", "date", "nut"]
-TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), min_size=1, max_size=12)
+TEXTS = st.lists(
+    st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), min_size=1, max_size=12
+)
 PLAIN = NodeText(weights={})
 
 
@@ -84,23 +109,38 @@ class Lucene(BM25Okapi):
     """rank_bm25's Okapi with Lucene's idf, which is never negative."""
 
     def _calc_idf(self, nd: dict[str, int]) -> None:
-        self.idf = {term: np.log1p((self.corpus_size - n + 0.5) / (n + 0.5)) for term, n in nd.items()}
+        self.idf = {
+            term: np.log1p((self.corpus_size - n + 0.5) / (n + 0.5))
+            for term, n in nd.items()
+        }
 
 
 @settings(max_examples=25)
 @given(TEXTS, st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
-def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(texts: list[str], query: list[str]) -> None:
+def test_scores_are_those_of_rank_bm25_up_to_its_constant_factor(
+    texts: list[str], query: list[str]
+) -> None:
     analyzer = Analyzer()
     if not any(texts):
         return
-    # Documents without a word do not count towards the mean length here; rank_bm25 counts them.
+    # Documents without a word do not count towards the mean length here; rank_bm25
+    # counts them.
     filled = [text for text in texts if text]
-    expected = Lucene([analyzer(text) for text in filled]).get_scores([analyzer(word)[0] for word in query]) / 2.5
-    np.testing.assert_allclose(index(filled).scores(" ".join(query)), expected, rtol=1e-4, atol=1e-6)
+    expected = (
+        Lucene([analyzer(text) for text in filled]).get_scores(
+            [analyzer(word)[0] for word in query]
+        )
+        / 2.5
+    )
+    np.testing.assert_allclose(
+        index(filled).scores(" ".join(query)), expected, rtol=1e-4, atol=1e-6
+    )
 
 
 ROWS = st.lists(
-    st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=3), min_size=1, max_size=6
+    st.lists(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), max_size=3),
+    min_size=1,
+    max_size=6,
 )
 
 
@@ -110,17 +150,33 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
     first: list[list[str]], then: list[list[str]], query: list[str]
 ) -> None:
     def tables(rows: list[list[str]], start: int) -> list[Node]:
-        return [Node(f"n{start + i}", (), "fig kiwi", "", {"table_rows": one}) for i, one in enumerate(rows)]
+        return [
+            Node(f"n{start + i}", (), "fig kiwi", "", {"table_rows": one})
+            for i, one in enumerate(rows)
+        ]
 
     before, after = tables(first, 0), tables(then, len(first) // 2)
     nodes = list({node.id: node for node in (*before, *after)}.values())
-    index = BM25Index.build(before, text=PLAIN).changed(NodeTable.of(nodes), {node.id for node in after})
-    places = [(n, part) for n, node in enumerate(nodes) for part in range(-1, len(node.properties["table_rows"]))]
-    at, parts = np.asarray([n for n, _ in places]), np.asarray([part for _, part in places], dtype=np.int32)
+    index = BM25Index.build(before, text=PLAIN).changed(
+        NodeTable.of(nodes), {node.id for node in after}
+    )
+    places = [
+        (n, part)
+        for n, node in enumerate(nodes)
+        for part in range(-1, len(node.properties["table_rows"]))
+    ]
+    at, parts = (
+        np.asarray([n for n, _ in places]),
+        np.asarray([part for _, part in places], dtype=np.int32),
+    )
     said = np.ones((len(places), len(set(query))), dtype=np.float32)
     found = index.phrase_weights(" ".join(query), at, parts, said) > 0
     analyzer, known = Analyzer(), index.terms.positions
-    pairs = [p for p in dict.fromkeys(pairwise(analyzer(" ".join(query)))) if all(term in known for term in p)]
+    pairs = [
+        p
+        for p in dict.fromkeys(pairwise(analyzer(" ".join(query))))
+        if all(term in known for term in p)
+    ]
     for row, (n, part) in enumerate(places):
         rows = nodes[n].properties["table_rows"]
         texts = ["fig kiwi", *(rows if part < 0 else rows[part : part + 1])]
@@ -130,11 +186,22 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
 
 def test_terms_count_once_and_stop_words_not_at_all() -> None:
     built = index(["apple pear", "plum", "pear"])
-    np.testing.assert_array_equal(built.scores("apple apple the"), built.scores("apple"))
+    np.testing.assert_array_equal(
+        built.scores("apple apple the"), built.scores("apple")
+    )
     assert not built.search("the of and", 2).scores.any()
-    np.testing.assert_array_equal(built.scores("What pears do have?"), built.scores("pears"))
-    nodes = [Node("body", text="apple"), Node("title", name="apple"), Node("none", text="pear", name="pear")]
-    assert BM25Index.build(nodes).search("apple", 2).ids == ["title", "body"]  # a title weighs more
+    np.testing.assert_array_equal(
+        built.scores("What pears do have?"), built.scores("pears")
+    )
+    nodes = [
+        Node("body", text="apple"),
+        Node("title", name="apple"),
+        Node("none", text="pear", name="pear"),
+    ]
+    assert BM25Index.build(nodes).search("apple", 2).ids == [
+        "title",
+        "body",
+    ]  # a title weighs more
 
 
 def test_words_are_folded_and_stemmed_in_any_script() -> None:
@@ -147,8 +214,14 @@ def test_words_are_folded_and_stemmed_in_any_script() -> None:
 
 def test_words_that_make_a_question_are_not_asked_for() -> None:
     ask = Analyzer().of_query
-    assert ask("Who did sing with The Who?") == ["sing", "who"]  # a name keeps its words
-    assert ask("who was what") == ["who", "what"]  # and so does a question of nothing else
+    assert ask("Who did sing with The Who?") == [
+        "sing",
+        "who",
+    ]  # a name keeps its words
+    assert ask("who was what") == [
+        "who",
+        "what",
+    ]  # and so does a question of nothing else
     assert Analyzer(language="", stopwords="").of_query("do it") == ["do", "it"]
 
 
@@ -164,14 +237,25 @@ def test_no_analyzer_is_made_of_what_nobody_has() -> None:
 NODES = [
     Node(f"n{i:02d}", text=text, properties={"i": i})
     for i, text in enumerate(
-        ["apple pie recipe", "apple tart", "pear cake", "plum cake recipe", "fig and date bread", "lime sorbet"]
+        [
+            "apple pie recipe",
+            "apple tart",
+            "pear cake",
+            "plum cake recipe",
+            "fig and date bread",
+            "lime sorbet",
+        ]
     )
 ]
 
 
 def test_a_given_query_embedding_is_used_instead_of_the_encoder(encoder: Any) -> None:
-    turned = NODES[::-1]  # vectors belong to nodes in the order in which these are given
-    built = DenseIndex.build(turned, encoder=None, vectors=encoder.encode_documents([n.text for n in turned]))
+    turned = NODES[
+        ::-1
+    ]  # vectors belong to nodes in the order in which these are given
+    built = DenseIndex.build(
+        turned, encoder=None, vectors=encoder.encode_documents([n.text for n in turned])
+    )
     with pytest.raises(InvalidInput, match="encoder"):
         built.search("sweet", 1)
     built.remember("sweet", encoder.encode_queries(["lime sorbet"])[0])
@@ -193,17 +277,29 @@ def test_approximate_search_finds_nearly_what_exact_search_finds() -> None:
         query = rng.standard_normal(32)
         for built in (exact, approximate):
             built.remember(f"q{i}", query)
-        shared += len(set(exact.search(f"q{i}", 10).ids) & set(approximate.search(f"q{i}", 10).ids))
-        filtered = [built.search(f"q{i}", 10, where={"even": True}).ids for built in (exact, approximate)]
+        shared += len(
+            set(exact.search(f"q{i}", 10).ids)
+            & set(approximate.search(f"q{i}", 10).ids)
+        )
+        filtered = [
+            built.search(f"q{i}", 10, where={"even": True}).ids
+            for built in (exact, approximate)
+        ]
         assert filtered[0] == filtered[1]
-        assert exact.score(f"q{i}", ["n0000"]) == pytest.approx(approximate.score(f"q{i}", ["n0000"]), abs=1e-6)
+        assert exact.score(f"q{i}", ["n0000"]) == pytest.approx(
+            approximate.score(f"q{i}", ["n0000"]), abs=1e-6
+        )
     assert shared >= 190
 
 
 def vectors_index(n: int, above: int) -> tuple[DenseIndex, Any]:
-    """Nodes named by number, each with a vector of its own, as are the queries of its number."""
+    """Nodes named by number, each with a vector of its own, as are the queries of its
+    number.
+    """
     vectors = np.random.default_rng(5).standard_normal((n + 10, 16))
-    encoder = CallableEncoder(lambda texts: [vectors[int(text)] for text in texts], name="given")
+    encoder = CallableEncoder(
+        lambda texts: [vectors[int(text)] for text in texts], name="given"
+    )
     nodes = [Node(f"n{i:03d}", name=str(i)) for i in range(n)]
     index = DenseIndex.build(nodes, encoder, text=NodeText.names())
     index.hnsw_above = above
@@ -225,7 +321,9 @@ def test_after_a_write_the_search_is_exact() -> None:
 
 
 @pytest.mark.parametrize("altered", [False, True])
-def test_hnsw_is_saved_with_its_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, altered: bool) -> None:
+def test_hnsw_is_saved_with_its_index(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, altered: bool
+) -> None:
     index, encoder = vectors_index(400, 100)
     assert "graph" not in index.parts().arrays
     expected = [index.search(str(i), 5).ids for i in range(20)]
@@ -255,11 +353,18 @@ def test_hybrid_is_the_papers_sum_of_scaled_scores(encoder: Any) -> None:
         return (scores - scores.min()) / (scores.max() - scores.min())
 
     query = "apple recipe"
-    cosines = encoder.encode_documents([node.text for node in NODES]) @ encoder.encode_queries([query])[0]
+    cosines = (
+        encoder.encode_documents([node.text for node in NODES])
+        @ encoder.encode_queries([query])[0]
+    )
     np.testing.assert_allclose(dense.scores(query), cosines, rtol=1e-5)
     expected = 0.6 * scaled(lexical.scores(query)) + 0.4 * scaled(dense.scores(query))
-    np.testing.assert_allclose(HybridIndex(lexical, dense, alpha=0.6).scores(query), expected, rtol=1e-5)
-    np.testing.assert_allclose(HybridIndex(lexical).scores(query), scaled(lexical.scores(query)), rtol=1e-5)
+    np.testing.assert_allclose(
+        HybridIndex(lexical, dense, alpha=0.6).scores(query), expected, rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        HybridIndex(lexical).scores(query), scaled(lexical.scores(query)), rtol=1e-5
+    )
 
 
 def test_indexes_over_different_nodes_are_not_mixed(encoder: Any) -> None:
@@ -270,16 +375,30 @@ def test_indexes_over_different_nodes_are_not_mixed(encoder: Any) -> None:
 
 
 PRODUCTS = [
-    Node("shoe", ("Product",), "Sony running shoe", "Light and red.", {"brand": "Acme"}),
+    Node(
+        "shoe", ("Product",), "Sony running shoe", "Light and red.", {"brand": "Acme"}
+    ),
     Node("radio", ("Product",), "Pocket radio", "Runs for days.", {"brand": "Sony"}),
     Node("lamp", ("Product",), "Lamp", "Sony made it.", {}),
 ]
-FIELDS = {"name": NodeText.names(), "text": NodeText.one_field("body"), "brand": NodeText.one_field("brand")}
+FIELDS = {
+    "name": NodeText.names(),
+    "text": NodeText.one_field("body"),
+    "brand": NodeText.one_field("brand"),
+}
 
 
 def test_the_score_is_the_weighted_mean_of_scaled_scores(encoder: Any) -> None:
-    index = FieldIndex.build(PRODUCTS, FIELDS, encoder=encoder, weights={"brand": 3, "name/dense": 0})
-    weights = {"name/bm25": 1, "text/bm25": 1, "text/dense": 1, "brand/bm25": 3, "brand/dense": 3}
+    index = FieldIndex.build(
+        PRODUCTS, FIELDS, encoder=encoder, weights={"brand": 3, "name/dense": 0}
+    )
+    weights = {
+        "name/bm25": 1,
+        "text/bm25": 1,
+        "text/dense": 1,
+        "brand/bm25": 3,
+        "brand/dense": 3,
+    }
     expected = np.zeros(3)
     for name, weight in weights.items():
         field, kind = name.split("/")
@@ -289,20 +408,26 @@ def test_the_score_is_the_weighted_mean_of_scaled_scores(encoder: Any) -> None:
             else DenseIndex.build(PRODUCTS, encoder, text=FIELDS[field])
         )
         expected += weight * min_max(one.scores("Sony radio"))
-    np.testing.assert_allclose(index.scores("Sony radio"), expected / sum(weights.values()), rtol=1e-5)
+    np.testing.assert_allclose(
+        index.scores("Sony radio"), expected / sum(weights.values()), rtol=1e-5
+    )
 
 
 def test_what_all_nodes_say_is_found_in_each_of_them_and_in_a_view_of_one() -> None:
     for make in (HybridIndex.build, FieldIndex.build):
         index = make(PRODUCTS)
         assert min(index.search("Sony pocket red", 3).scores) > 0
-        assert [*index.view({"brand": "Sony"}).search("pocket", 3).scores] == [index.score("pocket", ["radio"])[0]]
+        assert [*index.view({"brand": "Sony"}).search("pocket", 3).scores] == [
+            index.score("pocket", ["radio"])[0]
+        ]
         assert not any(index.search("nothing", 3).scores)
 
 
 def test_the_query_may_decide_the_weights() -> None:
     index = FieldIndex.build(
-        PRODUCTS, FIELDS, weights=lambda query: {"brand": 9} if "brand" in query.split() else {"name": 9}
+        PRODUCTS,
+        FIELDS,
+        weights=lambda query: {"brand": 9} if "brand" in query.split() else {"name": 9},
     )
     assert index.search("Sony brand", 1).ids == ["radio"]
     assert index.search("Sony", 1).ids == ["shoe"]
@@ -317,7 +442,13 @@ def test_a_node_without_a_field_is_embedded_by_none(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "weights", [{"colour": 1}, {"name": -1}, {"name": 0, "text": 0, "brand": 0}, {"name": float("nan")}]
+    "weights",
+    [
+        {"colour": 1},
+        {"name": -1},
+        {"name": 0, "text": 0, "brand": 0},
+        {"name": float("nan")},
+    ],
 )
 def test_weights_that_are_none_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(InvalidInput, match="weights"):
@@ -328,4 +459,6 @@ def test_fields_that_cannot_be_are_refused() -> None:
     with pytest.raises(InvalidInput, match="at least one"):
         FieldIndex.build(PRODUCTS, {})
     with pytest.raises(InvalidInput, match="share"):
-        FieldIndex({"a/bm25": BM25Index.build(PRODUCTS), "b/bm25": BM25Index.build(PRODUCTS)})
+        FieldIndex(
+            {"a/bm25": BM25Index.build(PRODUCTS), "b/bm25": BM25Index.build(PRODUCTS)}
+        )

@@ -1,4 +1,6 @@
-"""The page of ``graphret serve`` in a real Chromium: by keyboard, on a phone, in the dark, and with no network."""
+"""The page of ``graphret serve`` in a real Chromium: by keyboard, on a phone, in the
+dark, and with no network.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,14 @@ QUESTION = "Where was the director of Dawn born?"
 def chromium() -> Iterator[Any]:
     with sync_api.sync_playwright() as playwright:
         names = ("chromium", "chromium-browser", "google-chrome")
-        found = next(filter(None, map(shutil.which, names)), playwright.chromium.executable_path)
+        found = next(
+            filter(None, map(shutil.which, names)), playwright.chromium.executable_path
+        )
         if not os.path.exists(found):
-            pytest.skip("there is no Chromium: apt-get install chromium, or playwright install chromium")
+            pytest.skip(
+                "there is no Chromium: apt-get install chromium, or playwright install"
+                " chromium"
+            )
         launched = playwright.chromium.launch(
             executable_path=found, args=["--no-sandbox"]
         )  # which root has to do without
@@ -38,13 +45,20 @@ class Visit:
     """A page that is open, and what it asked for and complained of."""
 
     def __init__(self, chromium: Any, base: str, **context: Any) -> None:
-        self.page = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}} | context).new_page()
+        self.page = chromium.new_context(
+            **{"viewport": {"width": 1280, "height": 900}} | context
+        ).new_page()
         self.page.set_default_timeout(10_000)
         self.requests: list[str] = []
         self.errors: list[str] = []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        self.page.on(
+            "console",
+            lambda said: (
+                self.errors.append(said.text) if said.type == "error" else None
+            ),
+        )
         self.page.goto(base)
 
     def ask(self, question: str = QUESTION, **fields: str) -> None:
@@ -61,12 +75,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(client.base_url)
 
 
-def test_a_question_is_asked_and_its_answer_read_by_keyboard(chromium: Any, service: str) -> None:
+def test_a_question_is_asked_and_its_answer_read_by_keyboard(
+    chromium: Any, service: str
+) -> None:
     visit = Visit(chromium, service)
     page, keyboard = visit.page, visit.page.keyboard
     page.wait_for_selector("#about .chip")
     assert "Document 3" in page.inner_text("#about")
-    assert "Ann Ames" in page.locator("#about details", has_text="Names that link most").text_content()
+    assert (
+        "Ann Ames"
+        in page.locator(
+            "#about details", has_text="Names that link most"
+        ).text_content()
+    )
     keyboard.type(QUESTION)  # the question has the focus
     keyboard.press("Enter")
     page.wait_for_selector(".times")
@@ -89,20 +110,30 @@ def test_a_question_is_asked_and_its_answer_read_by_keyboard(chromium: Any, serv
     keyboard.type("作家 bold")
     keyboard.press("Enter")
     page.wait_for_selector("text=<b>bold</b>")  # what a text says is text
-    assert {url.split("/", 3)[2] for url in visit.requests if not url.startswith("data:")} == {service.split("/")[2]}
+    assert {
+        url.split("/", 3)[2] for url in visit.requests if not url.startswith("data:")
+    } == {service.split("/")[2]}
     assert visit.errors == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
-def test_it_fits_a_phone_and_is_dark_in_the_dark(chromium: Any, service: str, width: int, scheme: str) -> None:
-    visit = Visit(chromium, service, viewport={"width": width, "height": 800}, color_scheme=scheme)
+def test_it_fits_a_phone_and_is_dark_in_the_dark(
+    chromium: Any, service: str, width: int, scheme: str
+) -> None:
+    visit = Visit(
+        chromium, service, viewport={"width": width, "height": 800}, color_scheme=scheme
+    )
     for method in ("sage", "ark"):
         visit.page.select_option("[name=method]", method)
         visit.ask()
         visit.page.wait_for_selector(".clock" if method == "ark" else ".times")
         assert visit.page.evaluate("document.documentElement.scrollWidth") == width
     assert visit.page.locator(".step").count() >= 3
-    red = int(visit.page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")[0])
+    red = int(
+        visit.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        .split("(")[1]
+        .split(",")[0]
+    )
     assert (red < 64) == (scheme == "dark")
     assert visit.errors == []
 
@@ -118,7 +149,10 @@ def test_an_address_asks_its_question_again(chromium: Any, service: str) -> None
 
 def test_what_is_wrong_is_said(chromium: Any, service: str) -> None:
     visit = Visit(chromium, service)
-    for where, said in (("{", "Only nodes like: "), ('{"year": {"$like": 1}}', "where: unknown operator")):
+    for where, said in (
+        ("{", "Only nodes like: "),
+        ('{"year": {"$like": 1}}', "where: unknown operator"),
+    ):
         visit.ask(where=where)
         visit.page.wait_for_selector(f"#problem:has-text('{said}')")
     visit.ask(where='{"year": 1800}')
@@ -126,13 +160,17 @@ def test_what_is_wrong_is_said(chromium: Any, service: str) -> None:
     assert visit.page.inner_text("#problem") == ""
 
 
-def test_a_key_is_asked_for_and_a_slow_model_can_be_stopped(chromium: Any, tmp_path: Path) -> None:
+def test_a_key_is_asked_for_and_a_slow_model_can_be_stopped(
+    chromium: Any, tmp_path: Path
+) -> None:
     with LadybugStore(tmp_path / "papers.lbug") as store:
         store.upsert(NODES, EDGES)
     written = plan("MATCH (a:Author {name: 'Ada Ames'})-[:WROTE]->(p:Paper) RETURN p")
     with (
         OpenAIServer([slow(60)], default=written) as model,
-        serving(tmp_path / "papers.lbug", model="m", base_url=model.base_url, key="secret") as client,
+        serving(
+            tmp_path / "papers.lbug", model="m", base_url=model.base_url, key="secret"
+        ) as client,
     ):
         visit = Visit(chromium, str(client.base_url))
         visit.ask("papers by Ada", key="wrong")

@@ -1,4 +1,6 @@
-"""``graphret serve`` on real sockets: answers, streams, keys, limits, faults, and a graph replaced while it serves."""
+"""``graphret serve`` on real sockets: answers, streams, keys, limits, faults, and a
+graph replaced while it serves.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,16 @@ def test_answers_are_those_of_the_command_at_once_and_as_a_stream(
     asked = ASKED | {"where": {"label": "Document"}, "method": method}
     given = [] if method is None else ["--method", method]
     ran = graphret(
-        "query", QUESTION, "--graph", documents, *given, "-k", 3, "--where", json.dumps(asked["where"]), "--json"
+        "query",
+        QUESTION,
+        "--graph",
+        documents,
+        *given,
+        "-k",
+        3,
+        "--where",
+        json.dumps(asked["where"]),
+        "--json",
     )
     answered = service.post("/retrieve", json=asked)
     assert answered.headers["content-type"] == "application/json"
@@ -63,14 +74,26 @@ def test_answers_are_those_of_the_command_at_once_and_as_a_stream(
     assert (result[0], answer_of(result[1])) == ("result", answer_of(ran.json))
     assert {name for name, _ in stages} == {"stage"}
     whole = {stage["name"] for stage in result[1]["trace"]["stages"]}
-    assert {stage["name"] for _, stage in stages} <= whole | {name.rsplit("/", 1)[-1] for name in whole}
-    assert len([stage for _, stage in stages if "/step " in stage["name"]]) == (6 if method == "ark" else 0)
+    assert {stage["name"] for _, stage in stages} <= whole | {
+        name.rsplit("/", 1)[-1] for name in whole
+    }
+    assert len([stage for _, stage in stages if "/step " in stage["name"]]) == (
+        6 if method == "ark" else 0
+    )
 
 
 def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
     written = plan("MATCH (a:Author {name: 'Ada Ames'})-[:WROTE]->(p:Paper) RETURN p")
-    with OpenAIServer(default=written) as model, serving(papers_file, model="m", base_url=model.base_url) as client:
-        told = events(client.post("/retrieve/stream?drawn=true", json={"question": "Ada?", "method": "spark"}).text)
+    with (
+        OpenAIServer(default=written) as model,
+        serving(papers_file, model="m", base_url=model.base_url) as client,
+    ):
+        told = events(
+            client.post(
+                "/retrieve/stream?drawn=true",
+                json={"question": "Ada?", "method": "spark"},
+            ).text
+        )
         assert client.get("/schema").json()["dialect"] == "ladybug"
     names = [value.get("name") for _, value in told]
     assert names[: names.index("rank") + 1] == ["plan", "check", "step 1", "rank"]
@@ -95,7 +118,11 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
         (ASKED | {"method": "spark"}, 422, "method: spark needs"),
         (ASKED | {"api_key": "secret"}, 422, "api_key: "),
         ({"question": "x" * 10 * MB}, 413, "a request may have 100000 bytes"),
-        ([b'{"question": "', *[b"x" * MB] * 10, b'"}'], 413, "a request may have 100000 bytes"),
+        (
+            [b'{"question": "', *[b"x" * MB] * 10, b'"}'],
+            413,
+            "a request may have 100000 bytes",
+        ),
     ],
 )
 @pytest.mark.parametrize("route", ["/retrieve", "/retrieve/stream"])
@@ -103,13 +130,18 @@ def test_what_is_wrong_with_a_question_is_a_problem_that_says_so(
     service: httpx.Client, route: str, body: Any, status: int, said: str
 ) -> None:
     given: Any = body if not isinstance(body, dict) else json.dumps(body).encode()
-    answered = service.post(route, content=given, headers={"Content-Type": "application/json"})
+    answered = service.post(
+        route, content=given, headers={"Content-Type": "application/json"}
+    )
     _require_problem(answered, status, said)
     assert service.get("/health").json()["status"] == "ok"
 
 
 def _require_problem(answered: httpx.Response, status: int, said: str) -> None:
-    assert (answered.status_code, answered.headers["content-type"]) == (status, "application/problem+json")
+    assert (answered.status_code, answered.headers["content-type"]) == (
+        status,
+        "application/problem+json",
+    )
     problem = answered.json()
     assert problem.keys() == {"type", "title", "status", "detail"}
     assert problem["status"] == status
@@ -120,7 +152,11 @@ def _require_problem(answered: httpx.Response, status: int, said: str) -> None:
 def test_what_is_not_there_and_who_calls_by_another_name(service: httpx.Client) -> None:
     _require_problem(service.get("/nothing"), 404, "Not Found")
     _require_problem(service.get("/retrieve"), 405, "Method Not Allowed")
-    _require_problem(service.get("/schema", headers={"Host": "elsewhere.example"}), 403, "without a key")
+    _require_problem(
+        service.get("/schema", headers={"Host": "elsewhere.example"}),
+        403,
+        "without a key",
+    )
 
 
 def test_the_examples_of_the_description_can_be_asked(service: httpx.Client) -> None:
@@ -128,24 +164,38 @@ def test_the_examples_of_the_description_can_be_asked(service: httpx.Client) -> 
     for example in described["components"]["schemas"]["Question"]["examples"]:
         assert service.post("/retrieve", json=example).status_code == 200
     for route in ("/retrieve", "/retrieve/stream"):
-        (answer,) = described["paths"][route]["post"]["responses"]["200"]["content"].values()
+        (answer,) = described["paths"][route]["post"]["responses"]["200"][
+            "content"
+        ].values()
         assert "hits" in str(answer["example"])
     assert service.get("/schema").json()["labels"] == {"Document": 3, "Table": 1}
 
 
-def test_each_key_sees_its_view_and_nothing_else(documents: Path, tmp_path: Path) -> None:
+def test_each_key_sees_its_view_and_nothing_else(
+    documents: Path, tmp_path: Path
+) -> None:
     ours, empty = (hashlib.sha256(key).hexdigest() for key in (b"ours", b"empty"))
-    keys = key_file(tmp_path, ours=(ours, "{year: {$gte: 1990}}"), empty=(empty, "{year: 1800}"))
+    keys = key_file(
+        tmp_path, ours=(ours, "{year: {$gte: 1990}}"), empty=(empty, "{year: 1800}")
+    )
     with serving(documents, key="whole", keys=keys) as client:
 
         def get(route: str, key: str) -> httpx.Response:
             return client.get(route, headers={"Authorization": f"Bearer {key}"})
 
         def ids(key: str, **more: str) -> list[str]:
-            found = client.post("/retrieve", json=ASKED | more, headers={"Authorization": f"Bearer {key}"})
+            found = client.post(
+                "/retrieve",
+                json=ASKED | more,
+                headers={"Authorization": f"Bearer {key}"},
+            )
             return [hit["id"] for hit in found.json()["hits"]]
 
-        for wrong in ({}, {"Authorization": "Bearer other"}, {"Authorization": f"Bearer {ours}"}):
+        for wrong in (
+            {},
+            {"Authorization": "Bearer other"},
+            {"Authorization": f"Bearer {ours}"},
+        ):
             refusal = client.post("/retrieve", json=ASKED, headers=wrong)
             _require_problem(refusal, 401, "a key is needed")
             assert refusal.headers["www-authenticate"] == "Bearer"
@@ -156,9 +206,14 @@ def test_each_key_sees_its_view_and_nothing_else(documents: Path, tmp_path: Path
         assert get("/schema", "ours").json()["labels"] == {"Document": 1}
         assert get("/schema", "empty").json()["labels"] == {}
         commonest = get("/links", "whole").json()["commonest"]
-        assert [(link["name"], link["target"]) for link in commonest] == [("Ann Ames", "Ann Ames"), ("Bob Bale", "Bob Bale")]
+        assert [(link["name"], link["target"]) for link in commonest] == [
+            ("Ann Ames", "Ann Ames"),
+            ("Bob Bale", "Bob Bale"),
+        ]
         assert get("/links", "ours").json() == {"commonest": [], "doubtful": []}
-        _require_problem(get("/metrics", "ours"), 403, "the figures are of the whole graph")
+        _require_problem(
+            get("/metrics", "ours"), 403, "the figures are of the whole graph"
+        )
         assert 'route="/retrieve",status="401"' in get("/metrics", "whole").text
         assert client.get("/health").status_code == 200
 
@@ -168,25 +223,52 @@ def test_each_key_sees_its_view_and_nothing_else(documents: Path, tmp_path: Path
     [
         ("ours: {where: {a: 1}}", "ours: sha256 and where are expected"),
         ("ours: {sha256: abc, where: {a: 1}}", "ours: a sha256 of its own, in hex"),
-        ("ours: {sha256: " + "0" * 64 + ", where: {}}", "ours: a sha256 of its own, in hex, and a condition"),
-        ("ours: {sha256: " + "0" * 64 + ", where: {a: {$like: 1}}}", "ours: sha256 and where are expected (where: "),
+        (
+            "ours: {sha256: " + "0" * 64 + ", where: {}}",
+            "ours: a sha256 of its own, in hex, and a condition",
+        ),
+        (
+            "ours: {sha256: " + "0" * 64 + ", where: {a: {$like: 1}}}",
+            "ours: sha256 and where are expected (where: ",
+        ),
         ("- ours", "tenants by name are expected"),
         ("ours: [", "cannot be read: "),
     ],
 )
-def test_a_file_of_tenants_that_is_malformed_is_named(documents: Path, tmp_path: Path, written: str, said: str) -> None:
+def test_a_file_of_tenants_that_is_malformed_is_named(
+    documents: Path, tmp_path: Path, written: str, said: str
+) -> None:
     (tmp_path / "keys.yaml").write_text(written)
-    assert f"keys.yaml: {said}" in refused(2, "serve", "--graph", documents, "--keys", tmp_path / "keys.yaml")
+    assert f"keys.yaml: {said}" in refused(
+        2, "serve", "--graph", documents, "--keys", tmp_path / "keys.yaml"
+    )
 
 
-def test_the_command_refuses_to_be_open_to_others(documents: Path, tmp_path: Path) -> None:
-    assert "set GRAPHRET_API_KEY" in refused(2, "serve", "--graph", documents, "--host", "0.0.0.0")
-    assert "no such file or folder" in refused(3, "serve", "--graph", tmp_path / "nothing")
+def test_the_command_refuses_to_be_open_to_others(
+    documents: Path, tmp_path: Path
+) -> None:
+    assert "set GRAPHRET_API_KEY" in refused(
+        2, "serve", "--graph", documents, "--host", "0.0.0.0"
+    )
+    assert "no such file or folder" in refused(
+        3, "serve", "--graph", tmp_path / "nothing"
+    )
 
 
-def test_a_slow_model_keeps_nobody_else_waiting_and_is_left_when_the_client_hangs_up(papers_file: Path) -> None:
+def test_a_slow_model_keeps_nobody_else_waiting_and_is_left_when_the_client_hangs_up(
+    papers_file: Path,
+) -> None:
     def active(client: httpx.Client) -> int:
-        return int(float(client.get("/metrics").text.split("\ngraphret_active ")[1].split("\n")[0])) - 1
+        return (
+            int(
+                float(
+                    client.get("/metrics")
+                    .text.split("\ngraphret_active ")[1]
+                    .split("\n")[0]
+                )
+            )
+            - 1
+        )
 
     with (
         OpenAIServer(default=slow(60)) as model,
@@ -233,13 +315,17 @@ def test_what_goes_wrong_behind_is_told_in_a_few_words(
         assert "secret" not in str(problem)
 
 
-def test_an_error_that_nobody_foresaw_tells_nothing(documents: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_that_nobody_foresaw_tells_nothing(
+    documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("a secret")
 
     with serving(documents) as client:
         monkeypatch.setattr(Generation, "retriever", broken)
-        _require_problem(client.post("/retrieve", json=ASKED), 500, "an unexpected error")
+        _require_problem(
+            client.post("/retrieve", json=ASKED), 500, "an unexpected error"
+        )
         assert "secret" not in client.post("/retrieve", json=ASKED).text
 
 
@@ -250,14 +336,19 @@ def _put(graph: Path, *names: str) -> None:
             store.upsert([Node(name, ("Person",), name) for name in names])
         os.replace(graph.with_name("fresh.lbug"), graph)
     else:
-        SageGraph.build([Document(f"{name}.", id=name, title=name) for name in names], encoder=None).save(graph)
+        SageGraph.build(
+            [Document(f"{name}.", id=name, title=name) for name in names], encoder=None
+        ).save(graph)
 
 
 @pytest.mark.parametrize("graph", ["documents", "people.lbug"])
 def test_a_graph_is_replaced_while_it_serves(tmp_path: Path, graph: str) -> None:
     where, asked = tmp_path / graph, {"question": "Who is Eve Ames?", "k": 1}
     _put(where, "Ann Ames", "Bo")
-    with command("--graph", where) as (process, client), ThreadPoolExecutor(1) as others:
+    with (
+        command("--graph", where) as (process, client),
+        ThreadPoolExecutor(1) as others,
+    ):
 
         def name() -> str:
             return str(client.post("/retrieve", json=asked).json()["hits"][0]["name"])
@@ -280,7 +371,9 @@ def test_a_graph_is_replaced_while_it_serves(tmp_path: Path, graph: str) -> None
         damaged.rename(tmp_path / "gone")
         process.send_signal(signal.SIGHUP)
         assert process.stderr is not None
-        assert "the one before stays" in next(line for line in process.stderr if "ERROR" in line)
+        assert "the one before stays" in next(
+            line for line in process.stderr if "ERROR" in line
+        )
         assert name() == "Eve Ames"
         ended.set()
         assert seen.result() == {200}

@@ -38,10 +38,24 @@ EDGES = [
 
 def plan(*steps: str | dict[str, Any]) -> str:
     """The JSON of a plan: a text is a query."""
-    return json.dumps({"steps": [{"cypher": step} if isinstance(step, str) else step for step in steps]})
+    return json.dumps(
+        {
+            "steps": [
+                {"cypher": step} if isinstance(step, str) else step for step in steps
+            ]
+        }
+    )
 
 
 def spark_of(store: CypherStore, server: OpenAIServer, **options: Any) -> Spark:
     model = OpenAIChat("planner", server.base_url, max_retries=0, timeout=5)
-    settings = {name: options.pop(name) for name in SparkSettings.__slots__ if name in options}
-    return Spark(model, store, BM25Index.of_store(store), settings=SparkSettings(**settings), **options)
+    settings = {
+        name: options.pop(name) for name in SparkSettings.__slots__ if name in options
+    }
+    return Spark(
+        model,
+        store,
+        BM25Index.of_store(store),
+        settings=SparkSettings(**settings),
+        **options,
+    )

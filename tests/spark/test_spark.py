@@ -1,4 +1,6 @@
-"""SPARK: plans read out of whatever a model replies, and run over both databases through the real client."""
+"""SPARK: plans read out of whatever a model replies, and run over both databases
+through the real client.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ QUERY = "MATCH (p:Paper)\nRETURN p"
     [
         plan(QUERY),
         f"Here is the plan:\n```json\n{plan(QUERY)}\n```\nIt returns papers.",
-        f"<think>Shall I write MATCH (n) RETURN n?</think>{plan(QUERY)}<|im_end|>\n<|im_start|>user",
+        (
+            "<think>Shall I write MATCH (n) RETURN"
+            f" n?</think>{plan(QUERY)}<|im_end|>\n<|im_start|>user"
+        ),
         f"so I should</think>\n{QUERY}",
         f"Sure!\n```cypher\n{QUERY};\n```\nor:\n```\nMATCH (q) RETURN q\n```",
         f"{QUERY}\n\nThis query finds all papers.",
@@ -95,7 +100,11 @@ BY_ADA = "MATCH (a:Author)-[:WROTE]->(p:Paper) WHERE a.name = 'Ada Ames' RETURN 
 
 
 def ask(
-    store: CypherStore, *replies: Any, k: int = 3, question: str = "papers by Ada Ames", **options: Any
+    store: CypherStore,
+    *replies: Any,
+    k: int = 3,
+    question: str = "papers by Ada Ames",
+    **options: Any,
 ) -> Retrieval:
     with OpenAIServer(list(replies)) as server:
         return spark_of(store, server, **options).retrieve(question, k)
@@ -105,7 +114,11 @@ def test_a_plan_finds_the_answer_and_says_how(store: CypherStore) -> None:
     found = ask(store, plan(f"{BY_ADA} ORDER BY p.year DESC"))
     assert found.ids == ["p6", "p3", "p0"]
     [why] = found.hits[0].evidence
-    assert (why.kind, why.rank, why.properties["row"]) == ("query", 1, {"p": "Graph Retrieval 6"})
+    assert (why.kind, why.rank, why.properties["row"]) == (
+        "query",
+        1,
+        {"p": "Graph Retrieval 6"},
+    )
     assert "ORDER BY p.year DESC" in why.properties["cypher"]
     assert found.signals.walked_edges
     assert found.signals.answer_labels == ("Paper",)
@@ -116,18 +129,43 @@ def test_a_plan_finds_the_answer_and_says_how(store: CypherStore) -> None:
 def test_a_search_comes_first_and_its_ids_narrow_a_query(store: CypherStore) -> None:
     with OpenAIServer() as server:
         spark = spark_of(store, server)
-        of_step = spark.prompt().partition("$step1 in later queries: WHERE ")[2].partition(" IN $step1")[0]
-    query = f"MATCH (p:Paper)-[:ABOUT]->(n:Field) WHERE {of_step} IN $step1 AND p.year < 2014 RETURN p ORDER BY p.year"
-    found = ask(store, plan({"text": "folding of proteins", "label": "Field", "k": 1}, query), k=2)
+        of_step = (
+            spark.prompt()
+            .partition("$step1 in later queries: WHERE ")[2]
+            .partition(" IN $step1")[0]
+        )
+    query = (
+        f"MATCH (p:Paper)-[:ABOUT]->(n:Field) WHERE {of_step} IN $step1 AND p.year <"
+        " 2014 RETURN p ORDER BY p.year"
+    )
+    found = ask(
+        store,
+        plan({"text": "folding of proteins", "label": "Field", "k": 1}, query),
+        k=2,
+    )
     assert found.ids[:1] == ["p2"]
     assert found.hits[0].evidence[0].properties["parameters"] == {"step1": ["f2"]}
-    assert [stage.name for stage in found.trace.stages][:4] == ["plan", "check", "step 1", "step 2"]
+    assert [stage.name for stage in found.trace.stages][:4] == [
+        "plan",
+        "check",
+        "step 1",
+        "step 2",
+    ]
 
 
-def test_without_an_order_relevance_ranks_and_the_fallback_fills_with_the_same_label(store: CypherStore) -> None:
-    found = ask(store, plan("MATCH (p:Paper) RETURN p"), question="speech synthesis 4", k=1)
+def test_without_an_order_relevance_ranks_and_the_fallback_fills_with_the_same_label(
+    store: CypherStore,
+) -> None:
+    found = ask(
+        store, plan("MATCH (p:Paper) RETURN p"), question="speech synthesis 4", k=1
+    )
     assert found.ids == ["p4"]
-    filled = ask(store, plan("MATCH (p:Paper {name: 'Graph Retrieval 0'}) RETURN p"), question="graph retrieval", k=3)
+    filled = ask(
+        store,
+        plan("MATCH (p:Paper {name: 'Graph Retrieval 0'}) RETURN p"),
+        question="graph retrieval",
+        k=3,
+    )
     assert filled.ids[0] == "p0"
     assert [hit.node.label for hit in filled] == ["Paper"] * 3
     assert [hit.evidence[-1].kind for hit in filled] == ["query", "fill", "fill"]
@@ -136,20 +174,62 @@ def test_without_an_order_relevance_ranks_and_the_fallback_fills_with_the_same_l
 @pytest.mark.parametrize(
     ("query", "found"),
     [
-        ("MATCH (p:Paper)-[:WROTE]->(a:Author) WHERE a.name = 'Ada Ames' RETURN p ORDER BY p.year", ["p0", "p3", "p6"]),
-        ("MATCH (a:Autor)-[:WROTE]->(p:Papers) WHERE a.nam = 'Ada Ames' RETURN p ORDER BY p.year", ["p0", "p3", "p6"]),
-        ("MATCH (a:Author {name: 'ada ames'})-[:WROTE]->(p) RETURN p ORDER BY p.year", ["p0", "p3", "p6"]),
         (
-            "MATCH (a:Author)-[:WROTE]->(p) WHERE toLower(a.name) = 'bo bjork' RETURN p ORDER BY p.year",
+            (
+                "MATCH (p:Paper)-[:WROTE]->(a:Author) WHERE a.name = 'Ada Ames' RETURN"
+                " p ORDER BY p.year"
+            ),
+            ["p0", "p3", "p6"],
+        ),
+        (
+            (
+                "MATCH (a:Autor)-[:WROTE]->(p:Papers) WHERE a.nam = 'Ada Ames' RETURN p"
+                " ORDER BY p.year"
+            ),
+            ["p0", "p3", "p6"],
+        ),
+        (
+            (
+                "MATCH (a:Author {name: 'ada ames'})-[:WROTE]->(p) RETURN p ORDER BY"
+                " p.year"
+            ),
+            ["p0", "p3", "p6"],
+        ),
+        (
+            (
+                "MATCH (a:Author)-[:WROTE]->(p) WHERE toLower(a.name) = 'bo bjork'"
+                " RETURN p ORDER BY p.year"
+            ),
             ["p1", "p4", "p7"],
         ),
         (
-            "MATCH (a:Author)-[:WROTE]->(p) WHERE a.name IN ['Cy Ohara'] RETURN p.name ORDER BY p.year",
+            (
+                "MATCH (a:Author)-[:WROTE]->(p) WHERE a.name IN ['Cy Ohara'] RETURN"
+                " p.name ORDER BY p.year"
+            ),
             ["p2", "p5", "p8"],
         ),
-        ("MATCH (a:Author)-[:WROTE]->(p) RETURN a.name, count(p) AS n ORDER BY n, a.name", ["a0", "a1", "a2"]),
-        ("MATCH x = (:Author {name: 'Ada Ames'})-[:WROTE]->(:Paper {year: 2013}) RETURN x", ["a0", "p3"]),
-        ("MATCH (a:Author)-[:WROTE]->(p {year: 2013}) RETURN {who: a, n: null} AS m, [p, p] AS ps", ["a0"]),
+        (
+            (
+                "MATCH (a:Author)-[:WROTE]->(p) RETURN a.name, count(p) AS n ORDER BY"
+                " n, a.name"
+            ),
+            ["a0", "a1", "a2"],
+        ),
+        (
+            (
+                "MATCH x = (:Author {name: 'Ada Ames'})-[:WROTE]->(:Paper {year: 2013})"
+                " RETURN x"
+            ),
+            ["a0", "p3"],
+        ),
+        (
+            (
+                "MATCH (a:Author)-[:WROTE]->(p {year: 2013}) RETURN {who: a, n: null}"
+                " AS m, [p, p] AS ps"
+            ),
+            ["a0"],
+        ),
         ("MATCH (p:Paper)-[:CITES*]->(q:Paper) RETURN DISTINCT q", ["p0"]),
         ("MATCH (a:Author) WITH a.name AS who ORDER BY who LIMIT 1 RETURN who", ["a0"]),
     ],
@@ -169,7 +249,12 @@ def test_queries_are_mended_and_nodes_are_read_from_what_they_return(
         (plan("MATCH (p:Paper) DETACH DELETE p"), "refused"),
         (plan("CALL dbms.components() YIELD name RETURN name"), "refused"),
         (plan("MATCH (p:Planet) RETURN p"), "no label 'Planet'"),
-        (plan("MATCH (p:Paper) RETURN p", "MATCH (p:Paper) WHERE p.year = 1 RETURN p"), "found nothing"),
+        (
+            plan(
+                "MATCH (p:Paper) RETURN p", "MATCH (p:Paper) WHERE p.year = 1 RETURN p"
+            ),
+            "found nothing",
+        ),
         (plan("MATCH (p:Paper) RETURN count(p)"), "found nothing"),
         (plan("RETURN 1"), "found nothing"),
         ("no idea", "no plan in the reply"),
@@ -178,7 +263,9 @@ def test_queries_are_mended_and_nodes_are_read_from_what_they_return(
         (cut(), "connection"),
     ],
 )
-def test_what_fails_ends_in_the_fallback_and_the_trace_says_why(store: CypherStore, reply: Any, reason: str) -> None:
+def test_what_fails_ends_in_the_fallback_and_the_trace_says_why(
+    store: CypherStore, reply: Any, reason: str
+) -> None:
     found = ask(store, reply, question="speech synthesis 4")
     assert found.ids[0] == "p4"
     assert len(found) == 3
@@ -192,23 +279,38 @@ def test_labels_that_are_words_of_cypher_are_found(tmp_path: Any) -> None:
     from graphret.stores.ladybug import LadybugStore
 
     with LadybugStore(tmp_path / "orders.lbug") as store:
-        store.upsert([Node("o", ("Order",), "42"), Node("t", ("Table",), "Oak")], [Edge("o", "Group", "t")])
+        store.upsert(
+            [Node("o", ("Order",), "42"), Node("t", ("Table",), "Oak")],
+            [Edge("o", "Group", "t")],
+        )
         found = ask(
-            store, plan("MATCH (o:Order)-[:Group]->(t:Table) WHERE o.name = '42' RETURN t"), k=1, on_failure="raise"
+            store,
+            plan("MATCH (o:Order)-[:Group]->(t:Table) WHERE o.name = '42' RETURN t"),
+            k=1,
+            on_failure="raise",
         )
     assert found.ids == ["t"]
 
 
 def test_a_query_that_never_ends_is_stopped(store: CypherStore) -> None:
     names = [f"n{i}" for i in range(9)]
-    slow = f"MATCH {', '.join(f'({n})' for n in names)} RETURN max({' + '.join(f'{n}.name' for n in names)}) AS n"
+    slow = (
+        f"MATCH {', '.join(f'({n})' for n in names)} RETURN"
+        f" max({' + '.join(f'{n}.name' for n in names)}) AS n"
+    )
     found = ask(store, plan(slow), timeout=1.0)
     assert len(found) == 3
     assert "took longer than" in found.trace.fallbacks[0].details["error"]
 
 
 def test_rows_are_capped_and_the_best_kept(store: CypherStore) -> None:
-    found = ask(store, plan("MATCH (a:Author), (p:Paper) RETURN p, a"), max_rows=20, question="protein folding 8", k=2)
+    found = ask(
+        store,
+        plan("MATCH (a:Author), (p:Paper) RETURN p, a"),
+        max_rows=20,
+        question="protein folding 8",
+        k=2,
+    )
     steps = [stage for stage in found.trace.stages if stage.name == "step 1"]
     assert steps[0].details["rows"] == 20
     assert len(found) == 2
@@ -217,7 +319,9 @@ def test_rows_are_capped_and_the_best_kept(store: CypherStore) -> None:
 def test_one_more_call_is_made_only_where_it_is_allowed(ladybug: CypherStore) -> None:
     script = [plan("MATCH (p:Planet) RETURN p"), plan(BY_ADA)]
     with OpenAIServer(script) as server:
-        found = spark_of(ladybug, server, repair_calls=1).retrieve("papers by Ada Ames", 3)
+        found = spark_of(ladybug, server, repair_calls=1).retrieve(
+            "papers by Ada Ames", 3
+        )
         asked = server.requests
     assert set(found.ids) == {"p0", "p3", "p6"}
     assert "no label 'Planet'" in asked[1].messages[-1]["content"]
@@ -229,15 +333,21 @@ def test_one_more_call_is_made_only_where_it_is_allowed(ladybug: CypherStore) ->
 def test_async_and_where(ladybug: CypherStore) -> None:
     with OpenAIServer(default=plan(BY_ADA)) as server:
         spark = spark_of(ladybug, server)
-        found = asyncio.run(spark.aretrieve("papers by Ada Ames", 2, {"year": {"$gte": 2013}}))
+        found = asyncio.run(
+            spark.aretrieve("papers by Ada Ames", 2, {"year": {"$gte": 2013}})
+        )
     assert {hit.node.properties["year"] >= 2013 for hit in found} == {True}
     assert set(found.ids) == {"p3", "p6"}
 
 
-def test_the_prompt_is_bounded_and_shows_no_values_unless_allowed(store: CypherStore) -> None:
+def test_the_prompt_is_bounded_and_shows_no_values_unless_allowed(
+    store: CypherStore,
+) -> None:
     with OpenAIServer() as server:
         told = spark_of(store, server).prompt()
-        shown = spark_of(store, server, show_values=True, hints="Years are of publication.").prompt()
+        shown = spark_of(
+            store, server, show_values=True, hints="Years are of publication."
+        ).prompt()
     values = ("Ada", "Retrieval", "Speech", "2011")
     assert not any(value in told for value in values)
     assert any(value in shown for value in values)
@@ -246,29 +356,51 @@ def test_the_prompt_is_bounded_and_shows_no_values_unless_allowed(store: CypherS
     for line in told.splitlines():
         assert not line.startswith('{"steps"') or "MATCH" in line
     with OpenAIServer() as server:
-        assert estimate_tokens(spark_of(store, server, prompt_tokens=900).prompt()) <= 900
+        assert (
+            estimate_tokens(spark_of(store, server, prompt_tokens=900).prompt()) <= 900
+        )
 
 
 def test_the_prompt_of_a_wide_schema_fits(tmp_path: Any) -> None:
     from graphret.stores.ladybug import LadybugStore
 
     nodes = [
-        Node(f"n{i}", (f"KindOfThing{i}",), f"thing {i}", properties={f"property_{i}_{j}": j for j in range(15)})
+        Node(
+            f"n{i}",
+            (f"KindOfThing{i}",),
+            f"thing {i}",
+            properties={f"property_{i}_{j}": j for j in range(15)},
+        )
         for i in range(20)
     ]
-    edges = [Edge(f"n{i}", f"RELATES_IN_WAY_{i}_{j}", f"n{(i + j) % 20}") for i in range(20) for j in range(1, 4)]
+    edges = [
+        Edge(f"n{i}", f"RELATES_IN_WAY_{i}_{j}", f"n{(i + j) % 20}")
+        for i in range(20)
+        for j in range(1, 4)
+    ]
     with LadybugStore(tmp_path / "wide.lbug") as wide, OpenAIServer() as server:
         wide.upsert(nodes, edges)
-        told = [spark_of(wide, server, **given).prompt() for given in ({}, {"prompt_tokens": 1500})]
-    assert [estimate_tokens(text) <= most for text, most in zip(told, (3000, 1500), strict=True)] == [True, True]
-    assert all(f"RELATES_IN_WAY_{i}_{j}" in told[0] for i in range(20) for j in range(1, 4))
+        told = [
+            spark_of(wide, server, **given).prompt()
+            for given in ({}, {"prompt_tokens": 1500})
+        ]
+    assert [
+        estimate_tokens(text) <= most
+        for text, most in zip(told, (3000, 1500), strict=True)
+    ] == [True, True]
+    assert all(
+        f"RELATES_IN_WAY_{i}_{j}" in told[0] for i in range(20) for j in range(1, 4)
+    )
     assert all(f":KindOfThing{i}" in told[1] for i in range(20))
 
 
 def test_an_empty_graph_and_one_without_relations(tmp_path: Any) -> None:
     from graphret.stores.ladybug import LadybugStore
 
-    with LadybugStore(tmp_path / "empty.lbug") as empty, OpenAIServer(default=plan("MATCH (n) RETURN n")) as server:
+    with (
+        LadybugStore(tmp_path / "empty.lbug") as empty,
+        OpenAIServer(default=plan("MATCH (n) RETURN n")) as server,
+    ):
         assert spark_of(empty, server).retrieve("anything", 3).hits == []
         empty.upsert([Node("x", ("Thing",), "X")])
         assert spark_of(empty, server).retrieve("anything", 3).ids == ["x"]
@@ -276,15 +408,24 @@ def test_an_empty_graph_and_one_without_relations(tmp_path: Any) -> None:
 
 def test_what_it_cannot_work_on_is_refused(ladybug: CypherStore) -> None:
     memory = MemoryStore.of([Node("x")])
-    with OpenAIServer() as server, pytest.raises(InvalidInput, match="answers no Cypher"):
+    with (
+        OpenAIServer() as server,
+        pytest.raises(InvalidInput, match="answers no Cypher"),
+    ):
         spark_of(memory, server)  # type: ignore[arg-type]
     view, index = ladybug.view({"label": "Paper"}), BM25Index.of_store(ladybug)
     with pytest.raises(InvalidInput, match="view"):
-        Spark(OpenAIChat("m", "http://localhost/v1"), view, index.view({"label": "Paper"}))
+        Spark(
+            OpenAIChat("m", "http://localhost/v1"), view, index.view({"label": "Paper"})
+        )
 
 
-@pytest.mark.parametrize(("policy", "expanded"), [("+edge", True), ("-edge", False), ("auto", True)])
-def test_expansion_follows_a_plan_by_policy(ladybug: CypherStore, policy: Any, expanded: bool) -> None:
+@pytest.mark.parametrize(
+    ("policy", "expanded"), [("+edge", True), ("-edge", False), ("auto", True)]
+)
+def test_expansion_follows_a_plan_by_policy(
+    ladybug: CypherStore, policy: Any, expanded: bool
+) -> None:
     ladybug_index = BM25Index.of_store(ladybug)
     with OpenAIServer(default=plan(f"{BY_ADA} ORDER BY p.year")) as server:
         spark = spark_of(ladybug, server)
@@ -293,7 +434,9 @@ def test_expansion_follows_a_plan_by_policy(ladybug: CypherStore, policy: Any, e
         assert len(server.requests) == 1
         filtered = expand.retrieve("papers by Ada Ames", 2, {"year": {"$gt": 2012}})
         assert len(server.requests) == 2
-        full = Expand(spark, ladybug, ladybug_index, policy="auto").retrieve("papers by Ada Ames", 3)
+        full = Expand(spark, ladybug, ladybug_index, policy="auto").retrieve(
+            "papers by Ada Ames", 3
+        )
     assert len(found) == 6
     assert any(e.kind == "neighbor" for hit in found for e in hit.evidence) is expanded
     assert {"p0", "p3", "p6"} <= set(found.ids)
@@ -308,14 +451,22 @@ def test_neighbours_of_the_answers_label_come_first() -> None:
     from graphret.retriever import Retriever
     from graphret.types import Edge, Hit, Node, Signals
 
-    nodes = [Node("s", ("Film",), "start"), Node("x", ("Person",), "who who"), Node("y", ("Film",), "other")]
+    nodes = [
+        Node("s", ("Film",), "start"),
+        Node("x", ("Person",), "who who"),
+        Node("y", ("Film",), "other"),
+    ]
     store = MemoryStore.of(nodes, [Edge("s", "BY", "x"), Edge("s", "LIKE", "y")])
 
     class Selects(Retriever):
         def _retrieve(self, query: str, k: int, where: Any) -> Retrieval:
-            return Retrieval(query, k, [Hit(nodes[0], 1.0)], Signals(answer_labels=self.labels))
+            return Retrieval(
+                query, k, [Hit(nodes[0], 1.0)], Signals(answer_labels=self.labels)
+            )
 
     seeds = Selects()
     for seeds.labels, first in ((("Film",), "y"), (("Person",), "x")):
-        found = Expand(seeds, store, BM25Index.of_store(store)).retrieve("who is other", 3)
+        found = Expand(seeds, store, BM25Index.of_store(store)).retrieve(
+            "who is other", 3
+        )
         assert next(i for i in found.ids if i != "s") == first

@@ -16,7 +16,12 @@ from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug import store as module
 from graphret.stores.ladybug.database import Session
 from graphret.stores.memory import MemoryStore
-from graphret.testing.graphs import all_nodes, check_schema, expected_neighbors, random_graph
+from graphret.testing.graphs import (
+    all_nodes,
+    check_schema,
+    expected_neighbors,
+    random_graph,
+)
 from graphret.testing.stores import CypherStoreSuite
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -52,19 +57,29 @@ def test_of_hubs_no_more_is_read_than_the_limit(rows_read: list[int]) -> None:
     hubs = [node.id for node in nodes[:3]]
     edges = [
         Edge(hub, "TO", node.id, rng.choice(weights))
-        for hub, weights in zip(hubs, ([1.0], [1.0, 2.0], [i / 1_000 for i in range(1_000)]), strict=True)
+        for hub, weights in zip(
+            hubs, ([1.0], [1.0, 2.0], [i / 1_000 for i in range(1_000)]), strict=True
+        )
         for node in nodes[10:2_000]
     ]
-    edges += [Edge("n0005", "TO", node.id) for node in nodes[20:30]] + [Edge("n0001", "TO", "n0001")]
+    edges += [Edge("n0005", "TO", node.id) for node in nodes[20:30]] + [
+        Edge("n0001", "TO", "n0001")
+    ]
     with LadybugStore(":memory:") as store:
         store.upsert(nodes, edges)
         for ids in (hubs[:1], hubs, [*hubs, "n0005"]):
             for limit in (3, 40):
                 rows_read.clear()
                 found = store.neighbors(ids, direction="out", limit=limit)
-                assert found == expected_neighbors(nodes, edges, ids, direction="out", limit=limit)
+                assert found == expected_neighbors(
+                    nodes, edges, ids, direction="out", limit=limit
+                )
                 assert max(rows_read) <= max(limit, 10)
-        for options in ({"labels": ["Odd"]}, {"where": {"x": {"$lt": 900}}}, {"direction": "in"}):
+        for options in (
+            {"labels": ["Odd"]},
+            {"where": {"x": {"$lt": 900}}},
+            {"direction": "in"},
+        ):
             given: dict[str, Any] = {"limit": 7, **options}
             assert store.neighbors([*hubs, "n0005"], **given) == expected_neighbors(
                 nodes, edges, [*hubs, "n0005"], **given
@@ -82,52 +97,112 @@ KINDS: dict[str, list[Any]] = {
     "name": ["inner", "outer"],
     "a.b": [1, 2],
 }
-FIELDS = [*KINDS, "absent", "id", "mixed.a.b", "mixed.a", "properties.whole", "properties.mixed", "properties.name"]
-OPERANDS: list[Any] = [1, 1.5, True, "", "a", "one", "n1", 2**70, "a\0", ["a"], [1, "one"], None]
+FIELDS = [
+    *KINDS,
+    "absent",
+    "id",
+    "mixed.a.b",
+    "mixed.a",
+    "properties.whole",
+    "properties.mixed",
+    "properties.name",
+]
+OPERANDS: list[Any] = [
+    1,
+    1.5,
+    True,
+    "",
+    "a",
+    "one",
+    "n1",
+    2**70,
+    "a\0",
+    ["a"],
+    [1, "one"],
+    None,
+]
 
 
 def test_conditions_mean_what_they_say() -> None:
     nodes = [
-        Node(f"n{i}", [("Odd",), ("Even", "Odd"), ()][i % 3], ["", "a"][i % 2], "", {k: v[i % len(v)] for k, v in own})
+        Node(
+            f"n{i}",
+            [("Odd",), ("Even", "Odd"), ()][i % 3],
+            ["", "a"][i % 2],
+            "",
+            {k: v[i % len(v)] for k, v in own},
+        )
         for i in range(18)
         for own in [[*KINDS.items()][i % 4 :]]
     ]
     edges = [Edge("n0", "TO", node.id) for node in nodes]
-    conditions = [{field: {op: one}} for field in FIELDS for op in ("$eq", "$gt", "$contains") for one in OPERANDS]
-    conditions += [{field: {op: OPERANDS[k::2]}} for field in FIELDS for op in ("$in", "$nin") for k in range(2)]
+    conditions = [
+        {field: {op: one}}
+        for field in FIELDS
+        for op in ("$eq", "$gt", "$contains")
+        for one in OPERANDS
+    ]
+    conditions += [
+        {field: {op: OPERANDS[k::2]}}
+        for field in FIELDS
+        for op in ("$in", "$nin")
+        for k in range(2)
+    ]
     with LadybugStore(":memory:") as store:
         store.upsert(nodes, edges)
-        memory, ids = MemoryStore.of(all_nodes(store), edges), [node.id for node in nodes]
+        memory, ids = (
+            MemoryStore.of(all_nodes(store), edges),
+            [node.id for node in nodes],
+        )
         for condition in conditions[::3]:
             where = Where.parse(condition)
             assert where is not None
             expected = {node.id for node in nodes if where.matches(node)}
-            assert {node.id for node in all_nodes(store, where=condition)} == expected, condition
+            assert {
+                node.id for node in all_nodes(store, where=condition)
+            } == expected, condition
         views = 0
         for condition in (
-            {"$or": [one, {"$not": other}]} for one, other in zip(conditions[::50], conditions[7::50], strict=False)
+            {"$or": [one, {"$not": other}]}
+            for one, other in zip(conditions[::50], conditions[7::50], strict=False)
         ):
-            with suppress(InvalidInput):  # where the database does not decide the condition by itself
+            with suppress(
+                InvalidInput
+            ):  # where the database does not decide the condition by itself
                 view, shown = store.view(condition), memory.view(condition)
                 assert view.count() == shown.count(), condition
                 assert view.get(ids) == shown.get(ids), condition
                 assert view.neighbors(ids) == shown.neighbors(ids), condition
-                assert [edge for block in view.edges() for edge in block] == view.neighbors(ids, direction="out")
+                assert [
+                    edge for block in view.edges() for edge in block
+                ] == view.neighbors(ids, direction="out")
                 views += 1
             for limit in (None, 1):
-                options: dict[str, Any] = {"where": condition, "labels": ["Odd"], "limit": limit}
-                assert store.neighbors(ids[:2], **options) == memory.neighbors(ids[:2], **options), options
+                options: dict[str, Any] = {
+                    "where": condition,
+                    "labels": ["Odd"],
+                    "limit": limit,
+                }
+                assert store.neighbors(ids[:2], **options) == memory.neighbors(
+                    ids[:2], **options
+                ), options
         assert views >= 3
         with pytest.raises(InvalidInput, match="the database itself decides"):
             store.view({"mixed.a": "x"})
 
 
 def test_the_database_decides_what_it_can(rows_read: list[int]) -> None:
-    nodes = [Node(f"i{i}", ("Item",), f"name {i}", properties={"rank": i, "tags": [f"t{i}"]}) for i in range(500)]
+    nodes = [
+        Node(f"i{i}", ("Item",), f"name {i}", properties={"rank": i, "tags": [f"t{i}"]})
+        for i in range(500)
+    ]
     conditions: list[tuple[dict[str, Any], int]] = [
         ({"$or": [{"rank": 7}, {"name": "name 8"}]}, 2),
         ({"tags": {"$contains": "t5"}}, 1),
-        ({"$and": [{"rank": {"$lt": 5}}, {"tags": ["t4"]}]}, 1),  # the second of the five that the first leaves
+        (
+            {"$and": [{"rank": {"$lt": 5}}, {"tags": ["t4"]}]},
+            1,
+        ),  # the second of the five that the first leaves
     ]
     with LadybugStore(":memory:") as store:
         store.upsert(nodes)
@@ -149,7 +224,9 @@ def store() -> Iterator[LadybugStore]:
         yield store
 
 
-def test_counts_are_exact_and_properties_are_sampled(store: LadybugStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_counts_are_exact_and_properties_are_sampled(
+    store: LadybugStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = store.schema()
     assert not whole.sampled
     monkeypatch.setattr(module, "SAMPLE", 20)
@@ -160,17 +237,28 @@ def test_counts_are_exact_and_properties_are_sampled(store: LadybugStore, monkey
     assert schema.sampled_properties == {"Person", "Film", "Actor", "Tag"}
     assert schema.sampled_relation_properties == {"KNOWS", "LIKES", "MADE"}
     age = schema.properties["Person"]["age"]
-    assert (age.type, age.coverage) == ("INTEGER", pytest.approx(whole.properties["Person"]["age"].coverage, abs=0.3))
-    (error,) = check("MATCH (f:Tag)-[:ONCE]->(p:Odd) RETURN p LIMIT 1", schema, dialect="ladybug").errors
+    assert (age.type, age.coverage) == (
+        "INTEGER",
+        pytest.approx(whole.properties["Person"]["age"].coverage, abs=0.3),
+    )
+    (error,) = check(
+        "MATCH (f:Tag)-[:ONCE]->(p:Odd) RETURN p LIMIT 1", schema, dialect="ladybug"
+    ).errors
     assert error.kind == kinds.WRONG_ENDS
 
 
 def test_the_schema_of_a_view_shows_nothing_else(store: LadybugStore) -> None:
-    label = {n.id: n.label for n in NODES if n.properties.get("age") in (10, 20) and "Actor" not in n.labels}
+    label = {
+        n.id: n.label
+        for n in NODES
+        if n.properties.get("age") in (10, 20) and "Actor" not in n.labels
+    }
     schema = store.view({"age": {"$lt": 25}, "label": {"$ne": "Actor"}}).schema()
     assert schema.labels == Counter(label.values())
     there = (edge for edge in EDGES if {edge.source, edge.target} <= label.keys())
-    assert schema.relations == Counter((label[edge.source], edge.relation, label[edge.target]) for edge in there)
+    assert schema.relations == Counter(
+        (label[edge.source], edge.relation, label[edge.target]) for edge in there
+    )
     assert "ONCE" not in schema.relation_names
 
 
@@ -178,9 +266,21 @@ def test_columns_that_every_table_has_are_known_though_nothing_is_in_them() -> N
     with LadybugStore(":memory:") as store:
         store.upsert([Node("a", ("A",)), Node("b", ("B b",))], [Edge("a", "R r", "b")])
         schema = store.schema()
-        query = "MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN r.weight, r.source_row, a.name, B.TEXT, a.labels"
-        assert run_checked(store, query, schema=schema).rows == [(1.0, None, "", "", ["A"])]
+        query = (
+            "MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN r.weight, r.source_row, a.name,"
+            " B.TEXT, a.labels"
+        )
+        assert run_checked(store, query, schema=schema).rows == [
+            (1.0, None, "", "", ["A"])
+        ]
         for wrong in ("r.name", "a.weight", "r.weigth", "b.brand"):
-            found = check(f"MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN {wrong}", schema, dialect="ladybug").errors
-            assert [one.kind for one in found] in ([kinds.UNKNOWN_PROPERTY], [kinds.MISPLACED_PROPERTY]), wrong
+            found = check(
+                f"MATCH (a:A)-[r:`R r`]->(b:`B b`) RETURN {wrong}",
+                schema,
+                dialect="ladybug",
+            ).errors
+            assert [one.kind for one in found] in (
+                [kinds.UNKNOWN_PROPERTY],
+                [kinds.MISPLACED_PROPERTY],
+            ), wrong
         assert store.view({"id": "a"}).schema().columns.keys() == {"A"}

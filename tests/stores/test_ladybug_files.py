@@ -1,4 +1,6 @@
-"""Files of Ladybug databases, and queries in a process of their own: whatever happens there, the graph stays whole."""
+"""Files of Ladybug databases, and queries in a process of their own: whatever happens
+there, the graph stays whole.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from graphret.errors import GraphretError, InvalidInput, QueryRefused, StoreError, StoreMismatch, StoreUnavailable
+from graphret.errors import (
+    GraphretError,
+    InvalidInput,
+    QueryRefused,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
 from graphret.stores.ladybug import LadybugStore
 from graphret.testing.graphs import EDGES, NODES, all_edges, all_nodes, edge_key
 from graphret.types import Edge, Node
@@ -84,7 +93,9 @@ def test_a_killed_writer_leaves_whole_batches(path: Path) -> None:
         sizes: dict[str, int] = {}
         for node in all_nodes(store):
             sizes[node.id.split("-")[0]] = sizes.get(node.id.split("-")[0], 0) + 1
-        assert {int(k): n for k, n in sizes.items()} == {k: (50, 3000)[k % 2] for k in range(len(sizes))}
+        assert {int(k): n for k, n in sizes.items()} == {
+            k: (50, 3000)[k % 2] for k in range(len(sizes))
+        }
         assert done <= len(sizes) <= done + 1
         assert store.count() == (sum(sizes.values()), sum(sizes.values()))
         store.upsert([Node("after", ("Item",))])
@@ -93,8 +104,13 @@ def test_a_killed_writer_leaves_whole_batches(path: Path) -> None:
 def test_a_database_that_something_else_wrote_is_refused_by_name(path: Path) -> None:
     import ladybug
 
-    with ladybug.Database(str(path)) as database, ladybug.Connection(database) as connection:
-        connection.execute("CREATE NODE TABLE City(code INT64 PRIMARY KEY, title STRING)")
+    with (
+        ladybug.Database(str(path)) as database,
+        ladybug.Connection(database) as connection,
+    ):
+        connection.execute(
+            "CREATE NODE TABLE City(code INT64 PRIMARY KEY, title STRING)"
+        )
     with pytest.raises(StoreMismatch, match=r"graph\.lbug: .*'City'"):
         LadybugStore(path)
 
@@ -135,12 +151,19 @@ ROWS = "UNWIND range(1, 1000000) AS a UNWIND range(1, 1000000) AS b RETURN max(a
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LadybugStore]:
     with LadybugStore(tmp_path_factory.mktemp("apart") / "graph.lbug") as opened:
-        opened.upsert([Node("ann", ("Person",), "Ann"), Node("bob", ("Person",), "Bob")], [Edge("ann", "knows", "bob")])
+        opened.upsert(
+            [Node("ann", ("Person",), "Ann"), Node("bob", ("Person",), "Bob")],
+            [Edge("ann", "knows", "bob")],
+        )
         yield opened
 
 
 def _processes() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if "ladybug.queries" in " ".join(one.cmdline())]
+    return [
+        one
+        for one in psutil.Process().children()
+        if "ladybug.queries" in " ".join(one.cmdline())
+    ]
 
 
 def test_a_process_that_breaks_down_is_told_and_replaced(shared: LadybugStore) -> None:
@@ -153,10 +176,16 @@ def test_a_process_that_breaks_down_is_told_and_replaced(shared: LadybugStore) -
     assert len(shared.query_apart(NAMES, timeout=30.0)) == 2
 
 
-def test_nodes_edges_parameters_and_a_row_cap_come_through(shared: LadybugStore) -> None:
+def test_nodes_edges_parameters_and_a_row_cap_come_through(
+    shared: LadybugStore,
+) -> None:
     query = "MATCH (p:Person {id: $id})-[r]->(q) RETURN p, r, q.name"
-    assert shared.query_apart(query, {"id": "ann"}, timeout=30.0) == shared.query(query, {"id": "ann"})
-    assert shared.query_apart(query, {"id": "ann"}, timeout=30.0).rows[0][1] == Edge("ann", "knows", "bob")
+    assert shared.query_apart(query, {"id": "ann"}, timeout=30.0) == shared.query(
+        query, {"id": "ann"}
+    )
+    assert shared.query_apart(query, {"id": "ann"}, timeout=30.0).rows[0][1] == Edge(
+        "ann", "knows", "bob"
+    )
     assert shared.query_apart(NAMES, timeout=30.0, max_rows=1).truncated
     with pytest.raises(InvalidInput, match=r"parameters: .*lambda"):
         shared.query_apart(query, {"id": lambda: "ann"}, timeout=30.0)
@@ -171,14 +200,18 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     with LadybugStore(tmp_path / "graph.lbug") as store:
         for n in range(1, 3):
             store.upsert([Node(f"n{n}", (f"L{n}",), f"name {n}")])
-            assert store.query_apart("MATCH (n) RETURN count(n)", timeout=30.0).rows == [(n,)]
+            assert store.query_apart(
+                "MATCH (n) RETURN count(n)", timeout=30.0
+            ).rows == [(n,)]
         (first,) = {*_processes()} - {*others}
     assert not first.is_running()
     with pytest.raises(StoreUnavailable, match="closed"):
         store.query_apart(NAMES, timeout=30.0)
 
 
-def test_many_at_once_take_turns_and_a_write_waits_for_them(shared: LadybugStore) -> None:
+def test_many_at_once_take_turns_and_a_write_waits_for_them(
+    shared: LadybugStore,
+) -> None:
     query = "UNWIND range(1, 1000) AS a UNWIND range(1, 1000) AS b RETURN max(a * b)"
     others = len(_processes())
     with ThreadPoolExecutor(3) as pool:

@@ -1,4 +1,6 @@
-"""`MemoryStore`: writes step by step give what one build gives, nobody sees a half of one, and the schema."""
+"""`MemoryStore`: writes step by step give what one build gives, nobody sees a half of
+one, and the schema.
+"""
 
 from __future__ import annotations
 
@@ -32,15 +34,27 @@ EDGES = st.builds(
     st.sampled_from("RST"),
     st.sampled_from(IDS),
     st.sampled_from([1.0, 0.5]),
-    st.sampled_from([{}, {"p": 1}, {"source_row": 1}, {"source_row": 2, "q": "x"}, {"target_row": 0}]),
+    st.sampled_from(
+        [
+            {},
+            {"p": 1},
+            {"source_row": 1},
+            {"source_row": 2, "q": "x"},
+            {"target_row": 0},
+        ]
+    ),
 )
 STEPS = st.lists(
     st.one_of(
         st.tuples(
-            st.just("upsert"), st.lists(NODES, max_size=4, unique_by=lambda n: n.id), st.lists(EDGES, max_size=5)
+            st.just("upsert"),
+            st.lists(NODES, max_size=4, unique_by=lambda n: n.id),
+            st.lists(EDGES, max_size=5),
         ),
         st.tuples(
-            st.just("delete"), st.lists(st.sampled_from([*IDS, "nobody"]), max_size=2), st.lists(EDGES, max_size=5)
+            st.just("delete"),
+            st.lists(st.sampled_from([*IDS, "nobody"]), max_size=2),
+            st.lists(EDGES, max_size=5),
         ),
     ),
     max_size=8,
@@ -50,13 +64,21 @@ STEPS = st.lists(
 def columns(store: MemoryStore) -> dict[str, Any]:
     """All that a store would save."""
     parts = graph_parts(store.graph)
-    out: dict[str, Any] = {name: (array.dtype.str, array.tolist()) for name, array in parts.arrays.items()}
-    return out | {name: table.to_pydict() for name, table in parts.tables.items()} | {"meta": parts.meta}
+    out: dict[str, Any] = {
+        name: (array.dtype.str, array.tolist()) for name, array in parts.arrays.items()
+    }
+    return (
+        out
+        | {name: table.to_pydict() for name, table in parts.tables.items()}
+        | {"meta": parts.meta}
+    )
 
 
 @settings(max_examples=25, deadline=None)
 @given(STEPS)
-def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any], list[Edge]]]) -> None:
+def test_any_sequence_of_writes_equals_one_build(
+    steps: list[tuple[str, list[Any], list[Edge]]],
+) -> None:
     store = MemoryStore()
     nodes: dict[str, Node] = {}
     edges: dict[tuple[Any, ...], Edge] = {}
@@ -64,12 +86,22 @@ def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any
         if what == "delete":
             store.delete(items)
             store.delete_edges(given_edges)
-            edges = {key: edge for key, edge in edges.items() if key not in {edge.identity for edge in given_edges}}
+            edges = {
+                key: edge
+                for key, edge in edges.items()
+                if key not in {edge.identity for edge in given_edges}
+            }
             nodes = {i: node for i, node in nodes.items() if i not in items}
-            edges = {key: edge for key, edge in edges.items() if not {edge.source, edge.target} & set(items)}
+            edges = {
+                key: edge
+                for key, edge in edges.items()
+                if not {edge.source, edge.target} & set(items)
+            }
         else:
             there = {*nodes, *(node.id for node in items)}
-            fitting = [edge for edge in given_edges if {edge.source, edge.target} <= there]
+            fitting = [
+                edge for edge in given_edges if {edge.source, edge.target} <= there
+            ]
             if len(fitting) < len(given_edges):
                 before = columns(store)
                 with pytest.raises(InvalidInput, match="there is no node"):
@@ -82,16 +114,25 @@ def test_any_sequence_of_writes_equals_one_build(steps: list[tuple[str, list[Any
 
 
 def test_who_reads_sees_one_state() -> None:
-    store = MemoryStore.of([Node("a", name="0"), Node("b", name="0")], [Edge("a", "R", "b", 0.0)])
+    store = MemoryStore.of(
+        [Node("a", name="0"), Node("b", name="0")], [Edge("a", "R", "b", 0.0)]
+    )
     nodes, edges, view = store.nodes(), store.edges(), store.view({"name": "0"})
     store.upsert([Node("a", name="1"), Node("b", name="1")], [Edge("a", "R", "b", 1.0)])
-    assert [node.name for node in next(nodes)] == [node.name for node in view.get(["a", "b"]) if node] == ["0", "0"]
+    assert (
+        [node.name for node in next(nodes)]
+        == [node.name for node in view.get(["a", "b"]) if node]
+        == ["0", "0"]
+    )
     assert next(edges) == view.neighbors(["a"]) == [Edge("a", "R", "b", 0.0)]
     assert store.neighbors(["a"]) == [Edge("a", "R", "b", 1.0)]
 
 
 def test_malformed_edges_and_views_take_no_edges_away() -> None:
-    store, edge = MemoryStore.of([Node("a")], [Edge("a", "R", "a")]), Edge("a", "R", "a")
+    store, edge = (
+        MemoryStore.of([Node("a")], [Edge("a", "R", "a")]),
+        Edge("a", "R", "a"),
+    )
     with pytest.raises(InvalidInput, match="weight"):
         store.delete_edges([edge, Edge("a", "R", "a", float("nan"))])
     for view in (store.view({"id": "a"}), store.view(None).view(None)):
@@ -108,8 +149,16 @@ class TestMemoryStore(GraphStoreSuite):
 
 def test_a_small_graph_is_read_whole() -> None:
     store = MemoryStore.of(
-        [Node("a", ("P", "Q"), properties={"x": 1}), Node("b", ("P",), properties={"x": 2.5}), Node("c", ())],
-        [Edge("a", "R", "b", 1.0, {"since": "2001"}), Edge("b", "R", "c"), Edge("c", "S", "a")],
+        [
+            Node("a", ("P", "Q"), properties={"x": 1}),
+            Node("b", ("P",), properties={"x": 2.5}),
+            Node("c", ()),
+        ],
+        [
+            Edge("a", "R", "b", 1.0, {"since": "2001"}),
+            Edge("b", "R", "c"),
+            Edge("c", "S", "a"),
+        ],
     )
     schema = store.schema()
     assert not schema.sampled
@@ -122,7 +171,9 @@ def test_a_small_graph_is_read_whole() -> None:
         ("Q", "R", "P"): 1,
     }
     assert schema.properties["P"]["x"] == PropertySchema("FLOAT", 1.0, (1, 2.5))
-    assert schema.relation_properties == {"R": {"since": PropertySchema("STRING", 0.5, ("2001",))}}
+    assert schema.relation_properties == {
+        "R": {"since": PropertySchema("STRING", 0.5, ("2001",))}
+    }
     assert store.schema() is schema
     store.upsert([Node("d", ("Q",))])
     assert store.schema().labels["Q"] == 2
@@ -130,15 +181,27 @@ def test_a_small_graph_is_read_whole() -> None:
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> MemoryStore:
-    """Of the nodes labelled A, 9 of 10 bear it alone and have `x`; B is rare and has `y`."""
+    """Of the nodes labelled A, 9 of 10 bear it alone and have `x`; B is rare and has
+    `y`.
+    """
     monkeypatch.setattr(memory, "SAMPLE", 50)
     rng = np.random.default_rng(0)
-    sets = [("A", "Z") if i % 10 == 0 else ("B",) if i % 500 == 1 else ("A",) for i in range(2000)]
-    own: dict[tuple[str, ...], dict[str, Any]] = {("A",): {"x": 1}, ("B",): {"y": "rare"}}
-    nodes = [Node(f"n{i:04d}", labels, properties=own.get(labels, {})) for i, labels in enumerate(sets)]
+    sets = [
+        ("A", "Z") if i % 10 == 0 else ("B",) if i % 500 == 1 else ("A",)
+        for i in range(2000)
+    ]
+    own: dict[tuple[str, ...], dict[str, Any]] = {
+        ("A",): {"x": 1},
+        ("B",): {"y": "rare"},
+    }
+    nodes = [
+        Node(f"n{i:04d}", labels, properties=own.get(labels, {}))
+        for i, labels in enumerate(sets)
+    ]
     ends = rng.integers(2000, size=(9000, 2)).tolist()
     edges = [
-        Edge(f"n{a:04d}", "SR"[i % 2], f"n{b:04d}", 1.0, {"w": True} if i % 2 else {}) for i, (a, b) in enumerate(ends)
+        Edge(f"n{a:04d}", "SR"[i % 2], f"n{b:04d}", 1.0, {"w": True} if i % 2 else {})
+        for i, (a, b) in enumerate(ends)
     ]
     return MemoryStore.of(nodes, edges)
 
@@ -156,10 +219,14 @@ def test_a_large_graph_is_sampled_with_exact_counts(large: MemoryStore) -> None:
         for target in labels[edge.target]
     )
     assert schema.relations == counted
-    assert schema.properties["A"]["x"].coverage == pytest.approx(0.9, abs=0.01)  # though Z is half of the sample
+    assert schema.properties["A"]["x"].coverage == pytest.approx(
+        0.9, abs=0.01
+    )  # though Z is half of the sample
     assert schema.properties["A"]["x"].type == "INTEGER"
     assert schema.properties["B"]["y"] == PropertySchema("STRING", 1.0, ("rare",))
-    assert schema.relation_properties == {"R": {"w": PropertySchema("BOOLEAN", 1.0, (True,))}}
+    assert schema.relation_properties == {
+        "R": {"w": PropertySchema("BOOLEAN", 1.0, (True,))}
+    }
     assert schema.sampled_relations == frozenset()  # all triples are counted
     assert schema.sampled_properties == {"A", "Z"}  # the four of B are all read
     assert schema.sampled_relation_properties == {"R", "S"}

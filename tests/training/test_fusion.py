@@ -13,13 +13,19 @@ from graphret.types import Signals
 
 
 def case(plan: str, text: str, gold: str) -> Case:
-    return Case(plan.split(), text.split(), Signals(plan_valid=True), frozenset(gold.split()))
+    return Case(
+        plan.split(), text.split(), Signals(plan_valid=True), frozenset(gold.split())
+    )
 
 
 def test_where_the_text_is_right_its_weight_is_high_and_the_other_way_round() -> None:
-    _, of_text = tune_fusion([case("x y g", "g y z", "g")] * 20, GraspSettings(weights=StaticWeights(0.9)))
+    _, of_text = tune_fusion(
+        [case("x y g", "g y z", "g")] * 20, GraspSettings(weights=StaticWeights(0.9))
+    )
     assert (of_text["default"]["hit@1"], of_text["tuned"]["hit@1"]) == (0, 100)
-    settings, of_plan = tune_fusion([case("g y x", "x y g", "g")] * 20, GraspSettings(weights=StaticWeights(0.1)))
+    settings, of_plan = tune_fusion(
+        [case("g y x", "x y g", "g")] * 20, GraspSettings(weights=StaticWeights(0.1))
+    )
     assert (settings.weights.graph > 0.5, of_plan["tuned"]["hit@1"]) == (True, 100)
 
 
@@ -40,13 +46,17 @@ def test_it_never_ends_below_the_default(asked: list[Case]) -> None:
 
 @given(cases, st.floats(0, 1), st.sampled_from([1, 10, 60]))
 def test_fusion_of_two_lists(one: Case, w: float, k: float) -> None:
-    assert Case(one.text, one.plan, one.signals, one.gold).ranked([1 - w, w], k) == one.ranked([w, 1 - w], k)
+    assert Case(one.text, one.plan, one.signals, one.gold).ranked(
+        [1 - w, w], k
+    ) == one.ranked([w, 1 - w], k)
     assert one.ranked([1, 0], k)[: len(one.plan)] == list(one.plan)
     assert one.ranked([0, 1], k)[: len(one.text)] == list(one.text)
     if len(one.plan) > 1:  # a node that rises in a list does not fall in the fusion
         raised = Case([one.plan[-1], *one.plan[:-1]], one.text, one.signals, one.gold)
         node = one.plan[-1]
-        assert raised.ranked([w, 1 - w], k).index(node) <= one.ranked([w, 1 - w], k).index(node)
+        assert raised.ranked([w, 1 - w], k).index(node) <= one.ranked(
+            [w, 1 - w], k
+        ).index(node)
 
 
 def test_too_few_questions_are_refused() -> None:

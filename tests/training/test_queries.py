@@ -1,4 +1,6 @@
-"""Questions and answers become questions and queries; a run that was cut off is gone on with."""
+"""Questions and answers become questions and queries; a run that was cut off is gone on
+with.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,18 @@ PLANNER = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
 FINDER = CandidateFinder(PLANNER.store, PLANNER.space)
 QUESTIONS = [
     Question("who directed Zero Dark Thirty", frozenset({"Kathryn Bigelow"})),
-    Question("which films share a director with Near Dark", frozenset({"Zero Dark Thirty", "Blue Steel"})),
+    Question(
+        "which films share a director with Near Dark",
+        frozenset({"Zero Dark Thirty", "Blue Steel"}),
+    ),
     Question("what does Near Dark cost", frozenset({"Orson Welles"})),
     Question("what is the meaning of life", frozenset({"Orson Welles"})),
 ]
 
 
-def test_the_best_query_has_the_most_hits_then_the_fewest_results(tmp_path: Path) -> None:
+def test_the_best_query_has_the_most_hits_then_the_fewest_results(
+    tmp_path: Path,
+) -> None:
     out = tmp_path / "queries.jsonl"
     named: list[str] = []
 
@@ -45,15 +52,21 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(tmp_path: Path
     out.write_text("".join(text.splitlines(keepends=True)[:3]))
     assert synthesize(FINDER, entities, QUESTIONS, out) == whole
     assert out.read_text() == text
-    assert [one["question"] for one in read_queries(out)] == [one.text for one in QUESTIONS[:2]]
+    assert [one["question"] for one in read_queries(out)] == [
+        one.text for one in QUESTIONS[:2]
+    ]
     first, *others = map(json.loads, text.splitlines())
     assert [one["best"] is not None for one in others] == [True, False, False]
     assert (
-        first["best"] == 'MATCH (a1:Movie {name: "Zero Dark Thirty"})-[:directed_by]-(T:Director) RETURN T.name AS name'
+        first["best"]
+        == 'MATCH (a1:Movie {name: "Zero Dark Thirty"})-[:directed_by]-(T:Director)'
+        " RETURN T.name AS name"
     )
     assert (first["hits"][0], first["num_results"][0]) == (1, 1)
     assert first["hits"] == sorted(first["hits"], reverse=True)
-    strict = synthesize(FINDER, partial(spotted, PLANNER), QUESTIONS, tmp_path / "b", precision=1.0)
+    strict = synthesize(
+        FINDER, partial(spotted, PLANNER), QUESTIONS, tmp_path / "b", precision=1.0
+    )
     assert (strict.answerable, strict.kept) == (2, 1)
     out.write_text(text + '{"question": 3}\n')
     with pytest.raises(InvalidInput, match=r"queries.jsonl, line 5"):
@@ -61,17 +74,44 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(tmp_path: Path
 
 
 def test_queries_are_made_and_asked_on_the_command_line(tmp_path: Path) -> None:
-    graph, qa, out = tmp_path / "movies", tmp_path / "qa.jsonl", tmp_path / "queries.jsonl"
+    graph, qa, out = (
+        tmp_path / "movies",
+        tmp_path / "qa.jsonl",
+        tmp_path / "queries.jsonl",
+    )
     import_graph(KB, str(graph))
-    qa.write_text("".join(json.dumps({"question": q.text, "answers": sorted(q.gold)}) + "\n" for q in QUESTIONS))
+    qa.write_text(
+        "".join(
+            json.dumps({"question": q.text, "answers": sorted(q.gold)}) + "\n"
+            for q in QUESTIONS
+        )
+    )
     options = ("--graph", graph, "--qa", qa, "--out", out, "--aliases", ALIASES)
     made = graphret("train", "queries", *options, "--json")
     assert (made.json["questions"], made.json["answerable"]) == (4, 2), made.err
-    assert "2 of 4 questions" in graphret("train", "queries", *options, "--target", "Movie").out
-    asks, writer = ("query", QUESTIONS[1].text, "--graph", graph, "--method", "graphraft", "-k", 2, "--json"), tmp_path
+    assert (
+        "2 of 4 questions"
+        in graphret("train", "queries", *options, "--target", "Movie").out
+    )
+    asks, writer = (
+        (
+            "query",
+            QUESTIONS[1].text,
+            "--graph",
+            graph,
+            "--method",
+            "graphraft",
+            "-k",
+            2,
+            "--json",
+        ),
+        tmp_path,
+    )
     saved_tiny_model(writer)
     for options, name in (((), "paths"), (("--writer", writer), writer.name)):
         asked = graphret(*asks, *options)
         assert asked.json["hits"][0]["evidence"][0]["kind"] == "query", asked.err
         assert name in [stage.get("writer") for stage in asked.json["trace"]["stages"]]
-    assert "--hints" in refused(2, "query", "q", "--graph", graph, "--method", "graphraft", "--hints", "x")
+    assert "--hints" in refused(
+        2, "query", "q", "--graph", graph, "--method", "graphraft", "--hints", "x"
+    )

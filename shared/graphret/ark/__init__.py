@@ -1,4 +1,6 @@
-"""ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer et al. 2026)."""
+"""ARK: agents that explore a graph by search and by neighbourhood, and vote (Polonuer
+et al. 2026).
+"""
 
 from graphret.ark.observation import Observation, hits_text
 from graphret.ark.prompt import make_tools, system_prompt

@@ -1,4 +1,6 @@
-"""What a model wrote as the arguments of a tool, read as far as the meaning is clear; else what it may have meant."""
+"""What a model wrote as the arguments of a tool, read as far as the meaning is clear;
+else what it may have meant.
+"""
 
 from __future__ import annotations
 
@@ -24,24 +26,33 @@ class Unclear(Exception):
 
 
 #: Names, of which models write one as a string.
-_Names = Annotated[list[str], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
+_Names = Annotated[
+    list[str],
+    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
+]
 #: How many nodes to show; as the tool has it where the model does not say.
 _Count = Annotated[
-    int, Field(description="How many nodes to show.", json_schema_extra={"minimum": 1, "maximum": MAX_K})
+    int,
+    Field(
+        description="How many nodes to show.",
+        json_schema_extra={"minimum": 1, "maximum": MAX_K},
+    ),
 ]
 
 
 class Arguments(BaseModel):
-    """What a tool takes; the description of one that has its own is what a model is told of the tool."""
+    """What a tool takes; the description of one that has its own is what a model is
+    told of the tool.
+    """
 
     model_config = ConfigDict(extra="forbid", coerce_numbers_to_str=True)
 
 
 # What these classes and their fields say is what a model is told of the tools.
 class SearchArguments(Arguments):
-    """Find nodes anywhere in the graph by their names and texts, best match first; {search_k} unless you ask for more.
-    Use it to get from words to node ids, and to start again elsewhere. Short queries of telling words, such as a name,
-    work best.
+    """Find nodes anywhere in the graph by their names and texts, best match first;
+    {search_k} unless you ask for more. Use it to get from words to node ids, and to
+    start again elsewhere. Short queries of telling words, such as a name, work best.
     """
 
     query: str = Field(description="Words that the node's name or text should hold.")
@@ -49,26 +60,37 @@ class SearchArguments(Arguments):
 
 
 class ExploreArguments(Arguments):
-    """Show the neighbours of one node, in both directions, with the relations that join them to it, and count its
-    relations; {neighbors_k} unless you ask for more. Narrow a large neighbourhood by type or relation, or rank it by a
-    query. Chain these calls to go several hops.
+    """Show the neighbours of one node, in both directions, with the relations that join
+    them to it, and count its relations; {neighbors_k} unless you ask for more. Narrow a
+    large neighbourhood by type or relation, or rank it by a query. Chain these calls to
+    go several hops.
     """
 
     node: str = Field(description="The id of a node, exactly as a tool has shown it.")
-    query: str = Field("", description="Ranks the neighbours by how well they match these words.")
+    query: str = Field(
+        "", description="Ranks the neighbours by how well they match these words."
+    )
     node_types: _Names = Field([], description="Show only neighbours of these types.")
     relation_types: _Names = Field(
-        [], description='Show only neighbours by these relations, such as "r"; "-[r]->" or "<-[r]-" for one direction.'
+        [],
+        description=(
+            'Show only neighbours by these relations, such as "r"; "-[r]->" or "<-[r]-"'
+            " for one direction."
+        ),
     )
     k: _Count = 0
 
 
 class SelectArguments(Arguments):
-    """Add nodes to your answer, best first. Only nodes that a tool has shown can be selected, and what is selected
-    stays selected.
+    """Add nodes to your answer, best first.
+
+    Only nodes that a tool has shown can be selected, and what is selected stays
+    selected.
     """
 
-    nodes: _Names = Field(min_length=1, description="Ids of nodes, exactly as a tool has shown them.")
+    nodes: _Names = Field(
+        min_length=1, description="Ids of nodes, exactly as a tool has shown them."
+    )
 
 
 class FinishArguments(Arguments):
@@ -81,47 +103,87 @@ T = TypeVar("T", bound=Arguments)
 def read(kind: type[T], given: Any) -> T:
     """Return the arguments of a call, or raise `Unclear`."""
     try:
-        some = {name: one for name, one in given.items() if one is not None} if isinstance(given, Mapping) else given
+        some = (
+            {name: one for name, one in given.items() if one is not None}
+            if isinstance(given, Mapping)
+            else given
+        )
         return kind.model_validate(some)
     except ValidationError as error:
-        said = "; ".join(" ".join([*map(quoted, map(str, e["loc"][:1])), e["msg"]]) for e in error.errors()[:3])
-        raise Unclear(f"{said}. The tool takes {', '.join(kind.model_fields)}.") from error
+        said = "; ".join(
+            " ".join([*map(quoted, map(str, e["loc"][:1])), e["msg"]])
+            for e in error.errors()[:3]
+        )
+        raise Unclear(
+            f"{said}. The tool takes {', '.join(kind.model_fields)}."
+        ) from error
 
 
 def meant(name: str) -> str:
-    """Return a name without the white space or the backticks around it, which a schema shows."""
+    """Return a name without the white space or the backticks around it, which a schema
+    shows.
+    """
     return name.strip("` ")
 
 
 def arrow(relation: str, outgoing: bool) -> str:
-    """Return a relation as observations show it, seen from the node that was explored."""
+    """Return a relation as observations show it, seen from the node that was
+    explored.
+    """
     return f"-[{relation}]->" if outgoing else f"<-[{relation}]-"
 
 
 def read_arrow(text: str) -> tuple[str, bool | None]:
     """The inverse of `arrow`; a name that is no arrow says nothing of the direction."""
     match = _ARROW.fullmatch(text)
-    return (text, None) if match is None or bool(match[1]) == bool(match[3]) else (match[2], bool(match[3]))
+    return (
+        (text, None)
+        if match is None or bool(match[1]) == bool(match[3])
+        else (match[2], bool(match[3]))
+    )
 
 
 def directions(names: Sequence[str]) -> dict[str, str]:
-    """Return the relations asked for as ``r``, ``-[r]->`` or ``<-[r]-``, each with ``both``, ``out`` or ``in``."""
+    """Return the relations asked for as ``r``, ``-[r]->`` or ``<-[r]-``, each with
+    ``both``, ``out`` or ``in``.
+    """
     made: dict[str, str] = {}
     for name in names:
         relation, outgoing = read_arrow(meant(name))
         direction = {None: "both", True: "out", False: "in"}[outgoing]
-        made[meant(relation)] = direction if made.get(meant(relation), direction) == direction else "both"
+        made[meant(relation)] = (
+            direction if made.get(meant(relation), direction) == direction else "both"
+        )
     return made
 
 
-def no_such_node(store: GraphStore, index: TextIndex, wrong: str) -> tuple[str, list[str]]:
-    """Return the instruction that answers an id which is none, and the ids that it names: the likeliest."""
+def no_such_node(
+    store: GraphStore, index: TextIndex, wrong: str
+) -> tuple[str, list[str]]:
+    """Return the instruction that answers an id which is none, and the ids that it
+    names: the likeliest.
+    """
     asked = wrong[:_LONGEST].strip()
-    ids = dict.fromkeys([asked, asked.title(), asked.upper(), *matching(index, asked, _SHOWN)] if asked else [])
-    nodes = [node for node in store.get(list(ids)) if node is not None and len(node.id) <= _LONGEST][:_SHOWN]
-    said = [quoted(node.id, _LONGEST) + (f" (named {quoted(node.name)})" if node.name else "") for node in nodes]
+    ids = dict.fromkeys(
+        [asked, asked.title(), asked.upper(), *matching(index, asked, _SHOWN)]
+        if asked
+        else []
+    )
+    nodes = [
+        node
+        for node in store.get(list(ids))
+        if node is not None and len(node.id) <= _LONGEST
+    ][:_SHOWN]
+    said = [
+        quoted(node.id, _LONGEST)
+        + (f" (named {quoted(node.name)})" if node.name else "")
+        for node in nodes
+    ]
     closest = f"Closest: {', '.join(said)}." if said else "Search for it."
-    message = f"There is no node {quoted(wrong)}. {closest} Copy ids exactly as the tools show them."
+    message = (
+        f"There is no node {quoted(wrong)}. {closest} Copy ids exactly as the tools"
+        " show them."
+    )
     return message, [node.id for node in nodes]
 
 
@@ -130,6 +192,8 @@ def no_such_name(kind: str, wrong: Collection[str], known: Collection[str]) -> s
     valid, said = sorted(name for name in known if len(name) <= _LONGEST), []
     for name in sorted(wrong)[:_SHOWN]:
         close = nearest(name[:_LONGEST], valid) or valid[: 2 * _SHOWN]
-        named = ", ".join(quoted(one, _LONGEST) for one in close) or "none in this graph"
+        named = (
+            ", ".join(quoted(one, _LONGEST) for one in close) or "none in this graph"
+        )
         said.append(f"There is no {kind} {quoted(name)}. Closest: {named}.")
     return " ".join(said) + " Copy names exactly as the tools show them."

@@ -1,4 +1,6 @@
-"""The neighbours of one node, filtered, ranked and counted (ARK, section 3.1, Neighbors)."""
+"""The neighbours of one node, filtered, ranked and counted (ARK, section 3.1,
+Neighbors).
+"""
 
 from __future__ import annotations
 
@@ -17,16 +19,20 @@ from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
 
 CAP = 2_000  # most edges of a node that are read from a database
-_SEARCHED = 200  # best matches of a query that are looked for among the neighbours beyond these
+_SEARCHED = (
+    200  # best matches of a query that are looked for among the neighbours beyond these
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighborhood:
-    """What there is around a node: the best neighbours, and how many pass the filters in all.
+    """What there is around a node: the best neighbours, and how many pass the filters
+    in all.
 
-    `via` has for each of them the relations by which it passes, and whether they lead to it. `counts` has the edges by
-    relation, direction and the neighbour's primary label, filters or not. They are `capped`, or the total is `partial`,
-    where there are more edges than were read.
+    `via` has for each of them the relations by which it passes, and whether they lead
+    to it. `counts` has the edges by relation, direction and the neighbour's primary
+    label, filters or not. They are `capped`, or the total is `partial`, where there are
+    more edges than were read.
     """
 
     nodes: list[Node]
@@ -49,25 +55,38 @@ def explore(
 ) -> Neighborhood:
     """Look at the neighbourhood of a node that the store holds.
 
-    All edges of a `MemoryStore` are looked at. Of any other store at most `CAP` edges are read, the heaviest. Where
-    there are more, what the filters let pass is read by itself, and the edges to the best matches of the query besides.
-    Neighbours rank by the query, then by the heaviest edge, then by id. `relations` has for each name whether it is
-    followed ``out``, ``in`` or ``both``, seen from the node.
+    All edges of a `MemoryStore` are looked at. Of any other store at most `CAP` edges
+    are read, the heaviest. Where there are more, what the filters let pass is read by
+    itself, and the edges to the best matches of the query besides. Neighbours rank by
+    the query, then by the heaviest edge, then by id. `relations` has for each name
+    whether it is followed ``out``, ``in`` or ``both``, seen from the node.
     """
-    whole, passing, capped, partial = _read(store, index, node, query, labels, relations)
+    whole, passing, capped, partial = _read(
+        store, index, node, query, labels, relations
+    )
     nodes, edges, incident = passing.nodes, passing.edges, _incident(passing, node)
     keep = np.ones(len(incident.edge), dtype=bool)
     if relations is not None:
         wanted = [relations.get(name) for name in edges.relations]
-        out, into = (np.asarray([one in ("both", way) for one in wanted], dtype=bool) for way in ("out", "in"))
-        keep &= np.where(incident.outgoing, out[incident.relation], into[incident.relation])
+        out, into = (
+            np.asarray([one in ("both", way) for one in wanted], dtype=bool)
+            for way in ("out", "in")
+        )
+        keep &= np.where(
+            incident.outgoing, out[incident.relation], into[incident.relation]
+        )
     if labels is not None:
-        fits = np.asarray([not set(labels).isdisjoint(own) for own in nodes.label_sets], dtype=bool)
+        fits = np.asarray(
+            [not set(labels).isdisjoint(own) for own in nodes.label_sets], dtype=bool
+        )
         keep &= fits[nodes.labels[incident.other]]
     kept = np.flatnonzero(keep)
     kept = kept[np.argsort(incident.other[kept], kind="stable")]
     starts = np.flatnonzero(np.diff(incident.other[kept], prepend=-1))
-    others, weights = incident.other[kept][starts].astype(np.int64), edges.weight[incident.edge[kept]]
+    others, weights = (
+        incident.other[kept][starts].astype(np.int64),
+        edges.weight[incident.edge[kept]],
+    )
     weights = np.maximum.reduceat(weights, starts) if len(starts) else weights
     scores = np.full(len(others), -np.inf, dtype=np.float32)
     if query is not None and len(others):
@@ -75,18 +94,29 @@ def explore(
     best = _best(scores, weights, k)
     ends = np.append(starts, len(kept))
     via = [
-        {(edges.relations[incident.relation[at]], bool(incident.outgoing[at])) for at in kept[ends[i] : ends[i + 1]]}
+        {
+            (edges.relations[incident.relation[at]], bool(incident.outgoing[at]))
+            for at in kept[ends[i] : ends[i + 1]]
+        }
         for i in best
     ]
     in_order = [sorted(ways, key=lambda way: (not way[1], way[0])) for ways in via]
     counts = _counts(whole, incident if whole is passing else _incident(whole, node))
-    return Neighborhood(nodes.at(others[best]), in_order, len(others), counts, capped, partial)
+    return Neighborhood(
+        nodes.at(others[best]), in_order, len(others), counts, capped, partial
+    )
 
 
 def matching(index: TextIndex, query: str, k: int) -> list[str]:
-    """Return the ids of at most `k` nodes that match a query, best first, without those that score 0."""
+    """Return the ids of at most `k` nodes that match a query, best first, without those
+    that score 0.
+    """
     found = index.search(query, k)
-    return [one for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True) if score > 0]
+    return [
+        one
+        for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True)
+        if score > 0
+    ]
 
 
 def _read(
@@ -97,7 +127,9 @@ def _read(
     labels: Collection[str] | None,
     relations: Collection[str] | None,
 ) -> tuple[Graph, Graph, bool, bool]:
-    """Read what is around a node, and what of it may pass the filters; whether either has more than was read."""
+    """Read what is around a node, and what of it may pass the filters; whether either
+    has more than was read.
+    """
     if isinstance(store, MemoryStore):
         return store.graph, store.graph, False, False
     edges, known = store.neighbors([node], limit=CAP + 1), dict[str, Node]()
@@ -105,7 +137,9 @@ def _read(
     if len(edges) <= CAP:
         return whole, whole, False, False
     if labels is not None or relations is not None:
-        names, kinds = (None if one is None else sorted(one) for one in (relations, labels))
+        names, kinds = (
+            None if one is None else sorted(one) for one in (relations, labels)
+        )
         edges = store.neighbors([node], relations=names, labels=kinds, limit=CAP + 1)
     passing, partial = edges[:CAP], len(edges) > CAP
     if partial and query is not None and (best := matching(index, query, _SEARCHED)):
@@ -113,9 +147,15 @@ def _read(
     return whole, _star(store, node, passing, known), True, partial
 
 
-def _star(store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, Node]) -> Graph:
-    """The edges of a node as a graph of their own, without those whose other end is gone; nodes read become known."""
-    ids = dict.fromkeys([node, *(end for edge in edges for end in (edge.source, edge.target))])
+def _star(
+    store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, Node]
+) -> Graph:
+    """The edges of a node as a graph of their own, without those whose other end is
+    gone; nodes read become known.
+    """
+    ids = dict.fromkeys(
+        [node, *(end for edge in edges for end in (edge.source, edge.target))]
+    )
     if fresh := [one for one in ids if one not in known]:
         known.update((one.id, one) for one in store.get(fresh) if one is not None)
     kept = [edge for edge in edges if edge.source in known and edge.target in known]
@@ -123,7 +163,9 @@ def _star(store: GraphStore, node: str, edges: Sequence[Edge], known: dict[str, 
 
 
 class _Incident(NamedTuple):
-    """The edges of a node: their places, the places of their other ends and of their relations, and which leave it."""
+    """The edges of a node: their places, the places of their other ends and of their
+    relations, and which leave it.
+    """
 
     edge: NDArray[Any]
     other: NDArray[Any]
@@ -137,14 +179,24 @@ def _incident(graph: Graph, node: str) -> _Incident:
     entering = entering[edges.source[entering] != at[0]]  # a loop is there once
     found = np.concatenate([leaving, entering])
     others = np.concatenate([edges.target[leaving], edges.source[entering]])
-    return _Incident(found, others, edges.relation[found], np.arange(len(found)) < len(leaving))
+    return _Incident(
+        found, others, edges.relation[found], np.arange(len(found)) < len(leaving)
+    )
 
 
-def _score(index: TextIndex, query: str, graph: Graph, places: NDArray[np.int64], scores: NDArray[np.float32]) -> None:
+def _score(
+    index: TextIndex,
+    query: str,
+    graph: Graph,
+    places: NDArray[np.int64],
+    scores: NDArray[np.float32],
+) -> None:
     """Write the scores for a query of those nodes that the index holds."""
     ids = graph.nodes.ids
     if isinstance(index, ArrayIndex):
-        same = index.table.ids is ids or index.table.ids.array.equals(ids.array)  # as where it is of the whole store
+        same = index.table.ids is ids or index.table.ids.array.equals(
+            ids.array
+        )  # as where it is of the whole store
         held = places if same else index.table.find(ids.take(places))
         scores[held >= 0] = index.score_at(query, held[held >= 0])
     else:
@@ -152,7 +204,9 @@ def _score(index: TextIndex, query: str, graph: Graph, places: NDArray[np.int64]
 
 
 def _best(scores: NDArray[Any], weights: NDArray[Any], k: int) -> NDArray[np.int64]:
-    """Return the places of the best neighbours, by score, then by weight, then by place, ``(k,)``."""
+    """Return the places of the best neighbours, by score, then by weight, then by
+    place, ``(k,)``.
+    """
     floor = scores[top_k(scores, k)[-1]] if len(scores) else 0.0
     above, level = np.flatnonzero(scores > floor), np.flatnonzero(scores == floor)
     chosen = np.concatenate([above, level[top_k(weights[level], k - len(above))]])
@@ -166,5 +220,7 @@ def _counts(graph: Graph, incident: _Incident) -> Counter[tuple[str, bool, str]]
     numbers = np.bincount(ways * len(sets) + graph.nodes.labels[incident.other])
     for one in np.flatnonzero(numbers).tolist():
         (kind, leaves), labels = divmod(one // len(sets), 2), sets[one % len(sets)]
-        counts[relations[kind], bool(leaves), labels[0] if labels else ""] += int(numbers[one])
+        counts[relations[kind], bool(leaves), labels[0] if labels else ""] += int(
+            numbers[one]
+        )
     return counts

@@ -1,4 +1,6 @@
-"""What a tool returns to a model: JSON Lines within a budget of tokens, in which data stays inside JSON strings."""
+"""What a tool returns to a model: JSON Lines within a budget of tokens, in which data
+stays inside JSON strings.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from graphret.search.analysis import Analyzer
 from graphret.text import tokenize
 from graphret.types import Evidence
 
-# What may begin a control token of a chat template: <|im_end|>, </s>, <｜tool▁sep｜>, [INST]. Servers take such words
-# for their own wherever they stand.
+# What may begin a control token of a chat template: <|im_end|>, </s>, <｜tool▁sep｜>,
+# [INST]. Servers take such words for their own wherever they stand.
 _CONTROL = re.compile(r"<(?=/?[A-Za-z_|｜])|\[(?=/?[A-Z_]+\])")
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
 _ANALYZER = Analyzer()
@@ -32,9 +34,11 @@ ADDED = 30  # tokens of the budget that are left for what a session adds: the st
 class Observation:
     """What a tool call came to.
 
-    `text` is all that a model gets: JSON objects, one a line, the first of which says what follows. `nodes` has the ids
-    of the nodes shown, in order, `edges` the ``(source, relation, target)`` of the edges shown, and `total` says how
-    many nodes there are, shown or not. One that `failed` could not be run, and the text says what to do instead.
+    `text` is all that a model gets: JSON objects, one a line, the first of which says
+    what follows. `nodes` has the ids of the nodes shown, in order, `edges` the
+    ``(source, relation, target)`` of the edges shown, and `total` says how many nodes
+    there are, shown or not. One that `failed` could not be run, and the text says what
+    to do instead.
     """
 
     text: str
@@ -46,35 +50,53 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A node to be shown: the fields of its line, and its text, which is shortened as far as must be."""
+    """A node to be shown: the fields of its line, and its text, which is shortened as
+    far as must be.
+    """
 
     fields: dict[str, Any]
     text: str = ""
 
 
 def json_line(value: Any) -> str:
-    """Return a JSON value on one line, every character that breaks a line, is invisible or turns the writing escaped.
+    """Return a JSON value on one line, every character that breaks a line, is invisible
+    or turns the writing escaped.
 
-    What a chat template may take for a control token is escaped too; the value stays the same.
+    What a chat template may take for a control token is escaped too; the value stays
+    the same.
     """
-    text = _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    text = _CONTROL.sub(
+        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False)
+    )
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text)
+    return "".join(
+        c if c.isprintable() or c in _JOINERS else json.dumps(c)[1:-1] for c in text
+    )
 
 
 def encodable(text: str) -> str:
-    """Return the text without lone surrogates, which a cut-off escape leaves, and which nothing can encode."""
+    """Return the text without lone surrogates, which a cut-off escape leaves, and which
+    nothing can encode.
+    """
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def failure(message: str, nodes: Sequence[str] = ()) -> Observation:
-    """Return the answer to a call that could not be run: an instruction, which may name the nodes `nodes`."""
-    return Observation(json_line({"error": shortened(message, LONGEST_ERROR)}), tuple(nodes), failed=True)
+    """Return the answer to a call that could not be run: an instruction, which may name
+    the nodes `nodes`.
+    """
+    return Observation(
+        json_line({"error": shortened(message, LONGEST_ERROR)}),
+        tuple(nodes),
+        failed=True,
+    )
 
 
 def quoted(value: str, longest: int = 100) -> str:
-    """Return a string from a model or a graph in quotes, escaped and shortened, for use in a sentence."""
+    """Return a string from a model or a graph in quotes, escaped and shortened, for use
+    in a sentence.
+    """
     return json_line(shortened(value, longest))
 
 
@@ -84,28 +106,46 @@ def shortened(value: str, longest: int) -> str:
 
 
 def fitting(
-    head: Mapping[str, Any], entries: Sequence[Entry], query: str | None, *, snippet_chars: int, max_tokens: int
+    head: Mapping[str, Any],
+    entries: Sequence[Entry],
+    query: str | None,
+    *,
+    snippet_chars: int,
+    max_tokens: int,
 ) -> tuple[str, list[int]]:
-    """Write a first line and as many entries as fit, the first ones; return the text, and which of them it shows.
+    """Write a first line and as many entries as fit, the first ones; return the text,
+    and which of them it shows.
 
-    Texts are cut, to what is around the words of `query`, before any entry is left out. Of a head that takes half of
-    the tokens the longest fields are left out, as is an entry that does so without its text. The head says how many
-    entries are "shown" where it has such a field or they are not all, and whether anything is "cut".
+    Texts are cut, to what is around the words of `query`, before any entry is left out.
+    Of a head that takes half of the tokens the longest fields are left out, as is an
+    entry that does so without its text. The head says how many entries are "shown"
+    where it has such a field or they are not all, and whether anything is "cut".
     """
     half, brief = max_tokens // 2, dict(head)
     while estimate_tokens(json_line(brief)) > half:
         del brief[max(brief, key=lambda name: len(json_line(brief[name])))]
     bare = [json_line(entry.fields) for entry in entries]
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
-    longest, room = snippet_chars, _CHARS * max_tokens - sum(len(bare[i]) for i in shown)
+    longest, room = (
+        snippet_chars,
+        _CHARS * max_tokens - sum(len(bare[i]) for i in shown),
+    )
     while True:
-        if not longest or sum(min(len(entries[i].text), longest) for i in shown) <= room:  # else it cannot fit
+        if (
+            not longest
+            or sum(min(len(entries[i].text), longest) for i in shown) <= room
+        ):  # else it cannot fit
             partly = len(shown) < len(entries)
-            first = brief | ({"shown": len(shown)} if partly or "shown" in brief else {})
+            first = brief | (
+                {"shown": len(shown)} if partly or "shown" in brief else {}
+            )
             if partly or longest < snippet_chars or len(brief) < len(head):
                 first["cut"] = True
             texts = ((bare[i], excerpt(entries[i].text, query, longest)) for i in shown)
-            lines = (f'{line[:-1]}, "text": {json_line(text)}}}' if text else line for line, text in texts)
+            lines = (
+                f'{line[:-1]}, "text": {json_line(text)}}}' if text else line
+                for line, text in texts
+            )
             text = "\n".join([json_line(first), *lines])
             if not shown or estimate_tokens(text) <= max_tokens:
                 return text, shown
@@ -116,35 +156,61 @@ def fitting(
 
 
 def hits_text(question: str, hits: Sequence[Mapping[str, Any]], **more: Any) -> str:
-    """Write hits (`Hit.to_dict`), each with why it is one, as many as fit, below a first line that says `more` too."""
+    """Write hits (`Hit.to_dict`), each with why it is one, as many as fit, below a
+    first line that says `more` too.
+    """
     head = {"shown": 0, "of": len(hits), **more}
-    return fitting(head, [_entry(hit) for hit in hits], question, snippet_chars=1000, max_tokens=_HITS_TOKENS)[0]
+    return fitting(
+        head,
+        [_entry(hit) for hit in hits],
+        question,
+        snippet_chars=1000,
+        max_tokens=_HITS_TOKENS,
+    )[0]
 
 
 def _entry(hit: Mapping[str, Any]) -> Entry:
     name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
     why = [str(Evidence(**one)) for one in hit["evidence"][:3]]
-    return Entry({"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"])
+    return Entry(
+        {"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"]
+    )
 
 
 def excerpt(text: str, query: str | None, longest: int) -> str:
-    """Return at most `longest` characters of a text on one line, around a word like one of a query, or its beginning.
+    """Return at most `longest` characters of a text on one line, around a word like one
+    of a query, or its beginning.
 
-    Nothing where `longest` is next to none. Characters that cannot be seen are left out.
+    Nothing where `longest` is next to none. Characters that cannot be seen are left
+    out.
     """
     if longest < _LEAST:
         return ""
     line = " ".join(text.split())
-    line = line if line.isprintable() else "".join(c for c in line if c.isprintable() or c in _JOINERS)
+    line = (
+        line
+        if line.isprintable()
+        else "".join(c for c in line if c.isprintable() or c in _JOINERS)
+    )
     if len(line) <= longest:
         return line
     size = longest - 2 * len(_MARK)
     begins = _beginnings(query or "")
-    first = next((at for word, at, _ in tokenize(line) if word.startswith(begins)), 0) if begins else 0
+    first = (
+        next((at for word, at, _ in tokenize(line) if word.startswith(begins)), 0)
+        if begins
+        else 0
+    )
     begin = max(0, min(first - size // 3, len(line) - size))
     if begin:
-        begin = line.find(" ", begin, begin + 20) + 1 or begin  # at a word, where one is near
-    return (_MARK if begin else "") + line[begin : begin + size] + (_MARK if begin + size < len(line) else "")
+        begin = (
+            line.find(" ", begin, begin + 20) + 1 or begin
+        )  # at a word, where one is near
+    return (
+        (_MARK if begin else "")
+        + line[begin : begin + size]
+        + (_MARK if begin + size < len(line) else "")
+    )
 
 
 @lru_cache(maxsize=16)

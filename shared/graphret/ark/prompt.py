@@ -7,23 +7,51 @@ from functools import lru_cache
 
 from pydantic import BaseModel
 
-from graphret.ark.arguments import ExploreArguments, FinishArguments, SearchArguments, SelectArguments
+from graphret.ark.arguments import (
+    ExploreArguments,
+    FinishArguments,
+    SearchArguments,
+    SelectArguments,
+)
 from graphret.ark.settings import ArkSettings
 from graphret.llm.chat import Tool
 from graphret.llm.schema import plain_schema
 from graphret.schema import GraphSchema
 
-SEARCH, EXPLORE, SELECT, FINISH = "global_search", "explore_neighborhood", "select", "finish"
+SEARCH, EXPLORE, SELECT, FINISH = (
+    "global_search",
+    "explore_neighborhood",
+    "select",
+    "finish",
+)
 _ARGUMENTS: dict[str, type[BaseModel]]
-_ARGUMENTS = {SEARCH: SearchArguments, EXPLORE: ExploreArguments, SELECT: SelectArguments, FINISH: FinishArguments}
+_ARGUMENTS = {
+    SEARCH: SearchArguments,
+    EXPLORE: ExploreArguments,
+    SELECT: SelectArguments,
+    FINISH: FinishArguments,
+}
 
 
 @lru_cache(maxsize=16)
-def make_tools(settings: ArkSettings = ArkSettings()) -> tuple[Tool, ...]:  # noqa: B008 -- it is frozen
-    """Return the tools that an agent is offered, the defaults of `settings` in their descriptions."""
-    schemas = {name: plain_schema(kind.model_json_schema()) for name, kind in _ARGUMENTS.items()}
-    said = {name: " ".join(schema.pop("description").split()) for name, schema in schemas.items()}
-    return tuple(Tool(name, said[name].format(**asdict(settings)), schema) for name, schema in schemas.items())
+def make_tools(
+    settings: ArkSettings = ArkSettings(),
+) -> tuple[Tool, ...]:
+    """Return the tools that an agent is offered, the defaults of `settings` in their
+    descriptions.
+    """
+    schemas = {
+        name: plain_schema(kind.model_json_schema())
+        for name, kind in _ARGUMENTS.items()
+    }
+    said = {
+        name: " ".join(schema.pop("description").split())
+        for name, schema in schemas.items()
+    }
+    return tuple(
+        Tool(name, said[name].format(**asdict(settings)), schema)
+        for name, schema in schemas.items()
+    )
 
 
 #: How what the tools return is read.
@@ -63,22 +91,31 @@ The graph (types and relations in backticks are written without them in a call)
 
 def system_prompt(
     schema: GraphSchema,
-    settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+    settings: ArkSettings = ArkSettings(),
     *,
     hints: str = "",
 ) -> str:
-    """Return the system message of an agent; the same graph and settings give the same message.
+    """Return the system message of an agent; the same graph and settings give the same
+    message.
 
     Parameters
     ----------
     schema, settings
         What the graph holds, and the limits and defaults of the tools.
     hints
-        What the user knows of the domain: what a relation means, where to look first. Trusted, and put in as it is.
+        What the user knows of the domain: what a relation means, where to look first.
+        Trusted, and put in as it is.
     """
     tools = (
-        f"- {one.name}({', '.join(one.parameters['properties'])}): {one.description}" for one in make_tools(settings)
+        f"- {one.name}({', '.join(one.parameters['properties'])}): {one.description}"
+        for one in make_tools(settings)
     )
     said = schema.text(1500, cypher=False)  # tokens, at most
-    prompt = _PROMPT.format(tools="\n".join(tools), schema=said, reading=READING, **asdict(settings))
-    return prompt + (f"\n\nHints for this graph, from its owner\n{hints.strip()}" if hints.strip() else "")
+    prompt = _PROMPT.format(
+        tools="\n".join(tools), schema=said, reading=READING, **asdict(settings)
+    )
+    return prompt + (
+        f"\n\nHints for this graph, from its owner\n{hints.strip()}"
+        if hints.strip()
+        else ""
+    )

@@ -1,4 +1,6 @@
-"""`Ark`: exploring agents as a retriever; their loop is written once, for every way to run it."""
+"""`Ark`: exploring agents as a retriever; their loop is written once, for every way to
+run it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,16 @@ from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFa
 from graphret.llm.chat import ChatModel, Message
 from graphret.llm.errors import as_chat_error
 from graphret.llm.event_loop import in_thread, run_sync
-from graphret.retriever import Call, Compute, IndexRetriever, Retriever, Steps, adrive, completed, require_on_failure
+from graphret.retriever import (
+    Call,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    adrive,
+    completed,
+    require_on_failure,
+)
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
@@ -33,43 +44,49 @@ _log = logging.getLogger(__name__)
 #: Told of every run when it has ended.
 OnRun: TypeAlias = Callable[[Run], None]
 
-#: Half a turn of the loop: it yields what is to be done, is sent what came of it, and returns what went wrong.
+#: Half a turn of the loop: it yields what is to be done, is sent what came of it, and
+#: returns what went wrong.
 Turn: TypeAlias = Generator[Call[Any], Any, GraphretError | None]
 
 
 class Ark(Retriever):
-    """Let agents explore a graph by search and by neighbourhood, and rank what they select by votes (ARK, section 3).
+    """Let agents explore a graph by search and by neighbourhood, and rank what they
+    select by votes (ARK, section 3).
 
     Parameters
     ----------
     model
-        The chat model that drives the agents, or one for each of them. One that cannot call tools is asked for JSON.
+        The chat model that drives the agents, or one for each of them. One that cannot
+        call tools is asked for JSON.
     store, index
-        The graph, and what finds its nodes by text; give views of both, of one condition, to limit what agents may
-        read.
+        The graph, and what finds its nodes by text; give views of both, of one
+        condition, to limit what agents may read.
     settings, hints
-        Agents, steps, sizes, budgets and the way of voting; what else the agents should know of the domain.
+        Agents, steps, sizes, budgets and the way of voting; what else the agents should
+        know of the domain.
     temperature
-        Of all agents or one for each (ARK, section 4.3: 0.7), so that several of one model differ; `None` leaves it to
-        the model.
+        Of all agents or one for each (ARK, section 4.3: 0.7), so that several of one
+        model differ; `None` leaves it to the model.
     fallback
-        Who fills the places below what the agents selected, and answers alone where they selected nothing; by default
-        a search of `index`. What it reads cannot be checked: with views give one that reads nothing else.
+        Who fills the places below what the agents selected, and answers alone where
+        they selected nothing; by default a search of `index`. What it reads cannot be
+        checked: with views give one that reads nothing else.
     fill
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
-        ``"fallback"`` goes on with the agents that are left, and says so in the trace; ``"raise"`` raises
-        `RetrievalFailed` when a model, the store or the index fails an agent, an agent makes a call that cannot be run,
-        or no agent selects a node.
+        ``"fallback"`` goes on with the agents that are left, and says so in the trace;
+        ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails
+        an agent, an agent makes a call that cannot be run, or no agent selects a node.
     on_run
-        Called with each `Run` that has ended, to show or to record it: also with one that was cancelled or interrupted,
-        with what was done until then. What it raises is logged.
+        Called with each `Run` that has ended, to show or to record it: also with one
+        that was cancelled or interrupted, with what was done until then. What it raises
+        is logged.
 
     Raises
     ------
     InvalidInput
-        When there are neither one nor `settings.n_agents` models or temperatures, or store and index are not views of
-        the same condition.
+        When there are neither one nor `settings.n_agents` models or temperatures, or
+        store and index are not views of the same condition.
     """
 
     name = "ark"
@@ -80,7 +97,7 @@ class Ark(Retriever):
         store: GraphStore,
         index: TextIndex,
         *,
-        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+        settings: ArkSettings = ArkSettings(),
         hints: str = "",
         temperature: float | Sequence[float | None] | None = 0.7,
         fallback: Retriever | None = None,
@@ -102,22 +119,30 @@ class Ark(Retriever):
         self._prompt: str | None = None
 
     def explore(self, question: str) -> Run:
-        """Let the agents explore and return all that they did; `RetrievalFailed` as `on_failure` says."""
-        # By blocking calls in threads: the asynchronous clients of many packages serve one event loop alone, theirs.
+        """Let the agents explore and return all that they did; `RetrievalFailed` as
+        `on_failure` says.
+        """
+        # By blocking calls in threads: the asynchronous clients of many packages serve
+        # one event loop alone, theirs.
         return run_sync(self._explore(question, lambda step: in_thread(step.work)))
 
     async def aexplore(self, question: str) -> Run:
-        """Do what `explore` does without blocking the event loop; cancelling it stops every agent."""
+        """Do what `explore` does without blocking the event loop; cancelling it stops
+        every agent.
+        """
         return await self._explore(question, methodcaller("awaited"))
 
     def prompt(self) -> str:
-        """Return the system message, which describes the graph; one outside this process is read once.
+        """Return the system message, which describes the graph; one outside this
+        process is read once.
 
         A `GraphretError` says that the graph cannot be read.
         """
         if self._prompt is None or isinstance(self.store, MemoryStore):
             try:
-                self._prompt = encodable(system_prompt(self.store.schema(), self.settings, hints=self.hints))
+                self._prompt = encodable(
+                    system_prompt(self.store.schema(), self.settings, hints=self.hints)
+                )
             except Exception as error:
                 raise as_store_error(error) from error
         return self._prompt
@@ -125,30 +150,56 @@ class Ark(Retriever):
     def begin(self, question: str) -> Run:
         """Return a run whose agents have not begun, nor been given their prompt."""
         made = partial(ArkSession, question, "", settings=self.settings)
-        return Run(question, [made(agent=number, model=model.name) for number, model in enumerate(self.models)])
+        return Run(
+            question,
+            [
+                made(agent=number, model=model.name)
+                for number, model in enumerate(self.models)
+            ],
+        )
 
     def ask(self, session: ArkSession, run: Run) -> Turn:
-        """Ask an agent's model for its next calls, unless the run is to end: then the agent stops."""
+        """Ask an agent's model for its next calls, unless the run is to end: then the
+        agent stops.
+        """
         run.sessions[session.agent] = session
         if reason := run.reason_to_stop():
             session.end(reason)
         if session.stop is not None:
             return None
-        model, started, remaining = self.models[session.agent], run.elapsed, run.remaining
-        given: Any = {"temperature": self.temperatures[session.agent], "timeout": remaining}
+        model, started, remaining = (
+            self.models[session.agent],
+            run.elapsed,
+            run.remaining,
+        )
+        given: Any = {
+            "temperature": self.temperatures[session.agent],
+            "timeout": remaining,
+        }
         given |= {"messages": session.messages, "tools": self.toolbox.tools}
         try:
-            reply = yield Call(partial(model.chat, **given), lambda: asyncio.wait_for(model.achat(**given), remaining))
+            reply = yield Call(
+                partial(model.chat, **given),
+                lambda: asyncio.wait_for(model.achat(**given), remaining),
+            )
         except Exception as raised:
             error = as_chat_error(raised, model.name)
-            late = run.remaining == 0 and isinstance(raised, (TimeoutError, GraphretError))
-            session.fail(TimeoutError() if late else error, started=started, seconds=run.elapsed - started)
+            late = run.remaining == 0 and isinstance(
+                raised, (TimeoutError, GraphretError)
+            )
+            session.fail(
+                TimeoutError() if late else error,
+                started=started,
+                seconds=run.elapsed - started,
+            )
             tell(step_stage(session, session.steps[-1]))
             return None if late else error
         session.receive(reply, started=started, seconds=run.elapsed - started)
         return None
 
-    def answer(self, session: ArkSession, run: Run, refused: Mapping[str, str] | None = None) -> Turn:
+    def answer(
+        self, session: ArkSession, run: Run, refused: Mapping[str, str] | None = None
+    ) -> Turn:
         """Run the calls of an agent's last reply, and tell it what came of them.
 
         `refused` has the ids of calls that a person did not approve, and why.
@@ -158,7 +209,11 @@ class Ark(Retriever):
             return None
         why, words = refused or {}, "A person refused this call: {}. Do something else."
         calls = [call for call in session.pending if call.id not in why]
-        no = [Outcome(call, failure(words.format(why[call.id]))) for call in session.pending if call.id in why]
+        no = [
+            Outcome(call, failure(words.format(why[call.id])))
+            for call in session.pending
+            if call.id in why
+        ]
         try:
             done: list[Outcome] = yield Call(
                 partial(self.toolbox.run_calls, calls),
@@ -169,23 +224,40 @@ class Ark(Retriever):
             return None
         session.observe([*done, *no])
         tell(step_stage(session, session.steps[-1]))
-        if problem := next((outcome.failure for outcome in done if outcome.failure is not None), None):
+        if problem := next(
+            (outcome.failure for outcome in done if outcome.failure is not None), None
+        ):
             return problem
-        wrong = None if no else next((call for call in session.steps[-1].calls if call.failed), None)
+        wrong = (
+            None
+            if no
+            else next((call for call in session.steps[-1].calls if call.failed), None)
+        )
         about = f"agent {session.agent + 1}, step {len(session.steps)}"
-        return None if wrong is None else ModelError(f"{about}, {wrong.tool}: {wrong.error}")
+        return (
+            None
+            if wrong is None
+            else ModelError(f"{about}, {wrong.tool}: {wrong.error}")
+        )
 
     async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> Run:
         run, reason, strict = self.begin(question), None, self.on_failure == "raise"
         prompt = asyncio.ensure_future(in_thread(self.prompt))
-        tasks = [asyncio.create_task(self._agent(session, run, prompt, do)) for session in run.sessions]
+        tasks = [
+            asyncio.create_task(self._agent(session, run, prompt, do))
+            for session in run.sessions
+        ]
         waiting = set(tasks)
         try:
             while waiting and not reason:
-                done, waiting = await asyncio.wait(waiting, timeout=run.remaining, return_when=asyncio.FIRST_COMPLETED)
+                done, waiting = await asyncio.wait(
+                    waiting, timeout=run.remaining, return_when=asyncio.FIRST_COMPLETED
+                )
                 for task in done:
                     task.result()
-                reason = "cancelled" if strict and run.failures else run.reason_to_stop()
+                reason = (
+                    "cancelled" if strict and run.failures else run.reason_to_stop()
+                )
         finally:
             for session in run.sessions:
                 session.end(reason or "cancelled")
@@ -200,23 +272,33 @@ class Ark(Retriever):
         return run
 
     async def _agent(
-        self, session: ArkSession, run: Run, prompt: asyncio.Future[str], do: Callable[[Call[Any]], Any]
+        self,
+        session: ArkSession,
+        run: Run,
+        prompt: asyncio.Future[str],
+        do: Callable[[Call[Any]], Any],
     ) -> None:
-        """Run an agent to its end; it ends at once where the graph cannot be read for its prompt."""
+        """Run an agent to its end; it ends at once where the graph cannot be read for
+        its prompt.
+        """
         try:
             session.messages[0] = Message.system(await asyncio.shield(prompt))
         except GraphretError as error:
             run.failures.append(error)
             session.end("failed", str(error))
         while session.stop is None:
-            problem = await adrive(self.ask(session, run), do) or await adrive(self.answer(session, run), do)
+            problem = await adrive(self.ask(session, run), do) or await adrive(
+                self.answer(session, run), do
+            )
             if problem is not None:
                 run.failures.append(problem)
                 if self.on_failure == "raise":
                     session.end("failed", str(problem))
 
     def tell(self, run: Run) -> None:
-        """Hand a run that has ended to `on_run`; an answer is not lost because it cannot be recorded."""
+        """Hand a run that has ended to `on_run`; an answer is not lost because it
+        cannot be recorded.
+        """
         try:
             if self.on_run is not None:
                 self.on_run(run)
@@ -231,9 +313,11 @@ class Ark(Retriever):
 
 
 class Explored(Retriever):
-    """What `ark` makes of a run that has ended: hits with evidence, filled up, and the trace.
+    """What `ark` makes of a run that has ended: hits with evidence, filled up, and the
+    trace.
 
-    For frameworks that run the agents in their own way. `run` is `None` where there was nothing to ask.
+    For frameworks that run the agents in their own way. `run` is `None` where there was
+    nothing to ask.
     """
 
     name = "ark"
@@ -256,45 +340,75 @@ class Explored(Retriever):
                 problem = as_store_error(error)
                 if on_failure == "raise":
                     raise RetrievalFailed(f"ark failed: {problem}") from error
-                trace.note("fallback", failed="store", error=f"{type(problem).__name__}: {problem}")
+                trace.note(
+                    "fallback",
+                    failed="store",
+                    error=f"{type(problem).__name__}: {problem}",
+                )
         signals = Signals(len(hits[:k]), walked_edges=False)
         if run is not None and hits:
-            signals.walked_edges = any(why.kind == "neighbor" for hit in hits for why in hit.evidence)
-            signals.confidence = max(vote.votes for vote in run.votes) / len(run.sessions)
+            signals.walked_edges = any(
+                why.kind == "neighbor" for hit in hits for why in hit.evidence
+            )
+            signals.confidence = max(vote.votes for vote in run.votes) / len(
+                run.sessions
+            )
         found = Retrieval(query, k, hits[:k], signals, trace)
         if hits and not self.ark.fill:
             return found
         if not hits:
             if run is not None and not run.votes and on_failure == "raise":
-                ends = (f"agent {one.agent + 1} {one.stop} {one.error or ''}".rstrip() for one in run.sessions)
-                raise RetrievalFailed(f"ark failed: no agent selected a node ({', '.join(ends)})")
+                ends = (
+                    f"agent {one.agent + 1} {one.stop} {one.error or ''}".rstrip()
+                    for one in run.sessions
+                )
+                raise RetrievalFailed(
+                    f"ark failed: no agent selected a node ({', '.join(ends)})"
+                )
             trace.note("fallback", reason="no agent selected a node that qualifies")
         return (yield from completed(found, fallback, on_failure, where))
 
     def _hits(self, run: Run, where: Where | None) -> list[Hit]:
-        """The nodes of the vote that satisfy a condition; those that are gone meanwhile are left out."""
+        """The nodes of the vote that satisfy a condition; those that are gone meanwhile
+        are left out.
+        """
         votes, evidence = run.votes, run.evidence()
         ends = [why.source for whys in evidence.values() for why in whys if why.source]
         wanted = list(dict.fromkeys([*(vote.id for vote in votes), *ends]))
-        known = {node.id: node for node in (self.ark.store.get(wanted) if wanted else []) if node is not None}
+        known = {
+            node.id: node
+            for node in (self.ark.store.get(wanted) if wanted else [])
+            if node is not None
+        }
         return [  # scores from 1 down to above 0
-            Hit(node, 1.0 - place / len(votes), tuple(why.named(known) for why in evidence[vote.id]))
+            Hit(
+                node,
+                1.0 - place / len(votes),
+                tuple(why.named(known) for why in evidence[vote.id]),
+            )
             for place, vote in enumerate(votes)
-            if (node := known.get(vote.id)) is not None and (where is None or where.matches(node))
+            if (node := known.get(vote.id)) is not None
+            and (where is None or where.matches(node))
         ]
 
 
 def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]:
-    """Return a model that calls tools for each of `n` agents; agents of one model share it."""
+    """Return a model that calls tools for each of `n` agents; agents of one model share
+    it.
+    """
     models = _one_each("model", model, n)
     if wrong := next((one for one in models if not fulfils(one, ChatModel)), None):
-        raise InvalidInput(f"model: a chat model is expected, not {type(wrong).__name__}")
+        raise InvalidInput(
+            f"model: a chat model is expected, not {type(wrong).__name__}"
+        )
     made = {id(one): ToolCaller(one) for one in models}
     return [made[id(one)] for one in models]
 
 
 def _one_each(what: str, given: Any, n: int) -> list[Any]:
-    """Return one of `given` for each of `n` agents: the same for all, or a list of as many."""
+    """Return one of `given` for each of `n` agents: the same for all, or a list of as
+    many.
+    """
     each = list(given) if isinstance(given, (list, tuple)) else [given] * n
     if len(each) != n:
         raise InvalidInput(f"{what}: {n} agents need one, or {n}, not {len(each)}")

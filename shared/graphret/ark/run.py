@@ -1,4 +1,6 @@
-"""A run: the clock and the budgets of its agents, what they did, the vote, and all of it as a trace."""
+"""A run: the clock and the budgets of its agents, what they did, the vote, and all of
+it as a trace.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +22,21 @@ _BY_SEARCH = Evidence("seed")
 
 @dataclass(slots=True)
 class Run:
-    """What the agents of one run did, and while they run what they share: the clock, and why they should stop.
+    """What the agents of one run did, and while they run what they share: the clock,
+    and why they should stop.
 
-    The `sessions` are the agents, in order, of the same settings; `seconds` is how long the run took, once it has
-    ended. It was `created` at a time (ISO 8601), and `began` on the clock of `time.perf_counter`. `failures` has what
-    went wrong for the agents so far, and `id` is its own in a file of runs.
+    The `sessions` are the agents, in order, of the same settings; `seconds` is how long
+    the run took, once it has ended. It was `created` at a time (ISO 8601), and `began`
+    on the clock of `time.perf_counter`. `failures` has what went wrong for the agents
+    so far, and `id` is its own in a file of runs.
     """
 
     question: str
     sessions: list[ArkSession]
     seconds: float = 0.0
-    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    created: str = field(
+        default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds")
+    )
     failures: list[GraphretError] = field(default_factory=list, compare=False)
     began: float = field(default_factory=time.perf_counter, compare=False)
     id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
@@ -50,14 +56,23 @@ class Run:
         return left if left >= _TICK else 0.0
 
     def reason_to_stop(self) -> str | None:
-        """Return why those that still run should stop now, if they should: ``tokens``, ``seconds`` or ``settled``."""
+        """Return why those that still run should stop now, if they should: ``tokens``,
+        ``seconds`` or ``settled``.
+        """
         settings = self.sessions[0].settings
-        if settings.max_tokens is not None and sum(one.tokens for one in self.sessions) >= settings.max_tokens:
+        if (
+            settings.max_tokens is not None
+            and sum(one.tokens for one in self.sessions) >= settings.max_tokens
+        ):
             return "tokens"
         if self.remaining == 0:
             return "seconds"
         running = [one.agent for one in self.sessions if one.stop is None]
-        if not settings.early_stop or not running or all(one.stop != "finished" for one in self.sessions):
+        if (
+            not settings.early_stop
+            or not running
+            or all(one.stop != "finished" for one in self.sessions)
+        ):
             return None
         selections = [list(one.selection) for one in self.sessions]
         return "settled" if settled(selections, running) else None
@@ -69,12 +84,16 @@ class Run:
 
     @property
     def cut_short(self) -> bool:
-        """Whether it was cancelled or interrupted, so that it holds what was done until then."""
+        """Whether it was cancelled or interrupted, so that it holds what was done until
+        then.
+        """
         return any(session.stop in (None, "cancelled") for session in self.sessions)
 
     @property
     def trace(self) -> Trace:
-        """Every step of every agent with its calls, tokens and seconds, how each agent stopped, and the vote."""
+        """Every step of every agent with its calls, tokens and seconds, how each agent
+        stopped, and the vote.
+        """
         steps = [step for session in self.sessions for step in session.steps]
         summary = {
             "agents": len(self.sessions),
@@ -82,7 +101,9 @@ class Run:
             "calls": sum(len(step.calls) for step in steps),
             "input_tokens": sum(step.input_tokens for step in steps),
             "output_tokens": sum(step.output_tokens for step in steps),
-            "stopped": dict(sorted(Counter(str(session.stop) for session in self.sessions).items())),
+            "stopped": dict(
+                sorted(Counter(str(session.stop) for session in self.sessions).items())
+            ),
         }
         trace = Trace([Stage("explore", self.seconds, summary)])
         for session in self.sessions:
@@ -93,41 +114,79 @@ class Run:
     def evidence(self) -> dict[str, tuple[Evidence, ...]]:
         """Return why each selected node is a hit: its votes, and how agents came to it.
 
-        That is the first edge that led an agent to it from a node that it explored, or else a search.
+        That is the first edge that led an agent to it from a node that it explored, or
+        else a search.
         """
         votes = self.votes
         reached: dict[str, dict[Evidence, None]] = {one.id: {} for one in votes}
         for session in self.sessions:
             ways: dict[str, Evidence] = {}
-            for call in (call for step in session.steps for call in step.calls if call.tool != SELECT):
+            for call in (
+                call
+                for step in session.steps
+                for call in step.calls
+                if call.tool != SELECT
+            ):
                 for source, relation, target in call.edges:
-                    node, leads = (target, "out") if source == call.explored else (source, "in")
+                    node, leads = (
+                        (target, "out") if source == call.explored else (source, "in")
+                    )
                     if ways.get(node, _BY_SEARCH) is _BY_SEARCH:
-                        ways[node] = Evidence("neighbor", call.explored, relation, target=node, direction=leads)
+                        ways[node] = Evidence(
+                            "neighbor",
+                            call.explored,
+                            relation,
+                            target=node,
+                            direction=leads,
+                        )
                 for node in call.nodes:
                     ways.setdefault(node, _BY_SEARCH)
             for node in reached.keys() & ways.keys():
                 reached[node][ways[node]] = None
         found = {}
         for one in votes:
-            counted = {"votes": one.votes, "of": len(self.sessions), "agents": [voter + 1 for voter in one.voters]}
-            found[one.id] = (Evidence("votes", rank=one.position, properties=counted), *reached[one.id])
+            counted = {
+                "votes": one.votes,
+                "of": len(self.sessions),
+                "agents": [voter + 1 for voter in one.voters],
+            }
+            found[one.id] = (
+                Evidence("votes", rank=one.position, properties=counted),
+                *reached[one.id],
+            )
         return found
 
 
 def step_stage(session: ArkSession, step: StepRecord) -> Stage:
     """Return a step of an agent as a stage, without what is empty."""
     optional = ("text", "error", "finish_reason")
-    given = {key: value for key, value in step.to_dict().items() if value or key not in optional}
+    given = {
+        key: value
+        for key, value in step.to_dict().items()
+        if value or key not in optional
+    }
     number, seconds = given.pop("number"), given.pop("seconds")
-    about = {"agent": session.agent + 1, "step": number, "model_seconds": round(seconds, 6)} | given
+    about = {
+        "agent": session.agent + 1,
+        "step": number,
+        "model_seconds": round(seconds, 6),
+    } | given
     about["started"] = round(step.started, 6)
-    return Stage(f"explore/agent {session.agent + 1}/step {number}", step.ended - step.started, about)
+    return Stage(
+        f"explore/agent {session.agent + 1}/step {number}",
+        step.ended - step.started,
+        about,
+    )
 
 
 def _stages(session: ArkSession) -> list[Stage]:
     """A stage for each step, and one for the end."""
-    ended = {"agent": session.agent + 1, "model": session.model, "stop": session.stop, "selected": session.selection}
+    ended = {
+        "agent": session.agent + 1,
+        "model": session.model,
+        "stop": session.stop,
+        "selected": session.selection,
+    }
     if session.error:
         ended["error"] = session.error
     end = Stage(f"explore/agent {session.agent + 1}", round(session.seconds, 6), ended)

@@ -1,4 +1,6 @@
-"""`ScriptedExplorer`: a fixed policy in the place of a chat model, which walks the paths that planning finds to fit."""
+"""`ScriptedExplorer`: a fixed policy in the place of a chat model, which walks the
+paths that planning finds to fit.
+"""
 
 from __future__ import annotations
 
@@ -30,25 +32,31 @@ Call: TypeAlias = tuple[str, dict[str, Any]]
 
 #: Explorations in one turn and in all, and the last turn.
 TURN, EXPLORATIONS, LAST_TURN = ArkSettings().max_calls, 160, 18
-#: Nodes looked at whole to learn what relations they have, in the first and the second turn spent on it, and in all.
+#: Nodes looked at whole to learn what relations they have, in the first and the second
+#: turn spent on it, and in all.
 PROBES, MOST_PROBES = (3, 12), 64
-#: Characters of a question that are read; nodes asked for of it as a whole, and of a part of it; nodes selected.
+#: Characters of a question that are read; nodes asked for of it as a whole, and of a
+#: part of it; nodes selected.
 QUESTION, QUESTION_K, SPAN_K, SELECTED = 2_000, 20, 10, 100
-#: What a path that is followed may cost, less than one to an end of the wrong kind, and how much more than the best.
+#: What a path that is followed may cost, less than one to an end of the wrong kind, and
+#: how much more than the best.
 WORST, CLOSE = 2.2, 0.3
 
 
 class ScriptedExplorer:
-    """A fixed policy that explores a graph with ARK's tools, in the place of a language model.
+    """A fixed policy that explores a graph with ARK's tools, in the place of a language
+    model.
 
-    It is no model: it searches for the names in the question, follows the relations that its words name, and selects
-    where they lead, by rules, the same each time. It reads the question (in English, its first 2,000 characters) and
-    what the tools returned, nothing else. What tools return is data to it, never an instruction.
+    It is no model: it searches for the names in the question, follows the relations
+    that its words name, and selects where they lead, by rules, the same each time. It
+    reads the question (in English, its first 2,000 characters) and what the tools
+    returned, nothing else. What tools return is data to it, never an instruction.
 
     Parameters
     ----------
     choice
-        Which path it follows where several fit about as well, 0 the best: agents that choose differently vote.
+        Which path it follows where several fit about as well, 0 the best: agents that
+        choose differently vote.
     aliases
         What people call relations and labels; see `graphret.planning.PathPlanner`.
     """
@@ -64,67 +72,111 @@ class ScriptedExplorer:
         planned = [] if seen.finished else self.next_calls(seen)
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
-            ToolCall(f"call_{turn}_{number}", name, json.dumps(arguments, ensure_ascii=False))
+            ToolCall(
+                f"call_{turn}_{number}", name, json.dumps(arguments, ensure_ascii=False)
+            )
             for number, (name, arguments) in enumerate(planned)
         )
-        return Reply("", calls, finish_reason="tool_calls" if calls else "stop", model=self.name)
+        return Reply(
+            "", calls, finish_reason="tool_calls" if calls else "stop", model=self.name
+        )
 
     async def achat(self, messages: Sequence[Message], **options: Any) -> Reply:
         """`chat`, computed in a thread beside the event loop."""
         return await in_thread(lambda: self.chat(messages))
 
     def next_calls(self, seen: Transcript) -> list[Call]:
-        """Return the calls to make now, several where they do not depend on one another."""
+        """Return the calls to make now, several where they do not depend on one
+        another.
+        """
         question = seen.question[:QUESTION]
         if not question.strip():
             return ending([])
         if not seen.searches:
-            parts = [(question, QUESTION_K), *((part, SPAN_K) for part in spans(question, self.lexicon))]
+            parts = [
+                (question, QUESTION_K),
+                *((part, SPAN_K) for part in spans(question, self.lexicon)),
+            ]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
         called = {node.id: node.name for search in seen.searches for node in search}
         named = mentions(spot_among(question, called), self.lexicon)
-        fresh = [node for one in named for node in one.nodes if node not in seen.explorations]
+        fresh = [
+            node for one in named for node in one.nodes if node not in seen.explorations
+        ]
         if fresh and seen.turns < LAST_TURN:
             return [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh]
         walks = _walks(question, seen, named, self.lexicon, self.choice)
         return explorations(walks, seen) or ending(_ranked(seen, walks))
 
 
-def _walks(question: str, seen: Transcript, named: Sequence[Mention], lexicon: Lexicon, choice: int) -> list[Walk]:
-    """Follow one of the paths that fit best from each name in the question, from its bearer that fits best."""
+def _walks(
+    question: str,
+    seen: Transcript,
+    named: Sequence[Mention],
+    lexicon: Lexicon,
+    choice: int,
+) -> list[Walk]:
+    """Follow one of the paths that fit best from each name in the question, from its
+    bearer that fits best.
+    """
     space = seen.space(lexicon)
     places = {(one.start, one.end) for one in named}
     ids = {node for one in named for node in one.nodes}
     walks = []
     for one in named:
-        read = readings(question, one.start, one.end, frozenset(places - {(one.start, one.end)}), lexicon)
+        read = readings(
+            question,
+            one.start,
+            one.end,
+            frozenset(places - {(one.start, one.end)}),
+            lexicon,
+        )
         options: list[tuple[float, int, str, tuple[Hop, ...], int]] = []
         for node, score in one.nodes.items():
             if not (looks := seen.explorations.get(node)):
                 continue
-            edges: Counter[tuple[str, bool]] = Counter()  # of paths that fit as well, that which most edges allow
+            edges: Counter[tuple[str, bool]] = (
+                Counter()
+            )  # of paths that fit as well, that which most edges allow
             for relation, outgoing, _, count in looks[0].relations:
                 edges[relation, outgoing] += count
             table = space.table(looks[0].types or ("",))
-            costs = space.costs(read, looks[0].types, table) + MISSPELLED * (score < max(one.nodes.values()))
+            costs = space.costs(read, looks[0].types, table) + MISSPELLED * (
+                score < max(one.nodes.values())
+            )
             for i in np.flatnonzero(costs <= WORST).tolist():
                 path = space.path(table[i])
                 probes = MOST_PROBES * (path[-1].relation == UNKNOWN)
                 if there := edges[path[0].relation, path[0].outgoing]:
-                    options.append((round(costs[i], 6), -there, node, path[:-1] if probes else path, probes))
-        options.sort(key=lambda option: (*option[:2], len(option[3]), option[4], option[3]))
+                    options.append(
+                        (
+                            round(costs[i], 6),
+                            -there,
+                            node,
+                            path[:-1] if probes else path,
+                            probes,
+                        )
+                    )
+        options.sort(
+            key=lambda option: (*option[:2], len(option[3]), option[4], option[3])
+        )
         fitting: list[tuple[float, Walk]] = []
         for cost, _, node, path, more in options:
             if len(fitting) > choice or (fitting and cost > fitting[0][0] + CLOSE):
                 break
-            if not (more and fitting) and (walk := follow(node, path, seen, ids, more)) is not None:
+            if (
+                not (more and fitting)
+                and (walk := follow(node, path, seen, ids, more)) is not None
+            ):
                 fitting.append((cost, walk))
         walks += [walk for _, walk in fitting[-1:]]
     return walks
 
 
 def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
-    """The ends that most names lead to first, then by paths; without any what searches found, each taken in turns."""
+    """The ends that most names lead to first, then by paths; without any what searches
+    found, each taken in turns.
+    """
     names = Counter(end for walk in walks for end in walk.ends)
     paths = sum((Counter(walk.ends) for walk in walks), Counter[str]())
     if names:
@@ -135,17 +187,23 @@ def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How far a plan was followed: its ends so far with the number of paths to each, and what is to be explored."""
+    """How far a plan was followed: its ends so far with the number of paths to each,
+    and what is to be explored.
+    """
 
     ends: Mapping[str, int] = field(default_factory=dict)
     wanted: Sequence[Call] = ()
 
 
 def explorations(walks: Sequence[Walk], seen: Transcript) -> list[Call]:
-    """Return the explorations that walks want next, each once, as far as there is room for them."""
+    """Return the explorations that walks want next, each once, as far as there is room
+    for them.
+    """
     explored = sum(map(len, seen.explorations.values()))
     room = min(TURN, EXPLORATIONS - explored) if seen.turns < LAST_TURN else 0
-    return list({repr(call): call for walk in walks for call in walk.wanted}.values())[: max(0, room)]
+    return list({repr(call): call for walk in walks for call in walk.wanted}.values())[
+        : max(0, room)
+    ]
 
 
 def ending(chosen: Sequence[str]) -> list[Call]:
@@ -153,12 +211,18 @@ def ending(chosen: Sequence[str]) -> list[Call]:
 
 
 def follow(
-    start: str, path: Sequence[Hop], seen: Transcript, named: Collection[str] = (), probes: int = 0
+    start: str,
+    path: Sequence[Hop],
+    seen: Transcript,
+    named: Collection[str] = (),
+    probes: int = 0,
 ) -> Walk | None:
-    """Follow a path from a node, never back to it, as far as what has been explored allows.
+    """Follow a path from a node, never back to it, as far as what has been explored
+    allows.
 
-    At its end so many nodes are looked at for a relation that is to follow. Nodes that the question names are no
-    answers. `None` where it leads nowhere, or no relation is left to be discovered at its open end.
+    At its end so many nodes are looked at for a relation that is to follow. Nodes that
+    the question names are no answers. `None` where it leads nowhere, or no relation is
+    left to be discovered at its open end.
     """
     frontier: dict[str, int] = {start: 1}
     for depth, hop in enumerate(path, start=1):
@@ -168,37 +232,70 @@ def follow(
             shown, complete = _step(hop, seen.explorations.get(node, ()))
             if not complete:
                 relations = [arrow(hop.relation, hop.outgoing)]
-                wanted.append((EXPLORE, {"node": node, "relation_types": relations, "k": MAX_K}))
+                wanted.append(
+                    (EXPLORE, {"node": node, "relation_types": relations, "k": MAX_K})
+                )
             for end in shown:
                 reached[end] += paths
         del reached[start]
         frontier = reached
         if wanted:
             last = depth == len(path) and not probes
-            return Walk({end: n for end, n in frontier.items() if end not in named} if last else {}, wanted)
+            return Walk(
+                (
+                    {end: n for end, n in frontier.items() if end not in named}
+                    if last
+                    else {}
+                ),
+                wanted,
+            )
     if probes:
-        fresh = [node for node in frontier if all(one.asked is not None for one in seen.explorations.get(node, ()))]
-        size = next((size for size in PROBES if len(frontier) - len(fresh) < size), probes)
+        fresh = [
+            node
+            for node in frontier
+            if all(one.asked is not None for one in seen.explorations.get(node, ()))
+        ]
+        size = next(
+            (size for size in PROBES if len(frontier) - len(fresh) < size), probes
+        )
         size = min(size, probes - len(frontier) + len(fresh))
-        wanted = [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]]
+        wanted = [
+            (EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]
+        ]
         return Walk({}, wanted) if wanted else None
-    return Walk(ends) if (ends := {end: n for end, n in frontier.items() if end not in named}) else None
+    return (
+        Walk(ends)
+        if (ends := {end: n for end, n in frontier.items() if end not in named})
+        else None
+    )
 
 
 def _step(hop: Hop, looks: Sequence[Explored]) -> tuple[list[str], bool]:
-    """The nodes that a hop leads to from a node as far as seen, and whether there is nothing more to ask for."""
+    """The nodes that a hop leads to from a node as far as seen, and whether there is
+    nothing more to ask for.
+    """
     step = hop.relation, hop.outgoing
-    ends = dict.fromkeys(other.id for one in looks for other in one.neighbors if step in other.via)
+    ends = dict.fromkeys(
+        other.id for one in looks for other in one.neighbors if step in other.via
+    )
     complete = any(one.asked == frozenset([arrow(*step)]) for one in looks)
-    if not complete and (whole := next((one for one in looks if one.asked is None), None)):
-        there = sum(count for relation, outgoing, _, count in whole.relations if (relation, outgoing) == step)
+    if not complete and (
+        whole := next((one for one in looks if one.asked is None), None)
+    ):
+        there = sum(
+            count
+            for relation, outgoing, _, count in whole.relations
+            if (relation, outgoing) == step
+        )
         complete = len(ends) >= min(there, MAX_K)
     return list(ends), complete
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A node as it was seen; `via` are the relations to the node explored, and whether they lead here."""
+    """A node as it was seen; `via` are the relations to the node explored, and whether
+    they lead here.
+    """
 
     id: str
     name: str
@@ -208,9 +305,11 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What was seen around a node: the `neighbors` shown, of the relations `asked` for or, with `None`, of all.
+    """What was seen around a node: the `neighbors` shown, of the relations `asked` for
+    or, with `None`, of all.
 
-    `relations` has ``(relation, outgoing, type of the neighbours, count)`` over the whole neighbourhood.
+    `relations` has ``(relation, outgoing, type of the neighbours, count)`` over the
+    whole neighbourhood.
     """
 
     node: str
@@ -222,8 +321,8 @@ class Explored:
 
 @dataclass(slots=True)
 class Transcript:
-    """What has happened since the last question of a conversation: the nodes that each search found, best first, the
-    explorations by node, and the replies given.
+    """What has happened since the last question of a conversation: the nodes that each
+    search found, best first, the explorations by node, and the replies given.
     """
 
     question: str = ""
@@ -235,14 +334,21 @@ class Transcript:
     @classmethod
     def read(cls, messages: Sequence[Message]) -> Transcript:
         """Read a conversation; what is not as the tools write it is passed over."""
-        begin = max((place for place, message in enumerate(messages) if message.role == "user"), default=None)
+        begin = max(
+            (place for place, message in enumerate(messages) if message.role == "user"),
+            default=None,
+        )
         if begin is None:
             return cls()
         out, since = cls(encodable(messages[begin].content)), messages[begin + 1 :]
         out.turns = sum(message.role == "assistant" for message in since)
         asked = {call.id: call for message in since for call in message.tool_calls}
         for message in since:
-            call = asked.get(message.tool_call_id or "") if message.role == "tool" else None
+            call = (
+                asked.get(message.tool_call_id or "")
+                if message.role == "tool"
+                else None
+            )
             if call is not None:
                 out._take(call.name, call.parsed or {}, *_shown(message.content))
         return out
@@ -252,11 +358,19 @@ class Transcript:
         triples: Counter[tuple[str, str, str]] = Counter()
         totals: Counter[str] = Counter()
         explored = [one for looks in self.explorations.values() for one in looks]
-        shown = {way for one in explored for other in one.neighbors for way in other.via}
+        shown = {
+            way for one in explored for other in one.neighbors for way in other.via
+        }
         for one in explored:
-            edges = [(way, other.types, 1) for other in one.neighbors for way in other.via]
+            edges = [
+                (way, other.types, 1) for other in one.neighbors for way in other.via
+            ]
             # of what is only counted no more than the first type is said
-            edges += [((name, out), (kind,), n) for name, out, kind, n in one.relations if (name, out) not in shown]
+            edges += [
+                ((name, out), (kind,), n)
+                for name, out, kind, n in one.relations
+                if (name, out) not in shown
+            ]
             for (relation, outgoing), types, n in edges:
                 totals[relation] += n
                 for pair in product(one.types or ("",), types or ("",)):
@@ -264,13 +378,24 @@ class Transcript:
                     triples[source, relation, target] += n
         return _space(frozenset(triples.items()), frozenset(totals.items()), lexicon)
 
-    def _take(self, tool: str, given: dict[str, Any], head: dict[str, Any] | None, shown: tuple[Neighbor, ...]) -> None:
+    def _take(
+        self,
+        tool: str,
+        given: dict[str, Any],
+        head: dict[str, Any] | None,
+        shown: tuple[Neighbor, ...],
+    ) -> None:
         if tool == SEARCH:
             self.searches.append(shown)
         elif tool == EXPLORE and head is not None:
             limits = frozenset(given.get("relation_types") or ()) or None
-            counts = ((*_way(arrow), label, int(str(n).rstrip("+"))) for arrow, label, n in head.get("relations", ()))
-            explored = Explored(head["explored"], _types(head), tuple(counts), shown, limits)
+            counts = (
+                (*_way(arrow), label, int(str(n).rstrip("+")))
+                for arrow, label, n in head.get("relations", ())
+            )
+            explored = Explored(
+                head["explored"], _types(head), tuple(counts), shown, limits
+            )
             self.explorations.setdefault(explored.node, []).append(explored)
         elif tool == FINISH:
             self.finished = True
@@ -278,9 +403,15 @@ class Transcript:
 
 @lru_cache(maxsize=64)  # from turn to turn, little new is known
 def _space(
-    triples: frozenset[tuple[tuple[str, str, str], int]], totals: frozenset[tuple[str, int]], lexicon: Lexicon
+    triples: frozenset[tuple[tuple[str, str, str], int]],
+    totals: frozenset[tuple[str, int]],
+    lexicon: Lexicon,
 ) -> PathSpace:
-    unknown = {(end, UNKNOWN, ""): 1 for (source, _, target), _ in triples for end in (source, target)}
+    unknown = {
+        (end, UNKNOWN, ""): 1
+        for (source, _, target), _ in triples
+        for end in (source, target)
+    }
     return PathSpace(dict(triples) | unknown, dict(totals), lexicon)
 
 
@@ -293,7 +424,12 @@ def _shown(content: str) -> tuple[dict[str, Any] | None, tuple[Neighbor, ...]]:
             line = json.loads(text)
             lines += [line] if isinstance(line, dict) else []
     shown = tuple(
-        Neighbor(line["id"], line.get("name", line["id"]), _types(line), tuple(map(_way, line.get("via", ()))))
+        Neighbor(
+            line["id"],
+            line.get("name", line["id"]),
+            _types(line),
+            tuple(map(_way, line.get("via", ()))),
+        )
         for line in lines
         if "id" in line
     )

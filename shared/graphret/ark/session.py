@@ -1,4 +1,6 @@
-"""One agent's state: what was said, what it has seen and selected, the steps it took, and why it stopped."""
+"""One agent's state: what was said, what it has seen and selected, the steps it took,
+and why it stopped.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,15 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphret.ark.arguments import SelectArguments, Unclear, read
-from graphret.ark.observation import LONGEST_ERROR, Observation, encodable, failure, json_line, quoted, shortened
+from graphret.ark.observation import (
+    LONGEST_ERROR,
+    Observation,
+    encodable,
+    failure,
+    json_line,
+    quoted,
+    shortened,
+)
 from graphret.ark.prompt import EXPLORE, FINISH, SELECT
 from graphret.ark.settings import MAX_FAILURES, ArkSettings
 from graphret.ark.tools import Outcome
@@ -19,20 +29,36 @@ from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
 from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
-#: Why an agent stopped: it called `finish`, it used up its steps, it was given up (`MAX_FAILURES`), its model or the
-#: graph failed, its run ended (`Run.reason_to_stop`: tokens or seconds used up, the vote settled) or was cancelled.
-STOPS = ("finished", "steps", "silent", "failed", "tokens", "seconds", "settled", "cancelled")
+#: Why an agent stopped: it called `finish`, it used up its steps, it was given up
+#: (`MAX_FAILURES`), its model or the graph failed, its run ended (`Run.reason_to_stop`:
+#: tokens or seconds used up, the vote settled) or was cancelled.
+STOPS = (
+    "finished",
+    "steps",
+    "silent",
+    "failed",
+    "tokens",
+    "seconds",
+    "settled",
+    "cancelled",
+)
 
-ANSWERED = 64  # calls of a reply beyond `ArkSettings.max_calls` that are answered, by one line each
+# Calls of a reply beyond `ArkSettings.max_calls` that are answered, by one line each.
+ANSWERED = 64
 _WARN_BELOW = 4  # steps left
 _NAMED = 5  # nodes that an error names
 _SHOWN = 200  # characters of an id that was never shown
-_NUDGE = "Call a tool: `select` with the ids of the nodes that answer the question, `finish` when you are done."
+_NUDGE = (
+    "Call a tool: `select` with the ids of the nodes that answer the question, `finish`"
+    " when you are done."
+)
 
 
 @dataclass
 class CallRecord:
-    """A tool call and what came of it; `tokens` is the estimated size of the observation, `error` what it told of."""
+    """A tool call and what came of it; `tokens` is the estimated size of the
+    observation, `error` what it told of.
+    """
 
     tool: str
     arguments: Any
@@ -49,7 +75,11 @@ class CallRecord:
     @property
     def explored(self) -> str | None:
         """The node whose neighbours were asked for."""
-        node = self.arguments.get("node") if self.tool == EXPLORE and isinstance(self.arguments, Mapping) else None
+        node = (
+            self.arguments.get("node")
+            if self.tool == EXPLORE and isinstance(self.arguments, Mapping)
+            else None
+        )
         return None if node is None else str(node)
 
 
@@ -57,9 +87,10 @@ class CallRecord:
 class StepRecord:
     """A reply of the model and its calls, or why a request brought none.
 
-    `started` counts seconds since the run began, `seconds` those that the model took; `selected` holds the nodes that
-    the agent added to its selection. `error` says why there was no reply, `finish_reason` why the reply ended before
-    its end (``length``, ``content_filter``); both are empty where nothing of the kind happened.
+    `started` counts seconds since the run began, `seconds` those that the model took;
+    `selected` holds the nodes that the agent added to its selection. `error` says why
+    there was no reply, `finish_reason` why the reply ended before its end (``length``,
+    ``content_filter``); both are empty where nothing of the kind happened.
     """
 
     number: int
@@ -80,11 +111,15 @@ class StepRecord:
 
     @property
     def ended(self) -> float:
-        """Seconds from the start of the run to the end of the step, calls that ran at once added up."""
+        """Seconds from the start of the run to the end of the step, calls that ran at
+        once added up.
+        """
         return self.started + self.seconds + sum(call.seconds for call in self.calls)
 
     def to_dict(self) -> dict[str, Any]:
-        """The record as JSON values; lists are not copied, since it is asked for after every step."""
+        """The record as JSON values; lists are not copied, since it is asked for after
+        every step.
+        """
         return vars(self) | {"calls": [{**vars(call)} for call in self.calls]}
 
     @classmethod
@@ -94,18 +129,20 @@ class StepRecord:
 
 
 class ArkSession:
-    """One agent at work: its conversation, its ordered selection, its steps, and why it stopped.
+    """One agent at work: its conversation, its ordered selection, its steps, and why it
+    stopped.
 
-    It does no I/O. A loop asks the model with `messages`, gives the reply to `receive`, runs the calls that this
-    returns, and gives what came of them to `observe`, until `stop` is set; a request that brings no reply goes to
-    `fail`::
+    It does no I/O. A loop asks the model with `messages`, gives the reply to `receive`,
+    runs the calls that this returns, and gives what came of them to `observe`, until
+    `stop` is set; a request that brings no reply goes to `fail`::
 
         while session.stop is None:
             calls = session.receive(model.chat(session.messages, tools=toolbox.tools))
             session.observe(toolbox.run_calls(calls))
 
-    Selecting, finishing, repeated calls, and calls that make no sense are settled here: the model is told.
-    `Ark.ask` and `Ark.answer` are the two halves of the loop that `Ark` and the LangGraph graphs share.
+    Selecting, finishing, repeated calls, and calls that make no sense are settled here:
+    the model is told. `Ark.ask` and `Ark.answer` are the two halves of the loop that
+    `Ark` and the LangGraph graphs share.
 
     Parameters
     ----------
@@ -121,7 +158,7 @@ class ArkSession:
         prompt: str,
         *,
         agent: int = 0,
-        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+        settings: ArkSettings = ArkSettings(),
         model: str = "",
     ) -> None:
         if not isinstance(question, str) or not question.strip():
@@ -130,7 +167,10 @@ class ArkSession:
         self.agent = agent
         self.settings = settings
         self.model = model
-        self.messages: list[Message] = [Message.system(encodable(prompt)), Message.user(encodable(question))]
+        self.messages: list[Message] = [
+            Message.system(encodable(prompt)),
+            Message.user(encodable(question)),
+        ]
         self.selection: list[str] = []
         self.steps: list[StepRecord] = []
         self.stop: str | None = None
@@ -138,7 +178,9 @@ class ArkSession:
 
     @property
     def failed(self) -> bool:
-        """Whether the agent's model failed, or it was given up without anything selected."""
+        """Whether the agent's model failed, or it was given up without anything
+        selected.
+        """
         return self.stop == "failed" or (self.stop == "silent" and not self.selection)
 
     @property
@@ -158,76 +200,141 @@ class ArkSession:
 
     @property
     def pending(self) -> list[ToolCall]:
-        """The calls of the last reply that go to the toolbox: not settled here, broken, repeated or too many."""
-        asked, calls = self._asked(), self.messages[-1].tool_calls[: self.settings.max_calls]
-        given = [call for call in calls if call.parsed is not None and call.name not in (SELECT, FINISH)]
+        """The calls of the last reply that go to the toolbox: not settled here, broken,
+        repeated or too many.
+        """
+        asked, calls = (
+            self._asked(),
+            self.messages[-1].tool_calls[: self.settings.max_calls],
+        )
+        given = [
+            call
+            for call in calls
+            if call.parsed is not None and call.name not in (SELECT, FINISH)
+        ]
         return [call for call in given if _key(call.name, call.parsed) not in asked]
 
     def _asked(self) -> dict[str, int]:
         """The calls that were answered, each with its step."""
-        done = [(call, step.number) for step in reversed(self.steps) for call in step.calls if not call.failed]
+        done = [
+            (call, step.number)
+            for step in reversed(self.steps)
+            for call in step.calls
+            if not call.failed
+        ]
         return {_key(call.tool, call.arguments): number for call, number in done}
 
-    def receive(self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0) -> list[ToolCall]:
-        """Take in a reply and return the calls to be run; `observe` must follow, with what came of these."""
+    def receive(
+        self, reply: Reply, *, started: float = 0.0, seconds: float = 0.0
+    ) -> list[ToolCall]:
+        """Take in a reply and return the calls to be run; `observe` must follow, with
+        what came of these.
+        """
         text = encodable(reply.text[:MOST_CHARS])
-        calls = _sendable(reply.tool_calls[: self.settings.max_calls + ANSWERED], len(self.steps) + 1)
+        calls = _sendable(
+            reply.tool_calls[: self.settings.max_calls + ANSWERED], len(self.steps) + 1
+        )
         as_it_came = (text, calls) == (reply.text, reply.tool_calls)
         step = self._step(reply.usage, started, seconds)
         step.text = text
-        step.finish_reason = "" if reply.finish_reason in ("stop", "tool_calls") else encodable(reply.finish_reason)
-        self.messages.append(Message.assistant(text, calls, reply.native if as_it_came else None))
+        step.finish_reason = (
+            ""
+            if reply.finish_reason in ("stop", "tool_calls")
+            else encodable(reply.finish_reason)
+        )
+        self.messages.append(
+            Message.assistant(text, calls, reply.native if as_it_came else None)
+        )
         return self.pending
 
-    def fail(self, error: Exception, *, started: float = 0.0, seconds: float = 0.0) -> None:
-        """Take in that a request to the model brought no reply: a step that says why, and the agent stops.
+    def fail(
+        self, error: Exception, *, started: float = 0.0, seconds: float = 0.0
+    ) -> None:
+        """Take in that a request to the model brought no reply: a step that says why,
+        and the agent stops.
 
-        Tokens that were spent all the same count (`ChatError.usage`). It stops for ``seconds`` at a `TimeoutError`, and
-        has ``failed`` at any other.
+        Tokens that were spent all the same count (`ChatError.usage`). It stops for
+        ``seconds`` at a `TimeoutError`, and has ``failed`` at any other.
         """
         late = isinstance(error, TimeoutError)
-        said = "no reply in the time that was left" if late else encodable(str(error)) or type(error).__name__
+        said = (
+            "no reply in the time that was left"
+            if late
+            else encodable(str(error)) or type(error).__name__
+        )
         self._step(usage_of(error), started, seconds).error = said
         self.end("seconds" if late else "failed", None if late else said)
 
     def _step(self, usage: Usage, started: float, seconds: float) -> StepRecord:
-        step = StepRecord(len(self.steps) + 1, started, seconds, usage.input_tokens, usage.output_tokens)
+        step = StepRecord(
+            len(self.steps) + 1,
+            started,
+            seconds,
+            usage.input_tokens,
+            usage.output_tokens,
+        )
         self.steps.append(step)
         return step
 
     def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
-        """Answer every call of the last reply, given what came of those that were run, and complete the step.
+        """Answer every call of the last reply, given what came of those that were run,
+        and complete the step.
 
         An `InvalidInput` says that no reply awaits this.
         """
         if not self.unanswered:
-            raise InvalidInput(f"agent {self.agent}: no reply awaits what came of its calls")
+            raise InvalidInput(
+                f"agent {self.agent}: no reply awaits what came of its calls"
+            )
         given = {outcome.call.id: outcome for outcome in outcomes}
         calls, step, asked = self.messages[-1].tool_calls, self.steps[-1], self._asked()
-        shown = {node for one in self.steps for call in one.calls for node in call.nodes}
-        shown.update(node for outcome in outcomes for node in outcome.observation.nodes)  # also of the same reply
+        shown = {
+            node for one in self.steps for call in one.calls for node in call.nodes
+        }
+        shown.update(
+            node for outcome in outcomes for node in outcome.observation.nodes
+        )  # also of the same reply
         for number, call in enumerate(calls):
             outcome, remembered = given.get(call.id), False
             if outcome is None and number >= self.settings.max_calls:
-                outcome = Outcome(call, failure(f"not run: at most {self.settings.max_calls} calls a turn"))
+                outcome = Outcome(
+                    call,
+                    failure(f"not run: at most {self.settings.max_calls} calls a turn"),
+                )
             elif outcome is None:
                 earlier = asked.get(_key(call.name, call.parsed))
-                outcome, remembered = Outcome(call, self._settled(call, shown, earlier)), earlier is not None
+                outcome, remembered = (
+                    Outcome(call, self._settled(call, shown, earlier)),
+                    earlier is not None,
+                )
             self.messages.append(Message.tool(call, outcome.observation.text))
             step.calls.append(_record(outcome, remembered))
-        self._complete(finished=any(call.tool == FINISH and not call.failed for call in step.calls))
+        self._complete(
+            finished=any(call.tool == FINISH and not call.failed for call in step.calls)
+        )
 
-    def _settled(self, call: ToolCall, shown: Collection[str], earlier: int | None) -> Observation:
+    def _settled(
+        self, call: ToolCall, shown: Collection[str], earlier: int | None
+    ) -> Observation:
         """What answers a call that the toolbox does not run."""
         if call.parsed is None:
             return failure(f"{call.error}. Send a JSON object.")
         if call.name == SELECT:
             return self._select(call.parsed, shown)
         if earlier is not None:
-            return Observation(f'{{"answered": "in step {earlier}, and the same call has the same answer"}}')
-        return Observation('{"finished": true}') if call.name == FINISH else failure("this call was not run")
+            return Observation(
+                f'{{"answered": "in step {earlier}, and the same call has the same'
+                ' answer"}'
+            )
+        return (
+            Observation('{"finished": true}')
+            if call.name == FINISH
+            else failure("this call was not run")
+        )
 
-    def _select(self, arguments: Mapping[str, Any], shown: Collection[str]) -> Observation:
+    def _select(
+        self, arguments: Mapping[str, Any], shown: Collection[str]
+    ) -> Observation:
         try:
             asked = list(dict.fromkeys(read(SelectArguments, arguments).nodes))
         except Unclear as problem:
@@ -238,25 +345,44 @@ class ArkSession:
         self.steps[-1].selected += new
         said: dict[str, Any] = {"selected": len(new), "in_all": len(self.selection)}
         if unknown:
-            close = {node: nearest(node[:_SHOWN], shown, 2) for node in unknown[:_NAMED]}
+            close = {
+                node: nearest(node[:_SHOWN], shown, 2) for node in unknown[:_NAMED]
+            }
             told = (
                 f"No tool has shown a node {quoted(node)}."
                 + (f" Closest: {', '.join(map(quoted, ids))}." if ids else "")
                 for node, ids in close.items()
             )
             said["error"] = shortened(" ".join(told), LONGEST_ERROR)
-        return Observation(json_line(said), tuple(new), (), len(asked), failed=len(unknown) == len(asked))
+        return Observation(
+            json_line(said),
+            tuple(new),
+            (),
+            len(asked),
+            failed=len(unknown) == len(asked),
+        )
 
     def end(self, stop: str, error: str | None = None) -> None:
-        """Stop the agent with what it has selected, for one of `STOPS`; nothing happens where it has stopped."""
+        """Stop the agent with what it has selected, for one of `STOPS`; nothing happens
+        where it has stopped.
+        """
         if self.stop is None:
             self.stop, self.error = stop, error
 
     def _complete(self, *, finished: bool) -> None:
-        """End the agent where this was its last step, and else tell it what it needs to know for the next."""
-        usable = [any(not call.failed for call in step.calls) for step in self.steps[-MAX_FAILURES:]]
+        """End the agent where this was its last step, and else tell it what it needs to
+        know for the next.
+        """
+        usable = [
+            any(not call.failed for call in step.calls)
+            for step in self.steps[-MAX_FAILURES:]
+        ]
         left = self.settings.max_steps - len(self.steps)
-        warning = f'\n{{"steps_left": {left}}}' if left < min(_WARN_BELOW, self.settings.max_steps) else ""
+        warning = (
+            f'\n{{"steps_left": {left}}}'
+            if left < min(_WARN_BELOW, self.settings.max_steps)
+            else ""
+        )
         last = self.messages[-1]
         if finished:
             self.end("finished")
@@ -267,7 +393,9 @@ class ArkSession:
         elif last.role == "assistant":
             self.messages.append(Message.user(_NUDGE + warning))
         elif warning:
-            self.messages[-1] = Message(last.role, last.content + warning, (), last.tool_call_id, last.name)
+            self.messages[-1] = Message(
+                last.role, last.content + warning, (), last.tool_call_id, last.name
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """The whole state as plain JSON values."""
@@ -280,16 +408,28 @@ class ArkSession:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ArkSession:
-        """The inverse of `to_dict`; an `InvalidInput` says that a field is missing or malformed."""
+        """The inverse of `to_dict`; an `InvalidInput` says that a field is missing or
+        malformed.
+        """
         try:
             settings = ArkSettings(**data["settings"])
-            session = cls(data["question"], "", agent=int(data["agent"]), settings=settings, model=str(data["model"]))
-            session.messages = [Message.from_dict(message) for message in data["messages"]]
+            session = cls(
+                data["question"],
+                "",
+                agent=int(data["agent"]),
+                settings=settings,
+                model=str(data["model"]),
+            )
+            session.messages = [
+                Message.from_dict(message) for message in data["messages"]
+            ]
             session.selection = [str(node) for node in data["selection"]]
             session.steps = [StepRecord.from_dict(step) for step in data["steps"]]
             session.stop, session.error = data["stop"] or None, data["error"] or None
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
-            raise InvalidInput(f"session: malformed, {type(problem).__name__}: {problem}") from problem
+            raise InvalidInput(
+                f"session: malformed, {type(problem).__name__}: {problem}"
+            ) from problem
         return session
 
 
@@ -315,13 +455,17 @@ def _record(outcome: Outcome, remembered: bool) -> CallRecord:
 
 
 def _sendable(calls: Sequence[ToolCall], step: int) -> tuple[ToolCall, ...]:
-    """The calls of a reply as endpoints take them back: with ids that differ, names and text that can be sent."""
+    """The calls of a reply as endpoints take them back: with ids that differ, names and
+    text that can be sent.
+    """
     out: dict[str, ToolCall] = {}
     for number, call in enumerate(calls):
         own = call.id or f"call_{step}_{number}"
         while own in out:
             own += "_"
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unnamed"
-        arguments = "{}" if call.parsed == {} else encodable(call.arguments[: MOST_CHARS + 1])
+        arguments = (
+            "{}" if call.parsed == {} else encodable(call.arguments[: MOST_CHARS + 1])
+        )
         out[own] = ToolCall(own, name, arguments)
     return tuple(out.values())

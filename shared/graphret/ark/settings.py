@@ -8,30 +8,37 @@ from dataclasses import dataclass, fields
 from graphret.errors import InvalidInput
 
 MAX_K = 100  # nodes that one call of a tool may ask for
-MAX_FAILURES = 3  # replies in a row without a usable call after which an agent is given up
+MAX_FAILURES = (
+    3  # replies in a row without a usable call after which an agent is given up
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ArkSettings:
-    """The settings of a run of exploring agents; defaults are the paper's where it names one (ARK, app. A.2).
+    """The settings of a run of exploring agents; defaults are the paper's where it
+    names one (ARK, app. A.2).
 
     Parameters
     ----------
     n_agents, max_steps
-        How many agents explore at once, and how often each is asked for its next calls (A.2: n = 3, T_max = 20).
+        How many agents explore at once, and how often each is asked for its next calls
+        (A.2: n = 3, T_max = 20).
     search_k, neighbors_k
-        Nodes that a global search and an exploration return where the agent does not say (A.2: 5 and 20).
+        Nodes that a global search and an exploration return where the agent does not
+        say (A.2: 5 and 20).
     max_calls
         Calls of one reply that are run; the others are answered by one line each.
     observation_tokens, snippet_chars
-        Budget of what one call returns, in tokens as `graphret.schema.text.estimate_tokens` counts them, and the
-        longest excerpt of a node's text in it.
+        Budget of what one call returns, in tokens as
+        `graphret.schema.text.estimate_tokens` counts them, and the longest excerpt of a
+        node's text in it.
     early_stop
-        Stop the agents that still run once they cannot change the first place of the vote. What ranks below can then
-        depend on which agent was quicker.
+        Stop the agents that still run once they cannot change the first place of the
+        vote. What ranks below can then depend on which agent was quicker.
     max_tokens, max_seconds
-        Tokens and seconds that all agents of a run may spend together; the run then ends with what is selected.
-        An endpoint that counts no tokens spends none of these.
+        Tokens and seconds that all agents of a run may spend together; the run then
+        ends with what is selected. An endpoint that counts no tokens spends none of
+        these.
 
     Raises
     ------
@@ -54,9 +61,18 @@ class ArkSettings:
         least = {"observation_tokens": 500, "snippet_chars": 0}
         for one in fields(self):
             value, lowest = getattr(self, one.name), least.get(one.name, 1)
-            counted = one.type == "int" or (one.name == "max_tokens" and value is not None)
+            counted = one.type == "int" or (
+                one.name == "max_tokens" and value is not None
+            )
             if counted and (type(value) is not int or value < lowest):
-                raise InvalidInput(f"{one.name}: a whole number of at least {lowest} is expected, not {value!r}")
+                raise InvalidInput(
+                    f"{one.name}: a whole number of at least {lowest} is expected, not"
+                    f" {value!r}"
+                )
         seconds = self.max_seconds
-        if seconds is not None and not (isinstance(seconds, (int, float)) and 0 < seconds < math.inf):
-            raise InvalidInput(f"max_seconds: a number above 0 is expected, not {seconds!r}")
+        if seconds is not None and not (
+            isinstance(seconds, (int, float)) and 0 < seconds < math.inf
+        ):
+            raise InvalidInput(
+                f"max_seconds: a number above 0 is expected, not {seconds!r}"
+            )

@@ -1,4 +1,6 @@
-"""Tool calls of any chat model: its own where it has them, JSON that stands for them where it has not."""
+"""Tool calls of any chat model: its own where it has them, JSON that stands for them
+where it has not.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,11 @@ from graphret.llm.structured import Answer, aask_json, ask_json
 from graphret.retriever import Call, adrive, drive
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
-_TOO_LONG = re.compile(r"context|too long|length of the messages", re.IGNORECASE)  # "long in the functions"
-# How endpoints say that they have no tools: most by 400 or 422, routers by 404, and some servers by 500 or 501.
+_TOO_LONG = re.compile(
+    r"context|too long|length of the messages", re.IGNORECASE
+)  # "long in the functions"
+# How endpoints say that they have no tools: most by 400 or 422, routers by 404, and
+# some servers by 500 or 501.
 _REFUSALS = ("bad_request", "not_found", "server")
 _INSTRUCTION = """\
 You act by calling tools. They are:
@@ -40,9 +45,10 @@ class _Calls(TypedDict):
 class ToolCaller:
     """A chat model that calls tools, made of one that may not be able to.
 
-    The model's own tool calls are tried first. Where it has called none so far, and refuses tools or answers in words
-    as if there were none, it is asked for the calls as JSON from then on, with the tools described in the system
-    message and what they returned in user messages. A `ChatError` says that it fails, or can do neither.
+    The model's own tool calls are tried first. Where it has called none so far, and
+    refuses tools or answers in words as if there were none, it is asked for the calls
+    as JSON from then on, with the tools described in the system message and what they
+    returned in user messages. A `ChatError` says that it fails, or can do neither.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -51,16 +57,23 @@ class ToolCaller:
         self._calls_tools = False  # it has called some
         self._by_json = ""  # why it is asked for JSON, once it is
 
-    def chat(self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **options: Any) -> Reply:
+    def chat(
+        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **options: Any
+    ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         return drive(self._plan(messages, tools, options))
 
-    async def achat(self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **options: Any) -> Reply:
+    async def achat(
+        self, messages: Sequence[Message], *, tools: Sequence[Tool] = (), **options: Any
+    ) -> Reply:
         """Answer a conversation; see `ChatModel.achat`."""
         return await adrive(self._plan(messages, tools, options))
 
     def _plan(
-        self, messages: Sequence[Message], tools: Sequence[Tool], options: dict[str, Any]
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool],
+        options: dict[str, Any],
     ) -> Generator[Call[Any], Any, Reply]:
         """What to ask the model, and what to make of its answers."""
         words = Reply()
@@ -68,11 +81,16 @@ class ToolCaller:
             asked: Any = {"tools": tuple(tools), **options}
             try:
                 reply: Reply = yield Call(
-                    partial(self.model.chat, messages, **asked), partial(self.model.achat, messages, **asked)
+                    partial(self.model.chat, messages, **asked),
+                    partial(self.model.achat, messages, **asked),
                 )
             except ChatError as error:
                 said = str(error)
-                refused = error.reason in _REFUSALS and _REFUSED.search(said) and not _TOO_LONG.search(said)
+                refused = (
+                    error.reason in _REFUSALS
+                    and _REFUSED.search(said)
+                    and not _TOO_LONG.search(said)
+                )
                 if self._calls_tools or not refused:
                     raise
                 self._by_json, words = said, Reply(usage=error.usage)
@@ -84,7 +102,8 @@ class ToolCaller:
         asked = {"messages": _as_text(messages, tools), "schema": _Calls, **options}
         try:
             answer: Answer[_Calls] = yield Call(
-                partial(ask_json, self.model, **asked), partial(aask_json, self.model, **asked)
+                partial(ask_json, self.model, **asked),
+                partial(aask_json, self.model, **asked),
             )
         except ChatError as error:
             error.usage += words.usage
@@ -92,28 +111,60 @@ class ToolCaller:
                 raise
             if words.text:
                 return replace(words, usage=error.usage)
-            why = f"the model neither takes tools ({self._by_json}) nor answers in JSON ({error})"
-            raise ChatError(why, model=self.name, reason=error.reason, usage=error.usage) from error
+            why = (
+                f"the model neither takes tools ({self._by_json}) nor answers in JSON"
+                f" ({error})"
+            )
+            raise ChatError(
+                why, model=self.name, reason=error.reason, usage=error.usage
+            ) from error
         self._by_json = self._by_json or "it answered in words"
         turn = sum(message.role == "assistant" for message in messages)
         calls = tuple(
-            ToolCall(f"call_{turn}_{number}", call["tool"], json.dumps(call["arguments"], ensure_ascii=False))
+            ToolCall(
+                f"call_{turn}_{number}",
+                call["tool"],
+                json.dumps(call["arguments"], ensure_ascii=False),
+            )
             for number, call in enumerate(answer.value["calls"])
         )
-        return Reply("", calls, answer.usage + words.usage, "tool_calls" if calls else "stop", self.name)
+        return Reply(
+            "",
+            calls,
+            answer.usage + words.usage,
+            "tool_calls" if calls else "stop",
+            self.name,
+        )
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
-    """A conversation with tool calls as one without: calls as JSON, what they returned in the next user message."""
-    described = "\n".join(json.dumps(tool.to_dict()["function"], ensure_ascii=False) for tool in tools)
+    """A conversation with tool calls as one without: calls as JSON, what they returned
+    in the next user message.
+    """
+    described = "\n".join(
+        json.dumps(tool.to_dict()["function"], ensure_ascii=False) for tool in tools
+    )
     out = [Message.system(_INSTRUCTION.format(tools=described))]
     for message in messages:
-        content = f"{message.name} returned:\n{message.content}" if message.role == "tool" else message.content
+        content = (
+            f"{message.name} returned:\n{message.content}"
+            if message.role == "tool"
+            else message.content
+        )
         if message.role == "system":
             out[0] = Message.system(f"{content}\n\n{out[0].content}")
         elif message.role == "assistant":
-            calls = [{"tool": call.name, "arguments": call.parsed or {}} for call in message.tool_calls]
-            out.append(Message.assistant(json.dumps({"calls": calls}, ensure_ascii=False) if calls else content))
+            calls = [
+                {"tool": call.name, "arguments": call.parsed or {}}
+                for call in message.tool_calls
+            ]
+            out.append(
+                Message.assistant(
+                    json.dumps({"calls": calls}, ensure_ascii=False)
+                    if calls
+                    else content
+                )
+            )
         elif out[-1].role == "user" and len(out) > 2:
             out.append(Message.user(f"{out.pop().content}\n\n{content}"))
         else:

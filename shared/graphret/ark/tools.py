@@ -20,7 +20,15 @@ from graphret.ark.arguments import (
     read,
 )
 from graphret.ark.neighborhood import Neighborhood, explore, matching
-from graphret.ark.observation import ADDED, Entry, Observation, failure, fitting, quoted, shortened
+from graphret.ark.observation import (
+    ADDED,
+    Entry,
+    Observation,
+    failure,
+    fitting,
+    quoted,
+    shortened,
+)
 from graphret.ark.prompt import EXPLORE, SEARCH, make_tools
 from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.contracts import fulfils, require_same_view
@@ -40,7 +48,9 @@ _SHOWN_COUNTS = 30
 
 
 class Outcome(NamedTuple):
-    """A call, what came of it, the seconds that it took, and the failure of the store or the index, if it failed."""
+    """A call, what came of it, the seconds that it took, and the failure of the store
+    or the index, if it failed.
+    """
 
     call: ToolCall
     observation: Observation
@@ -49,39 +59,52 @@ class Outcome(NamedTuple):
 
 
 class Toolbox:
-    """Runs an agent's calls on a graph; whatever a model writes comes back as an `Observation`.
+    """Runs an agent's calls on a graph; whatever a model writes comes back as an
+    `Observation`.
 
-    `tools` are what an agent is offered, `operations` those of them that read the graph.
+    `tools` are what an agent is offered, `operations` those of them that read the
+    graph.
 
     Parameters
     ----------
     store, index, settings
-        The graph, what ranks its nodes for a query, and how much a call shows; excerpts are of the text
-        and the properties that the index reads.
+        The graph, what ranks its nodes for a query, and how much a call shows; excerpts
+        are of the text and the properties that the index reads.
 
     Raises
     ------
     InvalidInput
-        When one of these is something else, or store and index are not views of the same condition.
+        When one of these is something else, or store and index are not views of the
+        same condition.
     """
 
     def __init__(
         self,
         store: GraphStore,
         index: TextIndex,
-        settings: ArkSettings = ArkSettings(),  # noqa: B008 -- it is frozen
+        settings: ArkSettings = ArkSettings(),
     ) -> None:
-        for what, given, contract in (("store", store, GraphStore), ("index", index, TextIndex)):
+        for what, given, contract in (
+            ("store", store, GraphStore),
+            ("index", index, TextIndex),
+        ):
             if not fulfils(given, contract):
-                raise InvalidInput(f"{what}: a {contract.__name__} is expected, not {type(given).__name__}")
+                raise InvalidInput(
+                    f"{what}: a {contract.__name__} is expected, not"
+                    f" {type(given).__name__}"
+                )
         require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
-            raise InvalidInput(f"settings: ArkSettings are expected, not {type(settings).__name__}")
+            raise InvalidInput(
+                f"settings: ArkSettings are expected, not {type(settings).__name__}"
+            )
         self.store = store
         self.index = index
         self.settings = settings
         self.tools = make_tools(settings)
-        self.operations = tuple(tool for tool in self.tools if tool.name in (SEARCH, EXPLORE))
+        self.operations = tuple(
+            tool for tool in self.tools if tool.name in (SEARCH, EXPLORE)
+        )
         self.text = _own_text(index).bound(store)
         chars, tokens = settings.snippet_chars, settings.observation_tokens - ADDED
         self._fitting = partial(fitting, snippet_chars=chars, max_tokens=tokens)
@@ -106,7 +129,9 @@ class Toolbox:
         return await in_thread(partial(self.run, name, arguments))
 
     def run_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
-        """Run the calls of a reply one after the other; one that the store or the index fails is told to the model."""
+        """Run the calls of a reply one after the other; one that the store or the index
+        fails is told to the model.
+        """
         outcomes = []
         for call in calls:
             began, problem = time.perf_counter(), None
@@ -115,21 +140,34 @@ class Toolbox:
             except Exception as error:
                 problem = as_store_error(error)
                 observation = failure(f"The graph could not be read: {problem}")
-            outcomes.append(Outcome(call, observation, time.perf_counter() - began, problem))
+            outcomes.append(
+                Outcome(call, observation, time.perf_counter() - began, problem)
+            )
         return outcomes
 
     async def arun_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
-        """Do as `run_calls`, off the event loop; calls that wait for a database are under way at once."""
-        if isinstance(self.store, MemoryStore):  # Python's lock lets but one of them compute
+        """Do as `run_calls`, off the event loop; calls that wait for a database are
+        under way at once.
+        """
+        if isinstance(
+            self.store, MemoryStore
+        ):  # Python's lock lets but one of them compute
             return await in_thread(partial(self.run_calls, calls))
-        parts = await asyncio.gather(*(in_thread(partial(self.run_calls, [call])) for call in calls))
+        parts = await asyncio.gather(
+            *(in_thread(partial(self.run_calls, [call])) for call in calls)
+        )
         return [outcome for part in parts for outcome in part]
 
     def _search(self, given: SearchArguments) -> Observation:
         if not (query := given.query.strip()[:_LONGEST_QUERY]):
-            raise Unclear("A search needs a query: words that the name or the text of a node should hold.")
+            raise Unclear(
+                "A search needs a query: words that the name or the text of a node"
+                " should hold."
+            )
         # an id of words that no index keeps: a film called “They”
-        hits = matching(self.index, query, _count(given.k, self.settings.search_k)) or [query]
+        hits = matching(self.index, query, _count(given.k, self.settings.search_k)) or [
+            query
+        ]
         nodes = [node for node in self.store.get(hits) if node is not None]
         head = {"found": len(nodes), "query": shortened(query, _SHOWN_CHARS)}
         if not nodes:
@@ -146,17 +184,39 @@ class Toolbox:
         relations = directions(given.relation_types) if given.relation_types else None
         query = given.query.strip()[:_LONGEST_QUERY] or None
         k = _count(given.k, self.settings.neighbors_k)
-        found = explore(self.store, self.index, node.id, query, labels=labels, relations=relations, k=k)
+        found = explore(
+            self.store,
+            self.index,
+            node.id,
+            query,
+            labels=labels,
+            relations=relations,
+            k=k,
+        )
         if not found.total and (labels or relations):
             schema = self.store.schema()
-            asked = (("node type", labels, schema.labels), ("relation", relations, schema.relation_names))
-            unknown = ((kind, set(names or ()) - set(known), known) for kind, names, known in asked)
-            if said := [no_such_name(kind, wrong, known) for kind, wrong, known in unknown if wrong]:
+            asked = (
+                ("node type", labels, schema.labels),
+                ("relation", relations, schema.relation_names),
+            )
+            unknown = (
+                (kind, set(names or ()) - set(known), known)
+                for kind, names, known in asked
+            )
+            if said := [
+                no_such_name(kind, wrong, known)
+                for kind, wrong, known in unknown
+                if wrong
+            ]:
                 raise Unclear(" ".join(said))
         head = {"explored": node.id, **_kind(node)}
         if query:
             head["query"] = shortened(query, _SHOWN_CHARS)
-        head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total, **_counts(found)}
+        head |= {
+            "shown": 0,
+            "of": f"{found.total}+" if found.partial else found.total,
+            **_counts(found),
+        }
         entries = [
             Entry(entry.fields | {"via": [arrow(*way) for way in via]}, entry.text)
             for entry, via in zip(self._entries(found.nodes), found.via, strict=True)
@@ -168,21 +228,38 @@ class Toolbox:
             for other, via in nodes
             for relation, outgoing in via
         ]
-        return Observation(text, tuple(other for other, _ in nodes), tuple(dict.fromkeys(edges)), found.total)
+        return Observation(
+            text,
+            tuple(other for other, _ in nodes),
+            tuple(dict.fromkeys(edges)),
+            found.total,
+        )
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
-        """What is shown of nodes: id, name and type, and what they say besides their names."""
+        """What is shown of nodes: id, name and type, and what they say besides their
+        names.
+        """
         entries = []
         for node, text in zip(nodes, self.text.all_texts(nodes), strict=True):
-            named = {"name": shortened(node.name, _SHOWN_CHARS)} if node.name not in ("", node.id) else {}
+            named = (
+                {"name": shortened(node.name, _SHOWN_CHARS)}
+                if node.name not in ("", node.id)
+                else {}
+            )
             own = "" if text == node.name else text.removeprefix(f"{node.name}\n")
             entries.append(Entry({"id": node.id, **named, **_kind(node)}, own))
         return entries
 
 
 def as_store_error(error: Exception) -> GraphretError:
-    """Return what a store or an index raised as an error of ours: those of others raise their own."""
-    return error if isinstance(error, GraphretError) else StoreError(f"{type(error).__name__}: {error}")
+    """Return what a store or an index raised as an error of ours: those of others raise
+    their own.
+    """
+    return (
+        error
+        if isinstance(error, GraphretError)
+        else StoreError(f"{type(error).__name__}: {error}")
+    )
 
 
 def _count(asked: int, default: int) -> int:
@@ -190,14 +267,21 @@ def _count(asked: int, default: int) -> int:
 
 
 def _counts(found: Neighborhood) -> dict[str, Any]:
-    """The most frequent relations with the type of the neighbour, and how many edges there are of others."""
-    counts = sorted(found.counts.items(), key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]))
+    """The most frequent relations with the type of the neighbour, and how many edges
+    there are of others.
+    """
+    counts = sorted(
+        found.counts.items(),
+        key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]),
+    )
     listed = [
         [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
         for (relation, outgoing, label), n in counts[:_SHOWN_COUNTS]
     ]
     rest = sum(n for _, n in counts[_SHOWN_COUNTS:])
-    return ({"relations": listed} if listed else {}) | ({"other_relations": rest} if rest else {})
+    return ({"relations": listed} if listed else {}) | (
+        {"other_relations": rest} if rest else {}
+    )
 
 
 def _kind(node: Node) -> dict[str, Any]:
@@ -206,7 +290,15 @@ def _kind(node: Node) -> dict[str, Any]:
 
 
 def _own_text(index: TextIndex) -> NodeText:
-    """How an index reads a node, without the names of neighbours: the tools show these."""
+    """How an index reads a node, without the names of neighbours: the tools
+    show these.
+    """
     read = index.leaves() if isinstance(index, ArrayIndex) else [index]
-    texts = [text for one in read if isinstance(text := getattr(one, "text", None), NodeText)]
-    return NodeText(properties=tuple(dict.fromkeys(name for text in texts for name in text.properties)))
+    texts = [
+        text for one in read if isinstance(text := getattr(one, "text", None), NodeText)
+    ]
+    return NodeText(
+        properties=tuple(
+            dict.fromkeys(name for text in texts for name in text.properties)
+        )
+    )

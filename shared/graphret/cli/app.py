@@ -12,7 +12,9 @@ from graphret.cli.errors import DEBUG, Commands
 
 app = typer.Typer(
     cls=Commands,
-    help="Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU.",
+    help=(
+        "Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU."
+    ),
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -30,8 +32,13 @@ def _version(asked: bool) -> None:
 @app.callback(invoke_without_command=True)
 def _main(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it.")] = False,
-    debug: Annotated[bool, typer.Option(DEBUG, help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show it."),
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option(DEBUG, help="Show the traceback of an error.")
+    ] = False,
 ) -> None:
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -39,12 +46,24 @@ def _main(
 
 for _command in (
     *(demo.demo, query.query, query.replay, graphs.inspect, graphs.schema),
-    *(documents.build, documents.add, documents.remove, graphs.export, bench.bench, train.tune, mcp.mcp, serve.serve),
+    *(
+        documents.build,
+        documents.add,
+        documents.remove,
+        graphs.export,
+        bench.bench,
+        train.tune,
+        mcp.mcp,
+        serve.serve,
+    ),
 ):
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
-_TRAIN: dict[str, Callable[..., None]] = {"paths": train.paths, "queries": train.queries}
+_TRAIN: dict[str, Callable[..., None]] = {
+    "paths": train.paths,
+    "queries": train.queries,
+}
 _TRAIN |= {"ranking": train.ranking, "writer": train.writer, "reasoner": train.writer}
 _GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def stdout(*, stderr: bool = False) -> Console:
     """Return the console for results.
 
-    It prints no control character of what it shows: names and texts are data, whoever wrote them.
+    It prints no control character of what it shows: names and texts are data, whoever
+    wrote them.
     """
     from rich.console import Console, RenderHook
 
@@ -35,10 +36,14 @@ def stderr() -> Console:
 
 
 def show(as_json: bool, value: Mapping[str, Any], *shown: Any) -> None:
-    """Print one JSON object, with escapes where stdout is not UTF-8, or else lines as they are and what rich draws."""
+    """Print one JSON object, with escapes where stdout is not UTF-8, or else lines as
+    they are and what rich draws.
+    """
     if as_json:
         plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-        sys.stdout.write(json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n")
+        sys.stdout.write(
+            json.dumps(value, ensure_ascii=plain, allow_nan=False, indent=2) + "\n"
+        )
         return
     for one in shown:
         line = isinstance(one, str)
@@ -51,11 +56,15 @@ def remark(text: str) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[[str, int, int], None]]:
-    """Show bars on stderr while work goes on, one a stage; nothing where stderr is no terminal."""
+    """Show bars on stderr while work goes on, one a stage; nothing where stderr is no
+    terminal.
+    """
     from rich.progress import Progress
 
     console = stderr()
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
+    with Progress(
+        console=console, transient=True, disable=not console.is_terminal
+    ) as bars:
         tasks: dict[str, Any] = {}
 
         def report(stage: str, done: int, total: int) -> None:

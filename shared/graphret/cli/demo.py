@@ -1,4 +1,6 @@
-"""``graphret demo``: what a graph finds that flat search misses, and agents that explore one, on what is shipped."""
+"""``graphret demo``: what a graph finds that flat search misses, and agents that
+explore one, on what is shipped.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ AGENTS_PAGE, FILMS = "agents.html", "films"
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the page and the graph go.")] = Path("demo-out"),
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the page and the graph go.")
+    ] = Path("demo-out"),
     encoder: options.EncoderName = "default",
     json: options.JsonFlag = False,
 ) -> None:
-    """Build the graph of a small real corpus, ask it and compare it with flat search; let agents explore another."""
+    """Build the graph of a small real corpus, ask it and compare it with flat search;
+    let agents explore another.
+    """
     from graphret.demo import run
     from graphret.demo.display import draw, draw_explored, page
     from graphret.demo.exploration import explore
@@ -35,13 +41,22 @@ def demo(
     result.graph.save(out / GRAPH)
     explored = explore(out / FILMS)
     with writing_to(out / AGENTS_PAGE):
-        drawn = write_timeline(out / AGENTS_PAGE, explored.retrieval, lookup=store_lookup(explored.store))
+        drawn = write_timeline(
+            out / AGENTS_PAGE, explored.retrieval, lookup=store_lookup(explored.store)
+        )
     agents = {**explored.to_dict(), "page": str(drawn), "graph": str(out / FILMS)}
     show(
         json,
-        {**result.to_dict(), "page": str(written), "graph": str(out / GRAPH), "ark": agents},
+        {
+            **result.to_dict(),
+            "page": str(written),
+            "graph": str(out / GRAPH),
+            "ark": agents,
+        },
         draw(result),
-        f'\npage   {written}\ngraph  {out / GRAPH}: graphret query "…" --graph {out / GRAPH}\n',
+        f'\npage   {written}\ngraph  {out / GRAPH}: graphret query "…" --graph'
+        f" {out / GRAPH}\n",
         draw_explored(explored),
-        f'\npage   {drawn}\ngraph  {out / FILMS}: graphret query "…" --method ark --graph {out / FILMS}',
+        f'\npage   {drawn}\ngraph  {out / FILMS}: graphret query "…" --method ark'
+        f" --graph {out / FILMS}",
     )

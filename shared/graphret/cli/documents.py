@@ -1,4 +1,6 @@
-"""``graphret build``, ``add``, ``remove`` and ``list``: graphs of documents, tables and records."""
+"""``graphret build``, ``add``, ``remove`` and ``list``: graphs of documents, tables and
+records.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +27,19 @@ Chunker = Literal["default", "semantic", "sentence", "none"]
 
 def build(
     sources: options.Sources,
-    out: Annotated[str, option("The folder to write; a graph there is replaced in whole.")],
+    out: Annotated[
+        str, option("The folder to write; a graph there is replaced in whole.")
+    ],
     encoder: options.EncoderName = "default",
-    chunker: Annotated[Chunker, option("What cuts; 'default' is semantic, or sentence without encoder.")] = "default",
+    chunker: Annotated[
+        Chunker,
+        option("What cuts; 'default' is semantic, or sentence without encoder."),
+    ] = "default",
     rows_per_segment: Annotated[int, option("Rows of a table segment, 5 to 10.")] = 10,
-    percentile: Annotated[float, option("Similarities of candidates from this percentile on become edges.")] = 95.0,
+    percentile: Annotated[
+        float,
+        option("Similarities of candidates from this percentile on become edges."),
+    ] = 95.0,
     metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
@@ -47,10 +57,15 @@ def build(
     folder = folder_of(out)
     start = time.perf_counter()
     with progress() as report:
-        settings = SageSettings(rows_per_segment=rows_per_segment, similarity=SimilaritySettings(percentile=percentile))
+        settings = SageSettings(
+            rows_per_segment=rows_per_segment,
+            similarity=SimilaritySettings(percentile=percentile),
+        )
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         corpus = read(sources)
-        if folder.exists():  # before the work, not after it: whether the folder can be written
+        if (
+            folder.exists()
+        ):  # before the work, not after it: whether the folder can be written
             with storage.writing(folder):
                 pass
         blocks = folder.with_name(f".{folder.name}.blocks")
@@ -69,8 +84,18 @@ def build(
     seconds = time.perf_counter() - start
     if not json:
         stdout().print(graph.report())
-    about = {"encoder": graph.encoder.name if graph.encoder else None, "seconds": round(seconds, 3)}
-    _finish(graph, str(folder), about, f"written to {folder} in {seconds:.1f} s", json, extractor)
+    about = {
+        "encoder": graph.encoder.name if graph.encoder else None,
+        "seconds": round(seconds, 3),
+    }
+    _finish(
+        graph,
+        str(folder),
+        about,
+        f"written to {folder} in {seconds:.1f} s",
+        json,
+        extractor,
+    )
 
 
 def add(
@@ -90,37 +115,60 @@ def add(
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         with _changed(folder, metadata=extractor) as graph:
             added = graph.add(corpus)
-    _finish(graph, folder, {"added": added}, f"added {len(added):,} nodes", json, extractor)
+    _finish(
+        graph, folder, {"added": added}, f"added {len(added):,} nodes", json, extractor
+    )
 
 
 def remove(
     folder: options.Folder,
     ids: Annotated[
-        list[str], typer.Argument(metavar="ID...", help="Of documents, tables, records or nodes.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="ID...",
+            help="Of documents, tables, records or nodes.",
+            show_default=False,
+        ),
     ],
     json: options.JsonFlag = False,
 ) -> None:
-    """Take items or single nodes out of a graph; nothing is taken out where one of the ids is not there."""
+    """Take items or single nodes out of a graph; nothing is taken out where one of the
+    ids is not there.
+    """
     with _changed(folder) as graph:
         removed = graph.remove(ids)
-    _finish(graph, folder, {"removed": removed}, f"removed {len(removed):,} nodes", json)
+    _finish(
+        graph, folder, {"removed": removed}, f"removed {len(removed):,} nodes", json
+    )
 
 
 def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
-    """List the documents, tables and records of a graph: id, kind, number of chunks and name."""
+    """List the documents, tables and records of a graph: id, kind, number of chunks and
+    name.
+    """
     items: dict[str, dict[str, Any]] = {}
     for node in options.open_graph(folder).nodes:
         id_ = str(node.properties.get("source_id", node.id))
-        about = {"id": id_, "name": node.name, "kind": next(iter(node.labels), ""), "chunks": 0}
+        about = {
+            "id": id_,
+            "name": node.name,
+            "kind": next(iter(node.labels), ""),
+            "chunks": 0,
+        }
         items.setdefault(id_, about)["chunks"] += 1
     width = max(map(len, items))
-    lines = [f"{one['id']:<{width}}  {one['kind']:<8}  {one['chunks']:>4}  {one['name']}" for one in items.values()]
+    lines = [
+        f"{one['id']:<{width}}  {one['kind']:<8}  {one['chunks']:>4}  {one['name']}"
+        for one in items.values()
+    ]
     show(json, {"folder": folder, "items": list(items.values())}, *lines)
 
 
 @contextmanager
 def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
-    """Give a graph and save it, under a lock from before it is read until after it is written: changes never cross."""
+    """Give a graph and save it, under a lock from before it is read until after it is
+    written: changes never cross.
+    """
     from graphret import storage
 
     folder = folder_of(where)
@@ -131,14 +179,37 @@ def _changed(where: str, **more: Any) -> Iterator[SageGraph]:
         graph.save(folder)
 
 
-def _finish(graph: SageGraph, folder: str, about: dict[str, Any], done: str, json: bool, extractor: Any = None) -> None:
-    """Print what was done, and what a model did for the metadata; exit with its code where it answered nothing."""
+def _finish(
+    graph: SageGraph,
+    folder: str,
+    about: dict[str, Any],
+    done: str,
+    json: bool,
+    extractor: Any = None,
+) -> None:
+    """Print what was done, and what a model did for the metadata; exit with its code
+    where it answered nothing.
+    """
     report, now = getattr(extractor, "report", None), graph.report()
     if report is not None and report.fell_back:
-        remark(f"{report.fell_back} nodes have metadata from the rules, since the model failed: {report.last_failure}")
-    counts = {name: getattr(now, name) for name in ("nodes", "edges", "labels", "relations")}
-    value = {"folder": folder, **about, **counts, **({"metadata": asdict(report)} if report else {})}
-    show(json, value, f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges")
+        remark(
+            f"{report.fell_back} nodes have metadata from the rules, since the model"
+            f" failed: {report.last_failure}"
+        )
+    counts = {
+        name: getattr(now, name) for name in ("nodes", "edges", "labels", "relations")
+    }
+    value = {
+        "folder": folder,
+        **about,
+        **counts,
+        **({"metadata": asdict(report)} if report else {}),
+    }
+    show(
+        json,
+        value,
+        f"{done}; the graph has {now.nodes:,} nodes and {now.edges:,} edges",
+    )
     if report is not None and report.asked and report.failed == report.asked:
         remark(f"the model {extractor.model.name!r} answered nothing")
         raise typer.Exit(MODEL)

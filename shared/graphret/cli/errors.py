@@ -1,4 +1,6 @@
-"""Errors of commands: each becomes one line on stderr and an exit code that scripts can use."""
+"""Errors of commands: each becomes one line on stderr and an exit code that scripts can
+use.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,40 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from graphret.errors import ClusterError, InvalidInput, MissingDependency, ModelError, StorageError, StoreError
+from graphret.errors import (
+    ClusterError,
+    InvalidInput,
+    MissingDependency,
+    ModelError,
+    StorageError,
+    StoreError,
+)
 
 #: The exit codes; docs/cli.md says what they mean.
-OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, CLUSTER, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 7, 130
-_KINDS = {InvalidInput: USAGE, StorageError: STORAGE, MissingDependency: MISSING, ModelError: MODEL, StoreError: STORE}
+OK, UNEXPECTED, USAGE, STORAGE, MISSING, MODEL, STORE, CLUSTER, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    130,
+)
+_KINDS = {
+    InvalidInput: USAGE,
+    StorageError: STORAGE,
+    MissingDependency: MISSING,
+    ModelError: MODEL,
+    StoreError: STORE,
+}
 _KINDS[ClusterError] = CLUSTER
 DEBUG = "--debug"
 
-logging.getLogger("neo4j").addHandler(logging.NullHandler())  # what the driver logs is told once, as an error
+logging.getLogger("neo4j").addHandler(
+    logging.NullHandler()
+)  # what the driver logs is told once, as an error
 
 
 class Commands(TyperGroup):
@@ -30,8 +57,13 @@ class Commands(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         arguments = sys.argv[1:] if args is None else args
-        debug, arguments = DEBUG in arguments, [one for one in arguments if one != DEBUG]
-        if isinstance(sys.stdout, io.TextIOWrapper):  # no result is lost over what its encoding has not
+        debug, arguments = (
+            DEBUG in arguments,
+            [one for one in arguments if one != DEBUG],
+        )
+        if isinstance(
+            sys.stdout, io.TextIOWrapper
+        ):  # no result is lost over what its encoding has not
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
             code = super().main(args=arguments, **extra | {"standalone_mode": False})
@@ -46,7 +78,9 @@ class Commands(TyperGroup):
 
 
 def exit_code(error: BaseException | None) -> int:
-    """Return the exit code of an error: its own kind's, or that of what it was raised from."""
+    """Return the exit code of an error: its own kind's, or that of what it was raised
+    from.
+    """
     if hasattr(error, "format_message"):  # of the parser of command lines
         return USAGE
     while error is not None:
@@ -63,15 +97,21 @@ def _message(error: Exception, code: int) -> str:
         context = getattr(error, "ctx", None)
         text = f"{usage()} ({context.command_path if context else 'graphret'} --help)"
     elif code == UNEXPECTED:
-        text = f"unexpected error: {type(error).__name__}: {error} ({DEBUG} shows where)"
+        text = (
+            f"unexpected error: {type(error).__name__}: {error} ({DEBUG} shows where)"
+        )
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
 @contextmanager
 def writing_to(path: Path) -> Iterator[None]:
-    """Make the folder of a file that the user asked for, and name the file where it cannot be written."""
+    """Make the folder of a file that the user asked for, and name the file where it
+    cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as error:
-        raise InvalidInput(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise InvalidInput(
+            f"{path}: cannot be written: {error.strerror or error}"
+        ) from error

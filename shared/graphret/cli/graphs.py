@@ -1,4 +1,6 @@
-"""``graphret import``, ``export``, ``schema``, ``inspect`` and ``cypher check``: graphs, and queries that fit them."""
+"""``graphret import``, ``export``, ``schema``, ``inspect`` and ``cypher check``:
+graphs, and queries that fit them.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,18 @@ def _column(holds: str) -> Any:
 def import_(
     context: typer.Context,
     sources: Annotated[
-        list[str], typer.Argument(metavar="SOURCE...", help="Files, folders, or a graph to copy.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="SOURCE...",
+            help="Files, folders, or a graph to copy.",
+            show_default=False,
+        ),
     ],
     to: Annotated[str, option(options.WHERE, "--to", metavar="WHERE")],
-    format: Annotated[str | None, option(f"One of {_FILES}; as the source looks by default.", metavar="F")] = None,
+    format: Annotated[
+        str | None,
+        option(f"One of {_FILES}; as the source looks by default.", metavar="F"),
+    ] = None,
     id_column: Annotated[str | None, _column("the id")] = None,
     label_column: Annotated[str | None, _column("the labels")] = None,
     name_column: Annotated[str | None, _column("the name")] = None,
@@ -39,12 +49,24 @@ def import_(
     target_column: Annotated[str | None, _column("the target of an edge")] = None,
     relation_column: Annotated[str | None, _column("the relation")] = None,
     weight_column: Annotated[str | None, _column("the weight of an edge")] = None,
-    properties_column: Annotated[str | None, _column("properties, as JSON objects")] = None,
-    label: Annotated[str, option("The label where no column has one.", panel=TABLES)] = "Node",
-    relation: Annotated[str | None, option("The relation where no column has one.", panel=TABLES)] = None,
-    delimiter: Annotated[str | None, option("What stands between the fields of CSV.", panel=TABLES)] = None,
-    make_nodes: Annotated[bool, option("Make nodes of ids that edges have.", "--make-nodes", panel=TABLES)] = False,
-    replace: Annotated[bool, option("Replace the graph that the folder holds.", "--replace")] = False,
+    properties_column: Annotated[
+        str | None, _column("properties, as JSON objects")
+    ] = None,
+    label: Annotated[
+        str, option("The label where no column has one.", panel=TABLES)
+    ] = "Node",
+    relation: Annotated[
+        str | None, option("The relation where no column has one.", panel=TABLES)
+    ] = None,
+    delimiter: Annotated[
+        str | None, option("What stands between the fields of CSV.", panel=TABLES)
+    ] = None,
+    make_nodes: Annotated[
+        bool, option("Make nodes of ids that edges have.", "--make-nodes", panel=TABLES)
+    ] = False,
+    replace: Annotated[
+        bool, option("Replace the graph that the folder holds.", "--replace")
+    ] = False,
     language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
     json: options.JsonFlag = False,
 ) -> None:
@@ -65,15 +87,31 @@ def import_(
         done = import_graph(sources, to, format=format, options=read, progress=report)
     seconds = time.perf_counter() - start
     if done.merged:
-        remark(f"{done.merged:,} edges are not there: a later one has the same source, relation, target and rows")
-    shown = *_counts(done.nodes, done.edges, done.labels, done.relations), f"imported into {to} in {seconds:.1f} s"
-    show(json, {"source": sources, **asdict(done), "seconds": round(seconds, 3)}, *shown)
+        remark(
+            f"{done.merged:,} edges are not there: a later one has the same source,"
+            " relation, target and rows"
+        )
+    shown = (
+        *_counts(done.nodes, done.edges, done.labels, done.relations),
+        f"imported into {to} in {seconds:.1f} s",
+    )
+    show(
+        json, {"source": sources, **asdict(done), "seconds": round(seconds, 3)}, *shown
+    )
 
 
 def export(
     graph: options.Graph,
-    format: Annotated[Literal["parquet", "graphml"], option("What to write.", "--format")],
-    out: Annotated[Path, option("The folder, or for graphml the file; replaced if there.", metavar="DIR|FILE")],
+    format: Annotated[
+        Literal["parquet", "graphml"], option("What to write.", "--format")
+    ],
+    out: Annotated[
+        Path,
+        option(
+            "The folder, or for graphml the file; replaced if there.",
+            metavar="DIR|FILE",
+        ),
+    ],
     json: options.JsonFlag = False,
 ) -> None:
     """Write a graph as files of another format."""
@@ -84,14 +122,26 @@ def export(
     with opened(graph) as store, progress() as report:
         done = export_graph(store, out, format, progress=report)
     seconds = time.perf_counter() - start
-    about = {"graph": graph, "format": format, "out": str(out), "files": [str(file) for file in done.files]}
+    about = {
+        "graph": graph,
+        "format": format,
+        "out": str(out),
+        "files": [str(file) for file in done.files],
+    }
     counts = {"nodes": done.nodes, "edges": done.edges, "seconds": round(seconds, 3)}
-    show(json, {**about, **counts}, f"{done.nodes:,} nodes and {done.edges:,} edges written to {out}, {seconds:.1f} s")
+    show(
+        json,
+        {**about, **counts},
+        f"{done.nodes:,} nodes and {done.edges:,} edges written to {out},"
+        f" {seconds:.1f} s",
+    )
 
 
 def schema(
     graph: options.Graph,
-    max_tokens: Annotated[int | None, option("Leave out what is rare, to fit into N tokens.", metavar="N")] = None,
+    max_tokens: Annotated[
+        int | None, option("Leave out what is rare, to fit into N tokens.", metavar="N")
+    ] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Print the labels, relations and properties of a graph, as for a prompt."""
@@ -99,16 +149,26 @@ def schema(
 
     with opened(graph) as store:
         found, dialect = store.schema(), getattr(store, "dialect", None)
-    show(json, {**found.to_dict(), "dialect": dialect}, found.text(max_tokens=max_tokens))
+    show(
+        json, {**found.to_dict(), "dialect": dialect}, found.text(max_tokens=max_tokens)
+    )
 
 
 def check(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="The query; '-' reads it from stdin.")],
-    graph: Annotated[str | None, option("The graph with the schema.", metavar="WHERE")] = None,
-    dialect: Annotated[Literal["neo4j", "ladybug"] | None, option("That of the graph by default, or neo4j.")] = None,
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="The query; '-' reads it from stdin.")
+    ],
+    graph: Annotated[
+        str | None, option("The graph with the schema.", metavar="WHERE")
+    ] = None,
+    dialect: Annotated[
+        Literal["neo4j", "ladybug"] | None,
+        option("That of the graph by default, or neo4j."),
+    ] = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Say what is wrong with a query, and what may not run; without a graph its names are taken as right.
+    """Say what is wrong with a query, and what may not run; without a graph its names
+    are taken as right.
 
     The exit code is 2 where there is an error.
     """
@@ -129,7 +189,10 @@ def check(
 
 def inspect(
     where: options.Where,
-    plot: Annotated[Path | None, option("Of a folder: draw degrees and relations, .pdf, .png or .svg.")] = None,
+    plot: Annotated[
+        Path | None,
+        option("Of a folder: draw degrees and relations, .pdf, .png or .svg."),
+    ] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Check every checksum of a graph and report what it holds."""
@@ -141,34 +204,57 @@ def inspect(
 
     if kind_of(where) != FOLDER:
         if plot is not None:
-            raise InvalidInput("--plot: is for folders; a database is not read as a whole")
+            raise InvalidInput(
+                "--plot: is for folders; a database is not read as a whole"
+            )
         with opened(where) as store:
             nodes, edges = store.count()
             labels = {label: n for label, n in store.schema().labels.items() if n}
             relations = relation_counts(store)
-        counts = {"where": where, "nodes": nodes, "edges": edges, "labels": labels, "relations": relations}
+        counts = {
+            "where": where,
+            "nodes": nodes,
+            "edges": edges,
+            "labels": labels,
+            "relations": relations,
+        }
         show(json, counts, *_counts(nodes, edges, labels, relations))
         return
     written, encoder = storage.verify(where), None
     if holds_documents(where):
         documents = options.open_graph(where, verify=False)
-        report, encoder = documents.report(), documents.encoder.name if documents.encoder else None
+        report, encoder = (
+            documents.report(),
+            documents.encoder.name if documents.encoder else None,
+        )
     else:
         plain = MemoryStore.load(where, verify=False).graph
         report = GraphReport.of(plain.nodes, plain.edges)
     if plot is not None:
         if plot.suffix.lower() not in (".pdf", ".png", ".svg"):
-            raise InvalidInput(f"--plot: a .pdf, .png or .svg file is expected, not {plot}")
+            raise InvalidInput(
+                f"--plot: a .pdf, .png or .svg file is expected, not {plot}"
+            )
         with writing_to(plot):
             report.plot(plot)
-    about = {key: written[key] for key in ("version", "graphret", "generation", "files", "bytes")}
+    about = {
+        key: written[key]
+        for key in ("version", "graphret", "generation", "files", "bytes")
+    }
     size = f"{written['files']} files, {written['bytes']:,} bytes, every checksum right"
     by = f"written by graphret {written['graphret']}, encoder {encoder or 'none'}"
-    show(json, {"folder": where, **report.to_dict(), "encoder": encoder, **about}, report, f"{size}; {by}")
+    show(
+        json,
+        {"folder": where, **report.to_dict(), "encoder": encoder, **about},
+        report,
+        f"{size}; {by}",
+    )
 
 
 def _require_room(to: str, replace: bool) -> None:
-    """Raise where a folder's graph would be replaced unasked; a database keeps its own."""
+    """Raise where a folder's graph would be replaced unasked; a database keeps
+    its own.
+    """
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.storage import CURRENT
 
@@ -176,9 +262,17 @@ def _require_room(to: str, replace: bool) -> None:
         if not replace and (Path(to) / CURRENT).is_file():
             raise InvalidInput(f"--to {to}: there is a graph; --replace replaces it")
     elif replace:
-        raise InvalidInput("--replace: it is for folders; in a database what has the same ids is written over")
+        raise InvalidInput(
+            "--replace: it is for folders; in a database what has the same ids is"
+            " written over"
+        )
 
 
-def _counts(nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]) -> list[str]:
-    of_nodes, of_edges = ([f"{n:>13,}    {name}" for name, n in counts.items()] for counts in (labels, relations))
+def _counts(
+    nodes: int, edges: int, labels: dict[str, int], relations: dict[str, int]
+) -> list[str]:
+    of_nodes, of_edges = (
+        [f"{n:>13,}    {name}" for name, n in counts.items()]
+        for counts in (labels, relations)
+    )
     return [f"{nodes:>13,}  nodes", *of_nodes, f"{edges:>13,}  edges", *of_edges]

@@ -14,7 +14,10 @@ from graphret.cli.options import option
 from graphret.cli.query import EncoderName, method_options
 from graphret.serve.methods import opened_graph
 
-_VIEW = 'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or found.'
+_VIEW = (
+    'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or'
+    " found."
+)
 HTTP = "With --transport http"
 
 
@@ -22,16 +25,28 @@ def mcp(
     context: typer.Context,
     graph: options.Graph,
     where: Annotated[Any, option(_VIEW, metavar="JSON", parser=json.loads)] = None,
-    transport: Annotated[Literal["stdio", "http"], option("How clients connect; http is streamable HTTP.")] = "stdio",
+    transport: Annotated[
+        Literal["stdio", "http"],
+        option("How clients connect; http is streamable HTTP."),
+    ] = "stdio",
     host: Annotated[str, option("The address to listen on.", panel=HTTP)] = "127.0.0.1",
-    port: Annotated[int, option("The port; 0 for any that is free.", min=0, max=65535, panel=HTTP)] = 8765,
+    port: Annotated[
+        int, option("The port; 0 for any that is free.", min=0, max=65535, panel=HTTP)
+    ] = 8765,
     encoder: EncoderName = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
 ) -> None:
-    """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search and explore."""
+    """Serve a graph to agents by the Model Context Protocol: tools to retrieve, search
+    and explore.
+    """
     from graphret.serve.access import LOOPBACK
-    from graphret.serve.mcp_server import GraphTools, make_server, serve_http, serve_stdio
+    from graphret.serve.mcp_server import (
+        GraphTools,
+        make_server,
+        serve_http,
+        serve_stdio,
+    )
 
     methods = method_options(context)
     with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:
@@ -43,5 +58,10 @@ def mcp(
             asyncio.run(serve_stdio(server))
             return
         if host not in LOOPBACK:
-            remark(f"whoever reaches {host} can read what is served: have a proxy ask who they are")
-        asyncio.run(serve_http(server, host, port, lambda url: remark(f"serving at {url}")))
+            remark(
+                f"whoever reaches {host} can read what is served: have a proxy ask who"
+                " they are"
+            )
+        asyncio.run(
+            serve_http(server, host, port, lambda url: remark(f"serving at {url}"))
+        )

@@ -19,34 +19,85 @@ if TYPE_CHECKING:
 OnFailure = Literal["fallback", "raise"]
 
 
-def option(help: str, *names: str, metavar: str | None = None, panel: str | None = None, **more: Any) -> Any:
-    """Return an option of a command: `names` where they are not the parameter's, `panel` the group in the help."""
-    return typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel, **more)
+def option(
+    help: str,
+    *names: str,
+    metavar: str | None = None,
+    panel: str | None = None,
+    **more: Any,
+) -> Any:
+    """Return an option of a command: `names` where they are not the parameter's,
+    `panel` the group in the help.
+    """
+    return typer.Option(
+        *names, metavar=metavar, help=help, rich_help_panel=panel, **more
+    )
 
 
-#: Groups of options in the help of ``query``: the methods that one names are those that have its options.
-SAGE, ARK, SPARK, GRASP, RAFT = (f"With --method {name}" for name in ("sage", "ark", "spark", "grasp", "graphraft"))
-PLANNERS, PATHS, HINTED = f"{SPARK} or grasp", f"{GRASP} or graphraft", f"{ARK}, spark or grasp"
+#: Groups of options in the help of ``query``: the methods that one names are those that
+#: have its options.
+SAGE, ARK, SPARK, GRASP, RAFT = (
+    f"With --method {name}" for name in ("sage", "ark", "spark", "grasp", "graphraft")
+)
+PLANNERS, PATHS, HINTED = (
+    f"{SPARK} or grasp",
+    f"{GRASP} or graphraft",
+    f"{ARK}, spark or grasp",
+)
 WALKERS, MODELS = f"{ARK}, grasp or graphraft", f"{ARK}, spark, grasp or graphraft"
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
 
-Sources = Annotated[list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)]
-Folder = Annotated[str, typer.Argument(metavar="DIR", help="A folder that graphret wrote.", show_default=False)]
+Sources = Annotated[
+    list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)
+]
+Folder = Annotated[
+    str,
+    typer.Argument(
+        metavar="DIR", help="A folder that graphret wrote.", show_default=False
+    ),
+]
 Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=False)]
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
-EncoderName = Annotated[str, option("A model by name or path; 'default'; 'none' to go without.", metavar="NAME")]
-Cluster = Annotated[str | None, option("Work on a Ray cluster; 'local' is one of this machine.", metavar="ADDRESS")]
-Extractor = Annotated[Literal["heuristic", "llm"], option("What finds topics, entities and the like.", "--metadata")]
+EncoderName = Annotated[
+    str,
+    option("A model by name or path; 'default'; 'none' to go without.", metavar="NAME"),
+]
+Cluster = Annotated[
+    str | None,
+    option("Work on a Ray cluster; 'local' is one of this machine.", metavar="ADDRESS"),
+]
+Extractor = Annotated[
+    Literal["heuristic", "llm"],
+    option("What finds topics, entities and the like.", "--metadata"),
+]
 ModelName = Annotated[str | None, option("The model's name.", "--model", panel=LLM)]
-BaseUrl = Annotated[str | None, option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM)]
-Planning = Annotated[str | None, option("A chat model; else rules decide.", "--model", metavar="NAME", panel=MODELS)]
-PlanningUrl = Annotated[str | None, option("Of --model: an OpenAI-compatible endpoint.", "--base-url", panel=MODELS)]
-Aliases = Annotated[Path | None, option("What people call things.", "--aliases", metavar="FILE.yaml", panel=WALKERS)]
-Scorer = Annotated[Path | None, option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=PATHS)]
-LlmCache = Annotated[Path | None, option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM)]
+BaseUrl = Annotated[
+    str | None,
+    option("An OpenAI-compatible endpoint, ending in /v1.", "--base-url", panel=LLM),
+]
+Planning = Annotated[
+    str | None,
+    option("A chat model; else rules decide.", "--model", metavar="NAME", panel=MODELS),
+]
+PlanningUrl = Annotated[
+    str | None,
+    option("Of --model: an OpenAI-compatible endpoint.", "--base-url", panel=MODELS),
+]
+Aliases = Annotated[
+    Path | None,
+    option("What people call things.", "--aliases", metavar="FILE.yaml", panel=WALKERS),
+]
+Scorer = Annotated[
+    Path | None,
+    option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=PATHS),
+]
+LlmCache = Annotated[
+    Path | None,
+    option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM),
+]
 
 
 def encoder_of(name: str) -> str | None:
@@ -60,7 +111,10 @@ def metadata_of(
     from graphret.corpus.llm_metadata import LLMMetadata
 
     if (kind == "llm") != bool(model) or (not model and (base_url or cache)):
-        raise InvalidInput("--metadata llm needs --model, and --model, --base-url and --llm-cache need --metadata llm")
+        raise InvalidInput(
+            "--metadata llm needs --model, and --model, --base-url and --llm-cache need"
+            " --metadata llm"
+        )
     chat = MethodOptions(model=model, base_url=base_url).chat_model()
     if chat is None:
         return HeuristicMetadata()
@@ -68,12 +122,21 @@ def metadata_of(
 
 
 def refuse_others(context: typer.Context, method: str) -> None:
-    """Refuse, by name, an option that was given and whose panel in the help names other methods."""
+    """Refuse, by name, an option that was given and whose panel in the help names other
+    methods.
+    """
     for parameter in context.command.params:
         panel = getattr(parameter, "rich_help_panel", None)
         source = context.get_parameter_source(parameter.name or "")
-        if panel and method not in re.split(r"\W+", panel) and source is not None and source.name != "DEFAULT":
-            raise InvalidInput(f"{parameter.opts[-1]}: it is for {panel.removeprefix('With ')}")
+        if (
+            panel
+            and method not in re.split(r"\W+", panel)
+            and source is not None
+            and source.name != "DEFAULT"
+        ):
+            raise InvalidInput(
+                f"{parameter.opts[-1]}: it is for {panel.removeprefix('With ')}"
+            )
 
 
 def open_graph(where: str, **options: Any) -> SageGraph:

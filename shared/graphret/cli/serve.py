@@ -19,20 +19,43 @@ def serve(
     context: typer.Context,
     graph: options.Graph,
     host: Annotated[str, option("The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, option("The port; 0 takes one that is free.", min=0, max=65535)] = 8000,
-    keys: Annotated[Path | None, option("Keys of tenants, with their views.", metavar="FILE.yaml")] = None,
+    port: Annotated[
+        int, option("The port; 0 takes one that is free.", min=0, max=65535)
+    ] = 8000,
+    keys: Annotated[
+        Path | None, option("Keys of tenants, with their views.", metavar="FILE.yaml")
+    ] = None,
     encoder: EncoderName = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
-    hints: Annotated[str, option("What else the model should know of the domain.", metavar="TEXT", panel=HINTED)] = "",
-    settings: Annotated[Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)] = None,
+    hints: Annotated[
+        str,
+        option(
+            "What else the model should know of the domain.",
+            metavar="TEXT",
+            panel=HINTED,
+        ),
+    ] = "",
+    settings: Annotated[
+        Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
+    ] = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
-    writer: Annotated[Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)] = None,
-    most: Annotated[int, option("Hits that a question may ask for.", "--max-k", min=1)] = 100,
-    seconds: Annotated[float, option("Seconds that a question may take.", "--timeout", min=0.001)] = 60.0,
-    body: Annotated[int, option("Bytes that a request may have.", "--max-body", min=1)] = 1 << 16,
-    requests: Annotated[int, option("Questions that are answered at once.", "--max-requests", min=1)] = 128,
+    writer: Annotated[
+        Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
+    ] = None,
+    most: Annotated[
+        int, option("Hits that a question may ask for.", "--max-k", min=1)
+    ] = 100,
+    seconds: Annotated[
+        float, option("Seconds that a question may take.", "--timeout", min=0.001)
+    ] = 60.0,
+    body: Annotated[
+        int, option("Bytes that a request may have.", "--max-body", min=1)
+    ] = 1 << 16,
+    requests: Annotated[
+        int, option("Questions that are answered at once.", "--max-requests", min=1)
+    ] = 128,
 ) -> None:
     """Serve a graph over HTTP, with a page to look at; SIGHUP opens it again."""
     try:
@@ -46,10 +69,25 @@ def serve(
     key = os.environ.get("GRAPHRET_API_KEY")
     locked = key is not None or keys is not None
     if not locked and host not in LOOPBACK:
-        raise InvalidInput(f"--host {host}: anyone there could ask: set GRAPHRET_API_KEY, or give --keys")
+        raise InvalidInput(
+            f"--host {host}: anyone there could ask: set GRAPHRET_API_KEY, or give"
+            " --keys"
+        )
     limits = Limits(most, seconds, body, requests)
-    more: dict[str, Any] = {"options": method_options(context), "key": key, "keys": keys, "limits": limits}
+    more: dict[str, Any] = {
+        "options": method_options(context),
+        "key": key,
+        "keys": keys,
+        "limits": limits,
+    }
     app = create_app(ServedGraph(graph, encoder=encoder, **more), loopback=not locked)
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.INFO)
-    uvicorn.run(app, host=host, port=port, log_config=None, access_log=False, timeout_graceful_shutdown=10)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=10,
+    )

@@ -24,20 +24,29 @@ Limit = Annotated[int | None, option("Only the first so many questions.", min=1)
 def paths(
     graph: options.Graph,
     qa: Questions,
-    out: Annotated[Path, option("Where it goes, for PathPlanner(scorer=…).", metavar="FILE.npz")],
+    out: Annotated[
+        Path, option("Where it goes, for PathPlanner(scorer=…).", metavar="FILE.npz")
+    ],
     limit: Limit = None,
     aliases: options.Aliases = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Learn which relation paths questions mean, from nothing but questions and answers: minutes on a CPU."""
+    """Learn which relation paths questions mean, from nothing but questions and
+    answers: minutes on a CPU.
+    """
     from graphret.graphs.locations import opened
     from graphret.linking import Linker
     from graphret.planning import PathPlanner
     from graphret.training import read_questions, train_paths
 
     questions = read_questions(qa, limit)
-    with opened(graph) as store, stderr().status(f"reading {len(questions):,} questions"):
-        scorer = train_paths(PathPlanner(store, Linker.of_store(store), aliases=aliases), questions)
+    with (
+        opened(graph) as store,
+        stderr().status(f"reading {len(questions):,} questions"),
+    ):
+        scorer = train_paths(
+            PathPlanner(store, Linker.of_store(store), aliases=aliases), questions
+        )
     with writing_to(out):
         scorer.save(out)
     words, parts = scorer.weights.shape
@@ -51,7 +60,9 @@ def ranking(
     limit: Limit = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Train how a graph of documents ranks, and keep that with the graph where cross-validation says that it gains."""
+    """Train how a graph of documents ranks, and keep that with the graph where
+    cross-validation says that it gains.
+    """
     from graphret.sage import SageGraph
     from graphret.training import read_questions, train_ranking
 
@@ -62,26 +73,53 @@ def ranking(
     if trained is not None:
         opened.ranking = trained
         opened.save(graph)
-    kept = "the trained ranking is kept with it" if trained else "nothing beats its ranking, which stays"
+    kept = (
+        "the trained ranking is kept with it"
+        if trained
+        else "nothing beats its ranking, which stays"
+    )
     table = _table(metrics, len(asked))
-    show(json, {"graph": graph, "trained": trained is not None, "metrics": metrics}, table, f"{graph}: {kept}")
+    show(
+        json,
+        {"graph": graph, "trained": trained is not None, "metrics": metrics},
+        table,
+        f"{graph}: {kept}",
+    )
 
 
 def writer(
     context: typer.Context,
-    data: Annotated[Path, option("What train queries wrote, or the reasoner's conversations.", metavar="FILE.jsonl")],
+    data: Annotated[
+        Path,
+        option(
+            "What train queries wrote, or the reasoner's conversations.",
+            metavar="FILE.jsonl",
+        ),
+    ],
     out: Annotated[Path, option("Where the model goes.", metavar="DIR")],
-    model: Annotated[str | None, option("A causal model: a name, a folder or a .gguf file.", metavar="NAME")] = None,
-    limit: Annotated[int | None, option("Only so many examples, drawn at random.", min=2)] = None,
-    test: Annotated[float, option("A share to keep apart, in DIR/test.jsonl; writer.", min=0, max=0.9)] = 0.0,
+    model: Annotated[
+        str | None,
+        option("A causal model: a name, a folder or a .gguf file.", metavar="NAME"),
+    ] = None,
+    limit: Annotated[
+        int | None, option("Only so many examples, drawn at random.", min=2)
+    ] = None,
+    test: Annotated[
+        float,
+        option("A share to keep apart, in DIR/test.jsonl; writer.", min=0, max=0.9),
+    ] = 0.0,
     epochs: Annotated[float, option("How often each example is read.", min=0.01)] = 3.0,
     batch: Annotated[int, option("Examples at once.", min=1)] = 8,
     rate: Annotated[float, option("The learning rate.")] = 5e-4,
-    merge: Annotated[bool, option("Write the whole model, not the adapter alone.", "--merge")] = False,
+    merge: Annotated[
+        bool, option("Write the whole model, not the adapter alone.", "--merge")
+    ] = False,
     seed: Annotated[int, option("Of what is drawn.")] = 0,
     json: options.JsonFlag = False,
 ) -> None:
-    """Fine-tune a language model by LoRA, as GraphRAFT's writer or its reasoner; run again, it goes on where it was."""
+    """Fine-tune a language model by LoRA, as GraphRAFT's writer or its reasoner; run
+    again, it goes on where it was.
+    """
     from graphret.training import Tuning, train_reasoner, train_writer
 
     tuning = Tuning(model or Tuning.model, epochs, batch, rate, merge=merge, seed=seed)
@@ -89,25 +127,53 @@ def writer(
         if context.info_name == "reasoner":
             tuned = train_reasoner(data, out, tuning, limit=limit, progress=report)
         else:
-            tuned = train_writer(data, out, tuning, limit=limit, test=test, progress=report)
+            tuned = train_writer(
+                data, out, tuning, limit=limit, test=test, progress=report
+            )
     if tuned.tuning.batch < batch:
-        remark(f"a batch of {batch} did not fit in memory: batches of {tuned.tuning.batch} were used")
-    about = {"counts": tuned.counts, "curve": tuned.curve, "seconds": round(tuned.seconds, 1)}
-    show(json, about, f"the {context.info_name} that {tuned.counts['trained']:,} examples made is in {out}")
+        remark(
+            f"a batch of {batch} did not fit in memory: batches of {tuned.tuning.batch}"
+            " were used"
+        )
+    about = {
+        "counts": tuned.counts,
+        "curve": tuned.curve,
+        "seconds": round(tuned.seconds, 1),
+    }
+    show(
+        json,
+        about,
+        f"the {context.info_name} that {tuned.counts['trained']:,} examples made is in"
+        f" {out}",
+    )
 
 
 def queries(
     graph: options.Graph,
     qa: Questions,
-    out: Annotated[Path, option("Where they go, for train writer; one that is there is gone on with.", metavar="FILE")],
+    out: Annotated[
+        Path,
+        option(
+            "Where they go, for train writer; one that is there is gone on with.",
+            metavar="FILE",
+        ),
+    ],
     limit: Limit = None,
-    recall: Annotated[float, option("The least share of the answers that a best query finds.", max=1)] = 0.0,
-    precision: Annotated[float, option("The least share of answers among what it finds.", max=1)] = 0.0,
-    target: Annotated[list[str] | None, option("Labels of results; any by default.", metavar="LABEL")] = None,
+    recall: Annotated[
+        float, option("The least share of the answers that a best query finds.", max=1)
+    ] = 0.0,
+    precision: Annotated[
+        float, option("The least share of answers among what it finds.", max=1)
+    ] = 0.0,
+    target: Annotated[
+        list[str] | None, option("Labels of results; any by default.", metavar="LABEL")
+    ] = None,
     aliases: options.Aliases = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Make questions and queries of questions and answers, for GraphRAFT: of what exists the best."""
+    """Make questions and queries of questions and answers, for GraphRAFT: of what
+    exists the best.
+    """
     from graphret.graphraft import CandidateFinder, GraphRAFTSettings
     from graphret.graphraft.entities import spotted
     from graphret.graphs.locations import opened
@@ -115,13 +181,26 @@ def queries(
     from graphret.planning import PathPlanner
     from graphret.training import read_questions, synthesize
 
-    questions, settings = read_questions(qa, limit), GraphRAFTSettings(targets=tuple(target or ()))
+    questions, settings = (
+        read_questions(qa, limit),
+        GraphRAFTSettings(targets=tuple(target or ())),
+    )
     with opened(graph) as store, writing_to(out), progress() as report:
         planner = PathPlanner(store, Linker.of_store(store), aliases=aliases)
-        finder, told = CandidateFinder(store, planner.space, settings), partial(report, "queries")
-        more: dict[str, Any] = {"recall": recall, "precision": precision, "progress": told}
+        finder, told = (
+            CandidateFinder(store, planner.space, settings),
+            partial(report, "queries"),
+        )
+        more: dict[str, Any] = {
+            "recall": recall,
+            "precision": precision,
+            "progress": told,
+        }
         done = synthesize(finder, partial(spotted, planner), questions, out, **more)
-    said = f"{done.answerable:,} of {done.questions:,} questions can be answered by a query"
+    said = (
+        f"{done.answerable:,} of {done.questions:,} questions can be answered by a"
+        " query"
+    )
     show(json, asdict(done), f"{said}; {done.kept:,} have a good one, in {out}")
 
 
@@ -129,7 +208,10 @@ def tune(
     context: typer.Context,
     graph: options.Graph,
     qa: Questions,
-    out: Annotated[Path, option("Where the settings go, for query --settings.", metavar="FILE.json")],
+    out: Annotated[
+        Path,
+        option("Where the settings go, for query --settings.", metavar="FILE.json"),
+    ],
     limit: Limit = None,
     encoder: EncoderName = None,
     aliases: options.Aliases = None,
@@ -138,24 +220,37 @@ def tune(
     base_url: options.PlanningUrl = None,
     json: options.JsonFlag = False,
 ) -> None:
-    """Choose how GRASP fuses on labelled questions, by cross-validation, and write it to a file."""
+    """Choose how GRASP fuses on labelled questions, by cross-validation, and write it
+    to a file.
+    """
     from graphret.grasp import Grasp
     from graphret.training import cases_of, read_questions, tune_fusion
 
     questions = read_questions(qa, limit)
     with opened_for(context, "grasp") as (grasp, _), progress() as report:
         assert isinstance(grasp, Grasp)
-        settings, metrics = tune_fusion(cases_of(grasp, questions, progress=partial(report, "ask")), grasp.settings)
+        settings, metrics = tune_fusion(
+            cases_of(grasp, questions, progress=partial(report, "ask")), grasp.settings
+        )
     with writing_to(out):
         settings.save(out)
     chosen = f"chosen: {settings}; settings in {out}"
-    show(json, {"settings": asdict(settings), "metrics": metrics}, _table(metrics, len(questions)), chosen)
+    show(
+        json,
+        {"settings": asdict(settings), "metrics": metrics},
+        _table(metrics, len(questions)),
+        chosen,
+    )
 
 
 def _table(metrics: Mapping[str, Mapping[str, float]], questions: int) -> Any:
     from rich.table import Table
 
-    table = Table("", *metrics["tuned"], title=f"{questions:,} questions, cross-validated, percent")
+    table = Table(
+        "",
+        *metrics["tuned"],
+        title=f"{questions:,} questions, cross-validated, percent",
+    )
     for name, values in metrics.items():
         table.add_row(name, *(f"{value:.1f}" for value in values.values()))
     return table

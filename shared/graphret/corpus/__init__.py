@@ -1,8 +1,18 @@
-"""Documents, tables and records become chunk nodes with metadata (SAGE, section 2.1 A)."""
+"""Documents, tables and records become chunk nodes with metadata (SAGE, section
+2.1 A).
+"""
 
 from graphret.corpus.chunkers import Chunker, SemanticChunker, SentenceChunker
 from graphret.corpus.chunks import from_chunks
-from graphret.corpus.items import Corpus, Document, Item, Record, Table, to_edges, to_nodes
+from graphret.corpus.items import (
+    Corpus,
+    Document,
+    Item,
+    Record,
+    Table,
+    to_edges,
+    to_nodes,
+)
 from graphret.corpus.metadata import HeuristicMetadata, MetadataExtractor, describe
 from graphret.corpus.readers import read
 

@@ -1,6 +1,8 @@
-"""Cutting texts: into sentences, by rules that need no model and no download, and into chunks of them.
+"""Cutting texts: into sentences, by rules that need no model and no download, and into
+chunks of them.
 
-The ids of chunks hang on the rules: no update of a library may move every chunk of a corpus.
+The ids of chunks hang on the rules: no update of a library may move every chunk of a
+corpus.
 """
 
 from __future__ import annotations
@@ -37,23 +39,28 @@ _LOOK_BACK = 24
 _OPENERS = "\"'“‘«([¿¡`"
 # Never the end of a sentence, whatever follows.
 _TITLES = frozenset(
-    "mr mrs ms dr prof st rev hon gen col maj capt lt cmdr sgt cpl pvt adm gov sen rep pres supt mt ft vs "
-    "univ ca cf eds e.g i.e viz feat lit arr orig hr z.b d.h u.a mme mlle".split()
+    "mr mrs ms dr prof st rev hon gen col maj capt lt cmdr sgt cpl pvt adm gov sen rep"
+    " pres supt mt ft vs univ ca cf eds e.g i.e viz feat lit arr orig hr z.b d.h u.a"
+    " mme mlle".split()
 )
 # Not the end of a sentence before a number.
 _NUMBERED = frozenset(
-    "no nos fig figs eq vol vols p pp ch sec art nr ed op jan feb mar apr jun jul aug sep sept oct nov dec "
-    "approx".split()
+    "no nos fig figs eq vol vols p pp ch sec art nr ed op jan feb mar apr jun jul aug"
+    " sep sept oct nov dec approx".split()
 )
 # The end of a sentence only before a function word, which begins most sentences.
 _OPEN = frozenset("etc al inc jr sr ltd co corp bros esq dept ph.d".split())
 
 
 class Chunker(Protocol):
-    """Cuts texts into chunks; takes hundreds at once, so that a model is called few times."""
+    """Cuts texts into chunks; takes hundreds at once, so that a model is called few
+    times.
+    """
 
     def spans(self, texts: Sequence[str]) -> list[list[Span]]:
-        """Return the chunks of each text as ``(start, end)``, in order, losing nothing but whitespace."""
+        """Return the chunks of each text as ``(start, end)``, in order, losing nothing
+        but whitespace.
+        """
         ...
 
 
@@ -64,8 +71,9 @@ class SentenceChunker:
     Parameters
     ----------
     min_chars, max_chars
-        A chunk goes on until it has the one, where the next sentence fits, and has no more than the other; a longer
-        sentence is cut at whitespace. A last one that is shorter is joined to the one before, where both fit.
+        A chunk goes on until it has the one, where the next sentence fits, and has no
+        more than the other; a longer sentence is cut at whitespace. A last one that is
+        shorter is joined to the one before, where both fit.
     """
 
     min_chars: int = 200
@@ -76,23 +84,30 @@ class SentenceChunker:
         chunks = []
         for text in texts:
             units = _units(text, self.max_chars)
-            paragraphs = {i for i, (a, b) in enumerate(pairwise(units)) if text.count("\n", a[1], b[0]) > 1}
+            paragraphs = {
+                i
+                for i, (a, b) in enumerate(pairwise(units))
+                if text.count("\n", a[1], b[0]) > 1
+            }
             chunks.append(_packed(units, paragraphs, self.min_chars, self.max_chars))
         return chunks
 
 
 @dataclass(frozen=True, slots=True)
 class SemanticChunker:
-    """Splits documents where neighbouring sentences are least alike (SAGE, section 2.1 A 1).
+    """Splits documents where neighbouring sentences are least alike (SAGE, section 2.1
+    A 1).
 
-    Windows ``w_i = [s_{i-1}, s_i, s_{i+1}]``, cut off at both ends of the document, are embedded; with
-    ``sim_i = cos(h_i, h_{i+1})``, the document is split behind every sentence i whose ``sim_i`` is at most the 20th
-    percentile of its own similarities. The limits on length are ours, and as those of `SentenceChunker`.
+    Windows ``w_i = [s_{i-1}, s_i, s_{i+1}]``, cut off at both ends of the document, are
+    embedded; with ``sim_i = cos(h_i, h_{i+1})``, the document is split behind every
+    sentence i whose ``sim_i`` is at most the 20th percentile of its own similarities.
+    The limits on length are ours, and as those of `SentenceChunker`.
 
     Parameters
     ----------
     encoder
-        What embeds the windows; an answer without one row a window is an `InvalidInput`.
+        What embeds the windows; an answer without one row a window is an
+        `InvalidInput`.
     percentile
         Share of a document's places, in percent, at which it is split.
     """
@@ -106,73 +121,133 @@ class SemanticChunker:
         """Return the chunks of each text."""
         chunks: list[list[Span]] = []
         cut = [_units(text, self.max_chars) for text in texts]
-        counts = [len(units) if len(units) > 1 else 0 for units in cut]  # a single sentence is not embedded
+        counts = [
+            len(units) if len(units) > 1 else 0 for units in cut
+        ]  # a single sentence is not embedded
         windows = [
             text[units[max(0, i - 1)][0] : units[min(n - 1, i + 1)][1]]
             for text, units, n in zip(texts, cut, counts, strict=True)
             for i in range(n)
         ]
-        embedded = self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
-        rows = normalize(check_vectors(embedded, len(windows), what="sentence embedding"))
-        for units, own in zip(cut, np.split(rows, np.cumsum(counts)[:-1].astype(int)), strict=False):
+        embedded = (
+            self.encoder.encode_documents(windows) if windows else np.zeros((0, 1))
+        )
+        rows = normalize(
+            check_vectors(embedded, len(windows), what="sentence embedding")
+        )
+        for units, own in zip(
+            cut, np.split(rows, np.cumsum(counts)[:-1].astype(int)), strict=False
+        ):
             similarities = np.einsum("ij,ij->i", own[:-1], own[1:])
-            threshold = np.percentile(similarities, self.percentile) if len(similarities) else 0
+            threshold = (
+                np.percentile(similarities, self.percentile) if len(similarities) else 0
+            )
             breakpoints = np.flatnonzero(similarities <= threshold).tolist()
-            chunks.append(_packed(units, set(breakpoints), self.min_chars, self.max_chars))
+            chunks.append(
+                _packed(units, set(breakpoints), self.min_chars, self.max_chars)
+            )
         return chunks
 
 
-def _packed(units: Sequence[Span], ends: Collection[int], min_chars: int, max_chars: int) -> list[Span]:
-    """Return chunks of whole units that fit, each ending where it may, behind one of `ends`, once it is long enough."""
+def _packed(
+    units: Sequence[Span], ends: Collection[int], min_chars: int, max_chars: int
+) -> list[Span]:
+    """Return chunks of whole units that fit, each ending where it may, behind one of
+    `ends`, once it is long enough.
+    """
     chunks: list[Span] = []
     for i, (start, end) in enumerate(units):
         first, last = chunks[-1] if chunks else (start, start)
-        if chunks and end - first <= max_chars and (i - 1 not in ends or last - first < min_chars):
+        if (
+            chunks
+            and end - first <= max_chars
+            and (i - 1 not in ends or last - first < min_chars)
+        ):
             chunks[-1] = (first, end)
         else:
             chunks.append((start, end))
-    if len(chunks) > 1 and chunks[-1][1] - chunks[-1][0] < min_chars and chunks[-1][1] - chunks[-2][0] <= max_chars:
+    if (
+        len(chunks) > 1
+        and chunks[-1][1] - chunks[-1][0] < min_chars
+        and chunks[-1][1] - chunks[-2][0] <= max_chars
+    ):
         chunks[-2:] = [(chunks[-2][0], chunks[-1][1])]
     return chunks
 
 
 def _units(text: str, max_chars: int) -> list[Span]:
-    """Return the sentences of a text; a longer one than `max_chars` is cut, at whitespace where there is any."""
-    piece = re.compile(rf"\S(?:.{{,{max(0, max_chars - 2)}}}\S)?(?=\s|\Z)|\S{{{max_chars}}}", re.DOTALL)
+    """Return the sentences of a text; a longer one than `max_chars` is cut, at
+    whitespace where there is any.
+    """
+    piece = re.compile(
+        rf"\S(?:.{{,{max(0, max_chars - 2)}}}\S)?(?=\s|\Z)|\S{{{max_chars}}}", re.DOTALL
+    )
     units: list[Span] = []
     for start, end in split_sentences(text):
         fits = end - start <= max_chars
-        units += [(start, end)] if fits else [match.span() for match in piece.finditer(text, start, end)]
+        units += (
+            [(start, end)]
+            if fits
+            else [match.span() for match in piece.finditer(text, start, end)]
+        )
     return units
 
 
 def named_chunker(name: str, encoder: Encoder | None) -> Chunker | None:
-    """Return the chunker that is meant: the paper's semantic one by default, sentences where there is no encoder."""
-    if name not in ("default", "semantic", "sentence", "none") or (name == "semantic" and encoder is None):
-        raise InvalidInput(f"chunker: 'semantic', which needs an encoder, 'sentence' or 'none', not {name!r}")
+    """Return the chunker that is meant: the paper's semantic one by default, sentences
+    where there is no encoder.
+    """
+    if name not in ("default", "semantic", "sentence", "none") or (
+        name == "semantic" and encoder is None
+    ):
+        raise InvalidInput(
+            "chunker: 'semantic', which needs an encoder, 'sentence' or 'none', not"
+            f" {name!r}"
+        )
     if name == "none":
         return None
-    return SentenceChunker() if encoder is None or name == "sentence" else SemanticChunker(encoder)
+    return (
+        SentenceChunker()
+        if encoder is None or name == "sentence"
+        else SemanticChunker(encoder)
+    )
 
 
 def chunker_name(chunker: Chunker | None) -> str:
     """Return the name under which `named_chunker` finds a chunker of this kind."""
-    return "none" if chunker is None else "semantic" if isinstance(chunker, SemanticChunker) else "sentence"
+    return (
+        "none"
+        if chunker is None
+        else "semantic"
+        if isinstance(chunker, SemanticChunker)
+        else "sentence"
+    )
 
 
 def split_sentences(text: str) -> Iterator[Span]:
-    """Yield the sentences of a text, in order, with everything but whitespace in one of them.
+    """Yield the sentences of a text, in order, with everything but whitespace in one of
+    them.
 
-    Knows the stops of Latin, Greek, Cyrillic, Arabic, Devanagari, Chinese and Japanese script, common abbreviations,
-    initials, and text whose punctuation has been set off by spaces (``"It ended . He left ."``).
+    Knows the stops of Latin, Greek, Cyrillic, Arabic, Devanagari, Chinese and Japanese
+    script, common abbreviations, initials, and text whose punctuation has been set off
+    by spaces (``"It ended . He left ."``).
     """
-    ends = (match.end() for match in _END.finditer(text) if not match["stop"] or _ends(text, match))
-    pieces = (_SENTENCE.search(text, *place) for place in pairwise(chain([0], ends, [len(text)])))
+    ends = (
+        match.end()
+        for match in _END.finditer(text)
+        if not match["stop"] or _ends(text, match)
+    )
+    pieces = (
+        _SENTENCE.search(text, *place)
+        for place in pairwise(chain([0], ends, [len(text)]))
+    )
     return (piece.span() for piece in pieces if piece)
 
 
 def _ends(text: str, match: re.Match[str]) -> bool:
-    following = text[match.end() : match.end() + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
+    following = (
+        text[match.end() : match.end() + 2 * _LOOK_BACK].lstrip().lstrip(_OPENERS)
+    )
     if following[:1].islower():
         return False
     if match["stop"][0] != "." or match["stop"].startswith(".."):
@@ -182,5 +257,8 @@ def _ends(text: str, match: re.Match[str]) -> bool:
     if last in _TITLES or (last in _NUMBERED and following[:1].isdigit()):
         return False
     if last in _OPEN or (len(last) == 1 and last.isalpha()) or _DOTTED.fullmatch(last):
-        return not (words := following.split(maxsplit=1)) or words[0].lower().rstrip(",'’") in FUNCTION_WORDS
+        return (
+            not (words := following.split(maxsplit=1))
+            or words[0].lower().rstrip(",'’") in FUNCTION_WORDS
+        )
     return True

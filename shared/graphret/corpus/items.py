@@ -1,10 +1,13 @@
-"""What a user hands in, documents, tables, records, and edges between them, and the nodes that they become.
+"""What a user hands in, documents, tables, records, and edges between them, and the
+nodes that they become.
 
-The i-th chunk of a `Document` is the node ``"{id}#{i}"`` with the label ``Document``, a segment of a `Table` likewise
-with ``Table``; a `Record` is a node with its own id and labels. Besides what the user gave, and what is found out by
-`graphret.corpus.metadata`, they have these properties: ``title``, ``source_id``, ``chunk_index``; a chunk
-``chunk_start`` and ``chunk_end``; a segment ``table_header``, ``table_rows``, ``table_row_start``, ``table_row_end``,
-and what is known of ``section``, ``section_text``, ``introduction`` and ``column_descriptions``.
+The i-th chunk of a `Document` is the node ``"{id}#{i}"`` with the label ``Document``, a
+segment of a `Table` likewise with ``Table``; a `Record` is a node with its own id and
+labels. Besides what the user gave, and what is found out by `graphret.corpus.metadata`,
+they have these properties: ``title``, ``source_id``, ``chunk_index``; a chunk
+``chunk_start`` and ``chunk_end``; a segment ``table_header``, ``table_rows``,
+``table_row_start``, ``table_row_end``, and what is known of ``section``,
+``section_text``, ``introduction`` and ``column_descriptions``.
 """
 
 from __future__ import annotations
@@ -26,14 +29,23 @@ from graphret.validation import require_edge, require_properties
 #: Fewest rows of a segment, where the table has them, and most (SAGE, section 2.1 A 2).
 MIN_SEGMENT_ROWS, MAX_SEGMENT_ROWS = 5, 10
 _RESERVED, _RESERVED_PREFIXES = ("source_id", "extracted"), ("chunk_", "table_")
-_TEXT_KEYS = ("description", "text", "abstract", "summary", "details", "content", "body")
+_TEXT_KEYS = (
+    "description",
+    "text",
+    "abstract",
+    "summary",
+    "details",
+    "content",
+    "body",
+)
 _LONG_WORDS = 8
 _FIELDS = ("title", "section", "section_text", "introduction", "column_descriptions")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with a title; an `InvalidInput` names a field that is not what it should be.
+    """A text with a title; an `InvalidInput` names a field that is not what it should
+    be.
 
     Parameters
     ----------
@@ -53,22 +65,28 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        _settle(self, (self.title, self.text), metadata=checked_metadata(self.metadata, _called(self)))
+        _settle(
+            self,
+            (self.title, self.text),
+            metadata=checked_metadata(self.metadata, _called(self)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with its surroundings; an `InvalidInput` names a ragged row, or a field that is not what it should be.
+    """A table with its surroundings; an `InvalidInput` names a ragged row, or a field
+    that is not what it should be.
 
     Parameters
     ----------
     header, rows
-        The names of the columns, at least one, and the cells, as many a row. Cells become strings, a missing one the
-        empty string.
+        The names of the columns, at least one, and the cells, as many a row. Cells
+        become strings, a missing one the empty string.
     id
         Unique in the corpus; made from title, section and cells where missing.
     title, section, section_text, introduction
-        The page or file that the table stands in, the heading above it, and the text around it.
+        The page or file that the table stands in, the heading above it, and the text
+        around it.
     column_descriptions
         What columns hold, by their names.
     metadata
@@ -87,19 +105,29 @@ class Table:
 
     def __post_init__(self) -> None:
         what = _called(self)
-        header, *rows = (_cells(row, what) for row in (self.header, *_listed(self.rows, f"{what}: 'rows'")))
+        header, *rows = (
+            _cells(row, what)
+            for row in (self.header, *_listed(self.rows, f"{what}: 'rows'"))
+        )
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
         for number, row in enumerate(rows):
             if len(row) != len(header):
-                raise InvalidInput(f"{what}: row {number} has {len(row)} cells, and the header {len(header)}")
-        content, metadata = (self.title, self.section, header, rows), checked_metadata(self.metadata, what)
+                raise InvalidInput(
+                    f"{what}: row {number} has {len(row)} cells, and the header"
+                    f" {len(header)}"
+                )
+        content, metadata = (
+            (self.title, self.section, header, rows),
+            checked_metadata(self.metadata, what),
+        )
         _settle(self, content, header=header, rows=tuple(rows), metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An object with labels and properties: a product, a gene; an `InvalidInput` names a field that is malformed.
+    """An object with labels and properties: a product, a gene; an `InvalidInput` names
+    a field that is malformed.
 
     Parameters
     ----------
@@ -112,8 +140,9 @@ class Record:
     properties
         JSON values by name.
     text
-        What it says; where empty it is put together from the properties: the description, summary and the like, and
-        every other string of eight words or more.
+        What it says; where empty it is put together from the properties: the
+        description, summary and the like, and every other string of eight words or
+        more.
     """
 
     id: str = ""
@@ -126,9 +155,15 @@ class Record:
         what = _called(self)
         labels = tuple(_listed(self.labels, f"{what}: 'labels'"))
         if not labels or not all(isinstance(label, str) and label for label in labels):
-            raise InvalidInput(f"{what}: 'labels' is a list of one or more non-empty strings, not {self.labels!r}")
+            raise InvalidInput(
+                f"{what}: 'labels' is a list of one or more non-empty strings, not"
+                f" {self.labels!r}"
+            )
         properties = checked_metadata(self.properties, what, "properties")
-        content, text = (labels, self.name, properties, self.text), self.text or _text_of(properties)
+        content, text = (
+            (labels, self.name, properties, self.text),
+            self.text or _text_of(properties),
+        )
         _settle(self, content, labels=labels, properties=properties, text=text)
 
 
@@ -139,26 +174,38 @@ Item: TypeAlias = Document | Table | Record
 class Corpus:
     """Items, and the edges between them that their owner stated.
 
-    An edge may name an item or one of the nodes made from it (``"doc#2"``), in this corpus or in a graph that the
-    corpus is added to.
+    An edge may name an item or one of the nodes made from it (``"doc#2"``), in this
+    corpus or in a graph that the corpus is added to.
     """
 
     items: tuple[Item, ...] = ()
     edges: tuple[Edge, ...] = ()
 
 
-def checked_metadata(metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True) -> dict[str, Any]:
-    """Return a mapping of JSON values as a dictionary, and raise `InvalidInput` that names the field if it is not one.
+def checked_metadata(
+    metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True
+) -> dict[str, Any]:
+    """Return a mapping of JSON values as a dictionary, and raise `InvalidInput` that
+    names the field if it is not one.
 
-    With `reserved`, the names that graphret itself gives to the properties of nodes are refused.
+    With `reserved`, the names that graphret itself gives to the properties of nodes are
+    refused.
     """
     if not isinstance(metadata, Mapping):
-        raise InvalidInput(f"{what}: {name!r} is a mapping, not {type(metadata).__name__}")
+        raise InvalidInput(
+            f"{what}: {name!r} is a mapping, not {type(metadata).__name__}"
+        )
     require_properties(metadata, f"{what}: {name}")
     for key in metadata if reserved else ():
         if key in _RESERVED or key.startswith(_RESERVED_PREFIXES):
-            raise InvalidInput(f"{what}: the key {key!r} of {name!r} is reserved for graphret; rename it")
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in metadata.items()}
+            raise InvalidInput(
+                f"{what}: the key {key!r} of {name!r} is reserved for graphret;"
+                " rename it"
+            )
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in metadata.items()
+    }
 
 
 def _called(item: Item) -> str:
@@ -173,15 +220,24 @@ def _listed(values: Any, what: str) -> Iterable[Any]:
 
 
 def _cells(row: object, what: str) -> tuple[str, ...]:
-    """Return the cells of a row or a header as strings, what is missing as the empty one."""
-    return tuple("" if cell is None or cell != cell else str(cell) for cell in _listed(row, f"{what}: a row"))
+    """Return the cells of a row or a header as strings, what is missing as the empty
+    one.
+    """
+    return tuple(
+        "" if cell is None or cell != cell else str(cell)
+        for cell in _listed(row, f"{what}: a row")
+    )
 
 
 def _settle(item: Item, content: Any, **checked: Any) -> None:
-    """Check strings, put checked fields in place, and an id made from the content where there is none."""
+    """Check strings, put checked fields in place, and an id made from the content where
+    there is none.
+    """
     for one in fields(item):
         if one.type == "str" and not isinstance(value := getattr(item, one.name), str):
-            raise InvalidInput(f"{_called(item)}: {one.name!r} is a string, not {type(value).__name__}")
+            raise InvalidInput(
+                f"{_called(item)}: {one.name!r} is a string, not {type(value).__name__}"
+            )
     if item.id:
         require_id(item.id, _called(item))
     else:
@@ -193,12 +249,20 @@ def _settle(item: Item, content: Any, **checked: Any) -> None:
 
 
 def _text_of(properties: Mapping[str, Any]) -> str:
-    """Return what a record says: its description and the like, and its other long strings."""
+    """Return what a record says: its description and the like, and its other long
+    strings.
+    """
     values = (
-        (key, part) for key, value in properties.items() for part in (value if isinstance(value, list) else [value])
+        (key, part)
+        for key, value in properties.items()
+        for part in (value if isinstance(value, list) else [value])
     )
     parts = ((key, part.strip()) for key, part in values if isinstance(part, str))
-    return "\n".join(part for key, part in parts if key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS)
+    return "\n".join(
+        part
+        for key, part in parts
+        if key in _TEXT_KEYS or len(part.split()) >= _LONG_WORDS
+    )
 
 
 # -- nodes
@@ -207,7 +271,7 @@ def _text_of(properties: Mapping[str, Any]) -> str:
 def to_nodes(
     items: Corpus | Iterable[Item],
     *,
-    chunker: Chunker | None = SentenceChunker(),  # noqa: B008 -- it holds no state
+    chunker: Chunker | None = SentenceChunker(),
     rows_per_segment: int = MAX_SEGMENT_ROWS,
     balance: bool = True,
     executor: Executor = LOCAL,
@@ -221,18 +285,22 @@ def to_nodes(
     rows_per_segment
         Rows of a table segment, 5 to 10.
     balance
-        Whether a last segment of fewer than 5 rows shares with the one before it. If not, row r is in segment
-        ``r // rows_per_segment``.
+        Whether a last segment of fewer than 5 rows shares with the one before it. If
+        not, row r is in segment ``r // rows_per_segment``.
     executor
         Where documents are cut, block by block.
     """
     listed = (items if isinstance(items, Corpus) else Corpus(tuple(items))).items
     if not MIN_SEGMENT_ROWS <= rows_per_segment <= MAX_SEGMENT_ROWS:
-        raise InvalidInput(f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}")
+        raise InvalidInput(
+            f"'rows_per_segment' is from 5 to 10, not {rows_per_segment!r}"
+        )
     documents = [item for item in listed if isinstance(item, Document)]
     texts, gpu = [document.text for document in documents], hasattr(chunker, "encoder")
     whole = ([(0, len(text))] for text in texts)
-    spans = chain(*executor.map(chunker.spans, cut(texts), gpu=gpu)) if chunker else whole
+    spans = (
+        chain(*executor.map(chunker.spans, cut(texts), gpu=gpu)) if chunker else whole
+    )
     nodes: dict[str, Node] = {}
     for item in listed:
         if isinstance(item, Table):
@@ -241,21 +309,38 @@ def to_nodes(
             made = _chunks(item, next(spans), numbered=bool(chunker))
         elif isinstance(item, Record):
             given = _given(item.properties)
-            made = [Node(item.id, tuple(item.labels), item.name or given_name(given), item.text, given)]
+            made = [
+                Node(
+                    item.id,
+                    tuple(item.labels),
+                    item.name or given_name(given),
+                    item.text,
+                    given,
+                )
+            ]
         else:
-            raise InvalidInput(f"{type(item)!r} is no Document, Table or Record: graphret.read makes these")
+            raise InvalidInput(
+                f"{type(item)!r} is no Document, Table or Record: graphret.read makes"
+                " these"
+            )
         for node in made:
             if node.id in nodes:
-                raise InvalidInput(f"two items or chunks of them have the id {node.id!r}: give each item its own")
+                raise InvalidInput(
+                    f"two items or chunks of them have the id {node.id!r}: give each"
+                    " item its own"
+                )
             nodes[node.id] = node
     return [*nodes.values()]
 
 
-def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()) -> list[Edge]:
+def to_edges(
+    edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] = ()
+) -> list[Edge]:
     """Return edges between items as edges between their nodes.
 
-    An end that names a node stays; one that names a document or table becomes its first chunk or segment; one in
-    `known`, the ids of a graph that the nodes are added to, stays. Any other end is an `InvalidInput`.
+    An end that names a node stays; one that names a document or table becomes its first
+    chunk or segment; one in `known`, the ids of a graph that the nodes are added to,
+    stays. Any other end is an `InvalidInput`.
     """
     ends: dict[str, str] = {}
     for node in nodes:
@@ -267,38 +352,74 @@ def to_edges(edges: Iterable[Edge], nodes: Iterable[Node], known: Iterable[str] 
         require_edge(edge)
         if missing := {edge.source, edge.target} - ends.keys():
             relation = f"{edge.source!r} -{edge.relation}-> {edge.target!r}"
-            raise InvalidInput(f"edge {relation}: there is no node or item {min(missing)!r}")
+            raise InvalidInput(
+                f"edge {relation}: there is no node or item {min(missing)!r}"
+            )
         made.append(replace(edge, source=ends[edge.source], target=ends[edge.target]))
     return made
 
 
-def _chunks(document: Document, spans: Sequence[Span], *, numbered: bool) -> Iterable[Node]:
+def _chunks(
+    document: Document, spans: Sequence[Span], *, numbered: bool
+) -> Iterable[Node]:
     given = _given({"title": document.title, **document.metadata})
     for i, (start, end) in enumerate(spans or [(0, len(document.text))]):
-        place = {"source_id": document.id, "chunk_index": i, "chunk_start": start, "chunk_end": end}
+        place = {
+            "source_id": document.id,
+            "chunk_index": i,
+            "chunk_start": start,
+            "chunk_end": end,
+        }
         id_ = f"{document.id}#{i}" if numbered else document.id
-        yield Node(id_, ("Document",), document.title or given_name(given), document.text[start:end], given | place)
+        yield Node(
+            id_,
+            ("Document",),
+            document.title or given_name(given),
+            document.text[start:end],
+            given | place,
+        )
 
 
 def _segments(table: Table, size: int, balance: bool) -> Iterable[Node]:
     """Yield the segments of a table; one without rows has one, empty."""
-    given = _given({**{name: getattr(table, name) for name in _FIELDS}, **table.metadata})
+    given = _given(
+        {**{name: getattr(table, name) for name in _FIELDS}, **table.metadata}
+    )
     about = [table.title, table.section, table.introduction]
     about += [f"{name}: {text}" for name, text in table.column_descriptions.items()]
     n_rows = len(table.rows)
     starts = [*range(0, n_rows, size)] or [0]
     if balance and len(starts) > 1 and n_rows - starts[-1] < MIN_SEGMENT_ROWS:
         shared = n_rows - starts[-2]
-        starts[-1:] = [] if shared <= MAX_SEGMENT_ROWS else [starts[-2] + (shared + 1) // 2]
+        starts[-1:] = (
+            [] if shared <= MAX_SEGMENT_ROWS else [starts[-2] + (shared + 1) // 2]
+        )
     for i, (start, end) in enumerate(pairwise([*starts, n_rows])):
         rows = [list(row) for row in table.rows[start:end]]
-        place = {"source_id": table.id, "chunk_index": i, "table_header": list(table.header), "table_rows": rows}
+        place = {
+            "source_id": table.id,
+            "chunk_index": i,
+            "table_header": list(table.header),
+            "table_rows": rows,
+        }
         span = {"table_row_start": start, "table_row_end": end}
         lines = [*about, *(" | ".join(cells) for cells in (table.header, *rows))]
         text = "\n".join(" ".join(line.split()) for line in lines if line)
-        yield Node(f"{table.id}#{i}", ("Table",), table.title or given_name(given), text, given | place | span)
+        yield Node(
+            f"{table.id}#{i}",
+            ("Table",),
+            table.title or given_name(given),
+            text,
+            given | place | span,
+        )
 
 
 def _given(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the properties that a user gave, those that graphret reads only where they are set."""
-    return {key: value for key, value in properties.items() if value or key not in (*_FIELDS, "entities", "aliases")}
+    """Return the properties that a user gave, those that graphret reads only where they
+    are set.
+    """
+    return {
+        key: value
+        for key, value in properties.items()
+        if value or key not in (*_FIELDS, "entities", "aliases")
+    }

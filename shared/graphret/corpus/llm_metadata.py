@@ -1,4 +1,6 @@
-"""Metadata written by a language model, with rules to fall back on (SAGE, section 2.1 A and appendix G)."""
+"""Metadata written by a language model, with rules to fall back on (SAGE, section 2.1 A
+and appendix G).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,12 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ValidationError
 
-from graphret.corpus.metadata import MAX_NAMES, HeuristicMetadata, MetadataExtractor, distinct
+from graphret.corpus.metadata import (
+    MAX_NAMES,
+    HeuristicMetadata,
+    MetadataExtractor,
+    distinct,
+)
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.chat import ChatError, ChatModel, Message, Usage
 from graphret.llm.event_loop import run_sync
@@ -23,7 +30,9 @@ from graphret.llm.structured import aask_json
 from graphret.types import Node
 
 _log = logging.getLogger(__name__)
-_PROMPT_VERSION = 2  # part of every cache key: raise it when the prompt or the answer's shape changes
+_PROMPT_VERSION = (
+    2  # part of every cache key: raise it when the prompt or the answer's shape changes
+)
 _PATIENCE = 20  # after how many failures in a row the rest is not asked
 _MAX_CONTENT, _MAX_TOKENS = 12_000, 4_096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -51,7 +60,9 @@ class _Relationship(BaseModel, coerce_numbers_to_str=True):
 
 
 class _Description(BaseModel, coerce_numbers_to_str=True):
-    """What is asked about a passage or a table (SAGE, listings 2 and 3, and the title of section 2.1)."""
+    """What is asked about a passage or a table (SAGE, listings 2 and 3, and the title
+    of section 2.1).
+    """
 
     topic: _Text
     title: _Name | None = None
@@ -64,21 +75,32 @@ class _Description(BaseModel, coerce_numbers_to_str=True):
     def known(self, node: Node) -> dict[str, Any]:
         """Return it as properties of the node."""
         header = node.properties.get("table_header") or ()
-        described = {column.name.casefold(): column.description for column in self.columns}
-        stated = [(one.subject, one.relation, one.object) for one in self.relationships[:MAX_NAMES]]
+        described = {
+            column.name.casefold(): column.description for column in self.columns
+        }
+        stated = [
+            (one.subject, one.relation, one.object)
+            for one in self.relationships[:MAX_NAMES]
+        ]
         return {
             **self.model_dump(include={"topic", "title", "summary"}, exclude_none=True),
             "entities": distinct(self.entities),
             "events": distinct(self.events),
             "description": self.topic if header else "",
-            "column_descriptions": {name: text for name in header if (text := described.get(name.casefold()))},
+            "column_descriptions": {
+                name: text
+                for name in header
+                if (text := described.get(name.casefold()))
+            },
             "relationships": [[*one] for one in dict.fromkeys(filter(all, stated))],
         }
 
 
 @dataclass(slots=True)
 class LLMReport:
-    """Questions that a model was asked, those that failed and why the last did, nodes that fell back on the rules."""
+    """Questions that a model was asked, those that failed and why the last did, nodes
+    that fell back on the rules.
+    """
 
     asked: int = 0
     failed: int = 0
@@ -89,20 +111,24 @@ class LLMReport:
 
 @dataclass
 class LLMMetadata(MetadataExtractor):
-    """Asks a model about every node; what it fails on is described by `HeuristicMetadata`, and counted in `report`.
+    """Asks a model about every node; what it fails on is described by
+    `HeuristicMetadata`, and counted in `report`.
 
-    After twenty failures in a row the rest is not asked. Node text is quoted to the model as untrusted data, and the
-    answer is untrusted in turn: it is validated, cleaned and cut to size, and ends in nothing but properties.
+    After twenty failures in a row the rest is not asked. Node text is quoted to the
+    model as untrusted data, and the answer is untrusted in turn: it is validated,
+    cleaned and cut to size, and ends in nothing but properties.
 
     Parameters
     ----------
     concurrency
         The most requests in flight.
     cache
-        A folder that keeps each answer as it comes, by content, model and prompt version, so that a run that was
-        killed goes on where it was, and unchanged nodes cost nothing; `None` keeps nothing.
+        A folder that keeps each answer as it comes, by content, model and prompt
+        version, so that a run that was killed goes on where it was, and unchanged nodes
+        cost nothing; `None` keeps nothing.
     progress
-        Called with how many questions are done, and how many there are, while a model is asked.
+        Called with how many questions are done, and how many there are, while a model
+        is asked.
     """
 
     model: ChatModel
@@ -113,27 +139,56 @@ class LLMMetadata(MetadataExtractor):
     corpus_wide: bool = field(default=False, init=False)
 
     def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-        """Return the metadata of each node, in their order; the same content is asked about once."""
-        keys = [cache_key(_PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]) for node in nodes]
-        questions = {key: node for key, node in zip(keys, nodes, strict=True) if node.text.strip()}
+        """Return the metadata of each node, in their order; the same content is asked
+        about once.
+        """
+        keys = [
+            cache_key(
+                _PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]
+            )
+            for node in nodes
+        ]
+        questions = {
+            key: node
+            for key, node in zip(keys, nodes, strict=True)
+            if node.text.strip()
+        }
         cache = AnswerCache(self.cache) if self.cache is not None else None
         answers: dict[str, _Description] = {}
         if cache is not None:
             for key in questions:
-                with contextlib.suppress(ValidationError):  # what is damaged is asked again
-                    answers[key] = _Description.model_validate_json(cache.get(key) or "")
+                with contextlib.suppress(
+                    ValidationError
+                ):  # what is damaged is asked again
+                    answers[key] = _Description.model_validate_json(
+                        cache.get(key) or ""
+                    )
         run_sync(self._ask(questions, answers, cache))
         if failed := sum(key in questions and key not in answers for key in keys):
             self.report.fell_back += failed
-            _log.warning(f"{failed} of {len(nodes)} nodes have metadata from the rules: {self.report.last_failure}")
-        rules = HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
-        return [answers[key].known(nodes[i]) if key in answers else rules[i] for i, key in enumerate(keys)]
+            _log.warning(
+                f"{failed} of {len(nodes)} nodes have metadata from the rules:"
+                f" {self.report.last_failure}"
+            )
+        rules = (
+            HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
+        )
+        return [
+            answers[key].known(nodes[i]) if key in answers else rules[i]
+            for i, key in enumerate(keys)
+        ]
 
     async def _ask(
-        self, questions: Mapping[str, Node], answers: dict[str, _Description], cache: AnswerCache | None
+        self,
+        questions: Mapping[str, Node],
+        answers: dict[str, _Description],
+        cache: AnswerCache | None,
     ) -> None:
         """Ask the model what has no answer yet."""
-        report, remaining = self.report, iter([key for key in questions if key not in answers])
+        report, remaining = (
+            self.report,
+            iter([key for key in questions if key not in answers]),
+        )
         done, failures_in_a_row = len(answers), 0
 
         async def work() -> None:
@@ -144,7 +199,9 @@ class LLMMetadata(MetadataExtractor):
                 report.asked += 1
                 try:
                     prompt = _prompt(questions[key])
-                    answers[key], usage, _ = await aask_json(self.model, prompt, _Description, max_tokens=_MAX_TOKENS)
+                    answers[key], usage, _ = await aask_json(
+                        self.model, prompt, _Description, max_tokens=_MAX_TOKENS
+                    )
                     failures_in_a_row = 0
                     if cache is not None:
                         cache.put(key, answers[key].model_dump_json())
@@ -181,9 +238,14 @@ format."""
 def _prompt(node: Node) -> list[Message]:
     header, text = node.properties.get("table_header"), node.text
     text = text if len(text) <= _MAX_CONTENT else f"{text[:_MAX_CONTENT]} […]"
-    content = "\n".join([f"title: {node.name}", *([f"header: {header}"] if header else []), text])
+    content = "\n".join(
+        [f"title: {node.name}", *([f"header: {header}"] if header else []), text]
+    )
     content = content.encode("utf-8", "replace").decode()
     # A marker that the content cannot hold, yet the same for the same content.
     marker = f"==== DATA {hashlib.sha256(content.encode()).hexdigest()[:16]} ===="
-    question = f"Describe the {'table' if header else 'passage'} between the markers.\n\n{marker}\n{content}\n{marker}"
+    question = (
+        f"Describe the {'table' if header else 'passage'} between the"
+        f" markers.\n\n{marker}\n{content}\n{marker}"
+    )
     return [Message.system(_SYSTEM), Message.user(question)]

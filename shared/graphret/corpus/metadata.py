@@ -1,4 +1,6 @@
-"""What is known about a node besides its text: the contract of whoever finds it out, and the rules that do so."""
+"""What is known about a node besides its text: the contract of whoever finds it out,
+and the rules that do so.
+"""
 
 from __future__ import annotations
 
@@ -18,36 +20,50 @@ from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 
 EXTRACTED = "extracted"
-"""The property that lists what an extractor filled of a node, its ``name`` included, so that it may fill it again."""
+"""The property that lists what an extractor filled of a node, its ``name`` included, so
+that it may fill it again."""
 
 _MONTHS = frozenset(
-    "january february march april may june july august september october november december jan feb mar apr jun jul aug "
-    "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter".split()
+    "january february march april may june july august september october november"
+    " december jan feb mar apr jun jul aug sep sept oct nov dec monday tuesday"
+    " wednesday thursday friday saturday sunday spring summer autumn winter".split()
 )
-_NO_NAME = frozenset("yes no none unknown tba tbd tbc n a na various total null nan true false did not".split())
-_CONNECTORS = frozenset("of the de la le les von van der den du del della di da dos al el bin ibn und for".split())
-# A phrase in the shapes of its words (in capitals, a stop word in these, digits, connectors, others), each behind that
-# of the gap before it: a space, what joins, what stands behind an initial, or what parts.
+_NO_NAME = frozenset(
+    "yes no none unknown tba tbd tbc n a na various total null nan true false did"
+    " not".split()
+)
+_CONNECTORS = frozenset(
+    "of the de la le les von van der den du del della di da dos al el bin ibn und"
+    " for".split()
+)
+# A phrase in the shapes of its words (in capitals, a stop word in these, digits,
+# connectors, others), each behind that of the gap before it: a space, what joins, what
+# stands behind an initial, or what parts.
 _PHRASE = re.compile("U(?:[sji][UT]|sD|(?:sC){1,3}(?:sU|j[UT]))*")
 _GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
 _BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
 _BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ])[ ]*\Z""")
-_HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n+)+")  # a Markdown heading is no lead sentence
+_HEADINGS = re.compile(
+    r"\A(?:\s*#{1,6} [^\n]*\n+)+"
+)  # a Markdown heading is no lead sentence
 _LEAD_CHARS, _TOPIC_WORDS, _MAX_CELL_WORDS, MAX_NAMES = 600, 30, 8, 100
 
 
 class MetadataExtractor(Protocol):
-    """Finds out what SAGE knows of chunks, segments and records (section 2.1 A), as properties of nodes.
+    """Finds out what SAGE knows of chunks, segments and records (section 2.1 A), as
+    properties of nodes.
 
-    They are ``topic``, ``title``, ``summary`` and, of a table, ``description``; the lists ``entities`` (names of what
-    is mentioned) and ``events`` (a sentence each); ``relationships``, lists of subject, relation and object; and
+    They are ``topic``, ``title``, ``summary`` and, of a table, ``description``; the
+    lists ``entities`` (names of what is mentioned) and ``events`` (a sentence each);
+    ``relationships``, lists of subject, relation and object; and
     ``column_descriptions`` by the names of columns. What is empty is unknown.
 
     Attributes
     ----------
     corpus_wide
-        Whether a node's metadata depends on the other nodes of the call, as it does where the corpus' own titles are
-        looked for; if so, an update that adds nodes may change the metadata of old ones.
+        Whether a node's metadata depends on the other nodes of the call, as it does
+        where the corpus' own titles are looked for; if so, an update that adds nodes
+        may change the metadata of old ones.
     """
 
     corpus_wide: bool
@@ -57,67 +73,111 @@ class MetadataExtractor(Protocol):
         ...
 
 
-def describe(nodes: Sequence[Node], extractor: MetadataExtractor, executor: Executor = LOCAL) -> list[Node]:
+def describe(
+    nodes: Sequence[Node], extractor: MetadataExtractor, executor: Executor = LOCAL
+) -> list[Node]:
     """Return the nodes with their metadata among their properties.
 
-    What the user gave wins over what is extracted. A field that an earlier call filled is filled anew.
-    `HeuristicMetadata` alone runs on the executor.
+    What the user gave wins over what is extracted. A field that an earlier call filled
+    is filled anew. `HeuristicMetadata` alone runs on the executor.
     """
     bare = [without(node, EXTRACTED) for node in nodes]
     heuristic = type(extractor) is HeuristicMetadata
-    known = [*chain(*executor.map(_Names.of(bare), cut(bare)))] if heuristic else extractor.extract(bare)
-    return [filled(node, own, own.get("title", ""), EXTRACTED) for node, own in zip(bare, known, strict=True)]
+    known = (
+        [*chain(*executor.map(_Names.of(bare), cut(bare)))]
+        if heuristic
+        else extractor.extract(bare)
+    )
+    return [
+        filled(node, own, own.get("title", ""), EXTRACTED)
+        for node, own in zip(bare, known, strict=True)
+    ]
 
 
 def filled(node: Node, found: Mapping[str, Any], name: str, listing: str) -> Node:
-    """Return a node with the properties and the name that it lacks, which its property `listing` lists."""
+    """Return a node with the properties and the name that it lacks, which its property
+    `listing` lists.
+    """
     given = node.properties
     empty: tuple[object, ...] = (None, "", [], {})
-    new = {key: value for key, value in found.items() if value not in empty and given.get(key) in empty}
-    keys = [*given.get(listing, ()), *new, *(["name"] if name and not node.name else [])]
-    return replace(node, name=node.name or name, properties={**given, **new, listing: keys} if keys else given)
+    new = {
+        key: value
+        for key, value in found.items()
+        if value not in empty and given.get(key) in empty
+    }
+    keys = [
+        *given.get(listing, ()),
+        *new,
+        *(["name"] if name and not node.name else []),
+    ]
+    return replace(
+        node,
+        name=node.name or name,
+        properties={**given, **new, listing: keys} if keys else given,
+    )
 
 
 def without(node: Node, listing: str, keep: Sequence[str] = ()) -> Node:
-    """Return a node without what `filled` gave it, by its property `listing`, but for some that it keeps."""
+    """Return a node without what `filled` gave it, by its property `listing`, but for
+    some that it keeps.
+    """
     listed = node.properties.get(listing, ())
-    gone = {listing, *listed} - {"name", *keep}  # the name stands for the node's, not for a property
-    properties = {key: value for key, value in node.properties.items() if key not in gone}
-    return replace(node, name="" if "name" in listed else node.name, properties=properties)
+    gone = {listing, *listed} - {
+        "name",
+        *keep,
+    }  # the name stands for the node's, not for a property
+    properties = {
+        key: value for key, value in node.properties.items() if key not in gone
+    }
+    return replace(
+        node, name="" if "name" in listed else node.name, properties=properties
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class HeuristicMetadata(MetadataExtractor):
     """Topic, title and entities by rules.
 
-    The topic is the first sentence, behind the title unless it says it. Entities are the titles, names and aliases of
-    the corpus where a text or cell says them (longest first; a single word only where it is capitalised, in scripts
-    that have case), then phrases in capitals, then cells that are neither numbers nor dates. A name with a bracket
-    behind it ("Mercury (planet)") is also looked for without. A node has at most 100 entities.
+    The topic is the first sentence, behind the title unless it says it. Entities are
+    the titles, names and aliases of the corpus where a text or cell says them (longest
+    first; a single word only where it is capitalised, in scripts that have case), then
+    phrases in capitals, then cells that are neither numbers nor dates. A name with a
+    bracket behind it ("Mercury (planet)") is also looked for without. A node has at
+    most 100 entities.
     """
 
     corpus_wide: bool = True
 
     def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-        """Return the metadata of each node, with the names of all of them as the gazetteer."""
+        """Return the metadata of each node, with the names of all of them as the
+        gazetteer.
+        """
         return _Names.of(nodes)(nodes)
 
 
 def named_by_lead(node: Node) -> bool:
-    """Whether `HeuristicMetadata` made the name of a node of its own first words, for want of another."""
-    return "name" in node.properties.get(EXTRACTED, ()) and node.name == _name_of_lead(_lead(node.text))
+    """Whether `HeuristicMetadata` made the name of a node of its own first words, for
+    want of another.
+    """
+    return "name" in node.properties.get(EXTRACTED, ()) and node.name == _name_of_lead(
+        _lead(node.text)
+    )
 
 
 def _lead(text: str) -> str:
     """Return the first sentence of a text, without what stands in brackets."""
     head = _HEADINGS.sub("", running_text(text[: 4 * _LEAD_CHARS])[:_LEAD_CHARS])
     start, end = next(split_sentences(head), (0, 0))
-    return " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(" .,;:")
+    return " ".join(_BRACKETS.sub(" ", head[start:end]).split()[:_TOPIC_WORDS]).rstrip(
+        " .,;:"
+    )
 
 
 def _name_of_lead(lead: str) -> str:
     words = clean_name(lead).split()
-    return " ".join(words[:_MAX_CELL_WORDS]) + ("…" if len(words) > _MAX_CELL_WORDS else "")
+    return " ".join(words[:_MAX_CELL_WORDS]) + (
+        "…" if len(words) > _MAX_CELL_WORDS else ""
+    )
 
 
 def _of_text(node: Node, names: _Names) -> dict[str, Any]:
@@ -127,8 +187,14 @@ def _of_text(node: Node, names: _Names) -> dict[str, Any]:
     if node.label == "Document":
         made = _name_of_lead(lead)
     else:
-        values = (part for value in given.values() for part in (value if isinstance(value, list) else [value]))
-        found += [value for value in values if isinstance(value, str) and _is_textual(value)]
+        values = (
+            part
+            for value in given.values()
+            for part in (value if isinstance(value, list) else [value])
+        )
+        found += [
+            value for value in values if isinstance(value, str) and _is_textual(value)
+        ]
     bare = normalize_name(_BRACKETS.sub(" ", title))
     says_title = not title or (bare and bare in normalize_name(lead))
     topic = lead if lead and says_title else f"{title}: {lead}" if lead else title
@@ -137,13 +203,34 @@ def _of_text(node: Node, names: _Names) -> dict[str, Any]:
 
 def _of_table(node: Node, names: _Names) -> dict[str, Any]:
     given = node.properties
-    about = [text for key in ("section", "introduction") for text in names.in_text(str(given.get(key) or ""))]
-    cells = [name for row in given["table_rows"] for cell in row for name in names.in_cell(cell)]
-    heading = ", ".join(filter(None, (node.name or str(given.get("title") or ""), str(given.get("section") or ""))))
+    about = [
+        text
+        for key in ("section", "introduction")
+        for text in names.in_text(str(given.get(key) or ""))
+    ]
+    cells = [
+        name
+        for row in given["table_rows"]
+        for cell in row
+        for name in names.in_cell(cell)
+    ]
+    heading = ", ".join(
+        filter(
+            None,
+            (
+                node.name or str(given.get("title") or ""),
+                str(given.get("section") or ""),
+            ),
+        )
+    )
     columns = ", ".join(filter(None, given.get("table_header") or ()))
     return {
         "topic": ": ".join(filter(None, (heading, columns))),
-        "description": f"Table of {columns}" + (f" in {heading}" if heading else "") if columns else "",
+        "description": (
+            f"Table of {columns}" + (f" in {heading}" if heading else "")
+            if columns
+            else ""
+        ),
         "entities": distinct([*_bearers(node), *about, *cells]),
     }
 
@@ -170,16 +257,23 @@ class _Names:
 
     def __call__(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node."""
-        return [(_of_table if "table_rows" in one.properties else _of_text)(one, self) for one in nodes]
+        return [
+            (_of_table if "table_rows" in one.properties else _of_text)(one, self)
+            for one in nodes
+        ]
 
     def in_text(self, text: str) -> list[str]:
-        """Return the names of the corpus and the capitalised phrases in a text, in order of appearance."""
+        """Return the names of the corpus and the capitalised phrases in a text, in
+        order of appearance.
+        """
         tokens = tokenize(text)
         phrases = set(_phrases(text, tokens))
         inside = {i for start, end in phrases for i in range(start, end)}
         found = {span: text[slice(*span)] for span in phrases}
         for i, start, end in self._known(text, tokens):
-            if not (self._single[i] and start in inside and (start, end) not in phrases):
+            if not (
+                self._single[i] and start in inside and (start, end) not in phrases
+            ):
                 found[start, end] = self._names[i]
         return [found[span] for span in sorted(found)]
 
@@ -188,22 +282,35 @@ class _Names:
         own = [cell.strip()] if _is_textual(cell) else []
         return own + [self._names[i] for i, _, _ in self._known(cell, tokenize(cell))]
 
-    def _known(self, text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
+    def _known(
+        self, text: str, tokens: Sequence[Token]
+    ) -> Iterator[tuple[int, int, int]]:
         for match in self._gazetteer.find_tokens(tokens):
-            if not (self._single[match.name_index] and text[match.start : match.end].islower()):
+            if not (
+                self._single[match.name_index]
+                and text[match.start : match.end].islower()
+            ):
                 yield match
 
 
 def _bearers(node: Node) -> Iterator[str]:
     """Yield what a node is called, each name also without the bracket behind it."""
     aliases = node.properties.get("aliases")
-    for name in (node.name, node.properties.get("title"), *(aliases if isinstance(aliases, list) else [aliases])):
+    for name in (
+        node.name,
+        node.properties.get("title"),
+        *(aliases if isinstance(aliases, list) else [aliases]),
+    ):
         if isinstance(name, str) and name:
-            yield from dict.fromkeys(filter(None, (name, _BRACKETS.sub(" ", name).strip())))
+            yield from dict.fromkeys(
+                filter(None, (name, _BRACKETS.sub(" ", name).strip()))
+            )
 
 
 def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yield the capitalised phrases of a text; a lone word that begins a sentence counts if it occurs elsewhere."""
+    """Yield the capitalised phrases of a text; a lone word that begins a sentence
+    counts if it occurs elsewhere.
+    """
     shape, before, initial = "", 0, False
     for word, start, end in tokens:
         gap = text[before:start]
@@ -211,33 +318,67 @@ def _phrases(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
         if text[start].isupper():
             shape += "T" if word in FUNCTION_WORDS else "U"
         else:
-            shape += "C" if word in _CONNECTORS else "D" if text[start:end].isdigit() else "O"
+            shape += (
+                "C"
+                if word in _CONNECTORS
+                else "D"
+                if text[start:end].isdigit()
+                else "O"
+            )
         before, initial = end, end - start == 1
-    found = [tokens[match.start() // 2 : match.end() // 2] for match in _PHRASE.finditer(shape)]
+    found = [
+        tokens[match.start() // 2 : match.end() // 2]
+        for match in _PHRASE.finditer(shape)
+    ]
     found = [one for one in found if _can_be_name([word for word, _, _ in one])]
-    doubtful = [len(one) == 1 and _BEGINS_SENTENCE.search(text[max(0, one[0][1] - 3) : one[0][1]]) for one in found]
-    elsewhere = {word for one, doubt in zip(found, doubtful, strict=True) if not doubt for word, _, _ in one}
-    sure = (one for one, doubt in zip(found, doubtful, strict=True) if not doubt or one[0][0] in elsewhere)
+    doubtful = [
+        len(one) == 1
+        and _BEGINS_SENTENCE.search(text[max(0, one[0][1] - 3) : one[0][1]])
+        for one in found
+    ]
+    elsewhere = {
+        word
+        for one, doubt in zip(found, doubtful, strict=True)
+        if not doubt
+        for word, _, _ in one
+    }
+    sure = (
+        one
+        for one, doubt in zip(found, doubtful, strict=True)
+        if not doubt or one[0][0] in elsewhere
+    )
     return ((one[0][1], one[-1][2]) for one in sure)
 
 
 def _can_be_name(words: Sequence[str]) -> bool:
-    speaks = any(word not in FUNCTION_WORDS and word not in _MONTHS and not word.isdigit() for word in words)
+    speaks = any(
+        word not in FUNCTION_WORDS and word not in _MONTHS and not word.isdigit()
+        for word in words
+    )
     return speaks and sum(map(len, words)) > 1
 
 
 def _is_textual(cell: str) -> bool:
-    """Whether a cell is in few words, most of its characters letters, and neither a date, a number nor empty talk."""
-    words, letters = normalize_name(_BRACKETS.sub(" ", cell)).split(), sum(map(str.isalpha, cell))
+    """Whether a cell is in few words, most of its characters letters, and neither a
+    date, a number nor empty talk.
+    """
+    words, letters = (
+        normalize_name(_BRACKETS.sub(" ", cell)).split(),
+        sum(map(str.isalpha, cell)),
+    )
     if not 0 < len(words) <= _MAX_CELL_WORDS or "://" in cell or "@" in cell:
         return False
     if letters < max(2, sum(map(str.isalnum, cell)) / 2):
         return False
-    return not all(word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words)
+    return not all(
+        word in _NO_NAME or word in _MONTHS or word[0].isdigit() for word in words
+    )
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Return names without those that only case, accents or punctuation tell from an earlier one, 100 at most."""
+    """Return names without those that only case, accents or punctuation tell from an
+    earlier one, 100 at most.
+    """
     first: dict[str, str] = {}
     for name in names:
         if key := normalize_name(name):

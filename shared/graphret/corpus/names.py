@@ -1,8 +1,9 @@
 """What a source is called: one rule, whichever way it came in.
 
-A title in the metadata, or in front matter; else the heading that is the title; else the stem of the file's name;
-else, by `HeuristicMetadata`, the lead sentence. A name is text alone: no HTML, no Markdown, no file extension. A
-further heading is no name by itself but one of its page: “Page › Heading”.
+A title in the metadata, or in front matter; else the heading that is the title; else
+the stem of the file's name; else, by `HeuristicMetadata`, the lead sentence. A name is
+text alone: no HTML, no Markdown, no file extension. A further heading is no name by
+itself but one of its page: “Page › Heading”.
 """
 
 from __future__ import annotations
@@ -19,9 +20,16 @@ _FILE_KEYS = ("file_path", "source", "file_name", "filename", "path", "url")
 _HEADING_KEY = "Header 1"  # of LangChain's MarkdownHeaderTextSplitter
 _SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))
 
-_FRONT_MATTER = re.compile(r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-_YAML_TITLE = re.compile(r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""", re.MULTILINE | re.IGNORECASE)
-_FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_FRONT_MATTER = re.compile(
+    r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+)
+_YAML_TITLE = re.compile(
+    r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""",
+    re.MULTILINE | re.IGNORECASE,
+)
+_FENCED = re.compile(
+    r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL
+)
 _HEADING = re.compile(
     r"^ {0,3}(?P<marks>#{1,6})[ \t]+(?P<atx>.*?)[ \t]*#*[ \t]*\r?$"
     r"|<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>",
@@ -36,16 +44,25 @@ _MARKS = (
     (re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)"), r"\2"),
     (re.compile(r"`+|\\(?=[\\`*_{}\[\]()#+.!|-])"), ""),
 )
-_SUFFIX = r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?|pdf|docx?|pptx?|xlsx?|ipynb|xml)$"
-_EXTENSION, _PATH = re.compile(_SUFFIX, re.IGNORECASE), re.compile(rf"[/\\]|{_SUFFIX}", re.IGNORECASE)
+_SUFFIX = (
+    r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?"
+    r"|pdf|docx?|pptx?|xlsx?|ipynb|xml)$"
+)
+_EXTENSION, _PATH = (
+    re.compile(_SUFFIX, re.IGNORECASE),
+    re.compile(rf"[/\\]|{_SUFFIX}", re.IGNORECASE),
+)
 _NO_STEM = re.compile(
-    r"(?:index|readme|untitled|document|page|file|data|tmp\w{8}|[0-9a-f-]{16,}|[\d\W_]+)$", re.IGNORECASE
+    r"(?:index|readme|untitled|document|page|file|data|tmp\w{8}|[0-9a-f-]{16,}|[\d\W_]+)$",
+    re.IGNORECASE,
 )
 _LONGEST = 200
 
 
 class Heading(NamedTuple):
-    """A heading of a text: where it begins, its level from 1 (0 for a title of the whole), and its name."""
+    """A heading of a text: where it begins, its level from 1 (0 for a title of the
+    whole), and its name.
+    """
 
     start: int
     level: int
@@ -53,7 +70,9 @@ class Heading(NamedTuple):
 
 
 def clean_name(text: object) -> str:
-    """Return a text as a name, without marks of Markdown and HTML and a file's extension; empty where it is none."""
+    """Return a text as a name, without marks of Markdown and HTML and a file's
+    extension; empty where it is none.
+    """
     name = text if isinstance(text, str) else ""
     for pattern, plain in _MARKS:
         name = pattern.sub(plain, name)
@@ -62,12 +81,17 @@ def clean_name(text: object) -> str:
 
 
 def given_title(metadata: Mapping[str, Any]) -> str:
-    """Return the title that the metadata of a document or chunk gives, empty where it gives none."""
-    return next((name for key in _TITLE_KEYS if (name := clean_name(metadata.get(key)))), "")
+    """Return the title that the metadata of a document or chunk gives, empty where it
+    gives none.
+    """
+    return next(
+        (name for key in _TITLE_KEYS if (name := clean_name(metadata.get(key)))), ""
+    )
 
 
 def given_heading(metadata: Mapping[str, Any]) -> str:
-    """Return the heading of the first level that a splitter by headings wrote into the metadata of a chunk.
+    """Return the heading of the first level that a splitter by headings wrote into the
+    metadata of a chunk.
 
     It is the title of the page or, further down on it, one of its sections.
     """
@@ -75,28 +99,46 @@ def given_heading(metadata: Mapping[str, Any]) -> str:
 
 
 def given_name(metadata: Mapping[str, Any]) -> str:
-    """Return the name that metadata give by themselves: the title, else the heading of the first level."""
+    """Return the name that metadata give by themselves: the title, else the heading of
+    the first level.
+    """
     return given_title(metadata) or given_heading(metadata)
 
 
 def name_on_page(page: str, heading: str) -> str:
-    """Return what a part of a page is called that has a heading of its own: “Page › Heading”."""
+    """Return what a part of a page is called that has a heading of its own: “Page ›
+    Heading”.
+    """
     return page if heading in ("", page) else f"{page} › {heading}"
 
 
 def given_section(metadata: Mapping[str, Any]) -> str:
-    """Return the path of headings that a splitter by headings wrote into the metadata, without the title."""
-    return " > ".join(name for key in _SECTION_KEYS if (name := clean_name(metadata.get(key))))
+    """Return the path of headings that a splitter by headings wrote into the metadata,
+    without the title.
+    """
+    return " > ".join(
+        name for key in _SECTION_KEYS if (name := clean_name(metadata.get(key)))
+    )
 
 
 def file_of(metadata: Mapping[str, Any]) -> str:
-    """Return the path or address that the metadata name, empty where they name none; ``source`` may be no path."""
-    named = ((key, value) for key in _FILE_KEYS if isinstance(value := metadata.get(key), str) and value)
-    return next((value for key, value in named if key != "source" or _PATH.search(value)), "")
+    """Return the path or address that the metadata name, empty where they name none;
+    ``source`` may be no path.
+    """
+    named = (
+        (key, value)
+        for key in _FILE_KEYS
+        if isinstance(value := metadata.get(key), str) and value
+    )
+    return next(
+        (value for key, value in named if key != "source" or _PATH.search(value)), ""
+    )
 
 
 def stem_of(file: str) -> str:
-    """Return the name in a file's path or an address; empty where it says nothing: ``index``, ``README``, a number."""
+    """Return the name in a file's path or an address; empty where it says nothing:
+    ``index``, ``README``, a number.
+    """
     path = unquote(urlsplit(file).path) if "://" in file else file
     stem = _EXTENSION.sub("", PurePosixPath(path.replace("\\", "/")).name)
     name = clean_name(stem if " " in stem else stem.replace("_", " ").replace("-", " "))
@@ -109,25 +151,37 @@ def outside_code(text: str) -> str:
 
 
 def headings(text: str) -> list[Heading]:
-    """Return the headings of Markdown or HTML, in order; those in fenced code are none, front matter's title is one."""
+    """Return the headings of Markdown or HTML, in order; those in fenced code are none,
+    front matter's title is one.
+    """
     front = _FRONT_MATTER.match(text)
     found: list[Heading] = []
-    if front and (title := _YAML_TITLE.search(front["yaml"])) and (name := clean_name(title["title"])):
+    if (
+        front
+        and (title := _YAML_TITLE.search(front["yaml"]))
+        and (name := clean_name(title["title"]))
+    ):
         found.append(Heading(0, 0, name))
     for match in _HEADING.finditer(outside_code(text), front.end() if front else 0):
         if name := clean_name(match["atx"] or match["html"]):
-            level = len(match["marks"] or "") or int(match["tag"].lower().replace("title", "0")[-1])
+            level = len(match["marks"] or "") or int(
+                match["tag"].lower().replace("title", "0")[-1]
+            )
             found.append(Heading(match.start(), level, name))
     return found
 
 
 def title_among(found: Sequence[Heading]) -> str:
-    """Return that of a text's headings which is its title, the first of the first level; empty where there is none."""
+    """Return that of a text's headings which is its title, the first of the first
+    level; empty where there is none.
+    """
     return next((heading.name for heading in found if heading.level <= 1), "")
 
 
 def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:
-    """Return the path of headings, without the title, under which the text from `start` begins."""
+    """Return the path of headings, without the title, under which the text from `start`
+    begins.
+    """
     path: list[Heading] = []
     for heading in found:
         if heading.start > start and (path or heading.start >= end):

@@ -1,7 +1,9 @@
-"""Checking and running Cypher that a model or a person wrote: `check` and `run_checked`.
+"""Checking and running Cypher that a model or a person wrote: `check` and
+`run_checked`.
 
-A query goes through `tokens`, `grammar`, `meaning`, `allowed` and `names` in turn; docs/concepts/guard.md says what
-happens in each. Nothing here knows more of graphret than a schema, the contract of a store and the errors.
+A query goes through `tokens`, `grammar`, `meaning`, `allowed` and `names` in turn;
+docs/concepts/guard.md says what happens in each. Nothing here knows more of graphret
+than a schema, the contract of a store and the errors.
 """
 
 from graphret.cypher.check import check

@@ -1,4 +1,6 @@
-"""What is doubtful of a query: no limit, a cartesian product, a path without a bound."""
+"""What is doubtful of a query: no limit, a cartesian product, a path without a
+bound.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 
 def advise(tree: ast.Cypher, facts: Facts, unbounded_paths: bool) -> None:
-    """Add the warnings of a query to its facts; a path without a bound is an error, unless `unbounded_paths` may be."""
+    """Add the warnings of a query to its facts; a path without a bound is an error,
+    unless `unbounded_paths` may be.
+    """
     complain = facts.warn if unbounded_paths else facts.error
     for query in parts_of_union(tree.this):
         _limit(query, facts)
@@ -34,8 +38,15 @@ def _limit(query: Any, facts: Facts) -> None:
         return  # one row
     if any(clause.args.get("limit") is not None for clause in query.clauses[:-1]):
         return
-    if any(isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure) for clause in query.clauses):
-        facts.warn(kinds.NO_LIMIT, "the query has no LIMIT, and may return any number of rows", last)
+    if any(
+        isinstance(clause, ast.Match | ast.Unwind | ast.CallProcedure)
+        for clause in query.clauses
+    ):
+        facts.warn(
+            kinds.NO_LIMIT,
+            "the query has no LIMIT, and may return any number of rows",
+            last,
+        )
 
 
 def _cartesian(match: ast.Match, bound: frozenset[str], facts: Facts) -> None:
@@ -48,13 +59,20 @@ def _cartesian(match: ast.Match, bound: frozenset[str], facts: Facts) -> None:
         return name
 
     for i, path in enumerate(match.pattern.paths):
-        # What was matched before, here the empty name, joins the paths that go on from it.
+        # What was matched before, here the empty name, joins the paths that go on from
+        # it.
         for node in walk(path):
-            if isinstance(node, ast.NodePattern | ast.RelationshipPattern) and node.variable is not None:
+            if (
+                isinstance(node, ast.NodePattern | ast.RelationshipPattern)
+                and node.variable is not None
+            ):
                 name = node.variable.this
                 part_of[part("" if name in bound else name)] = part(f"path {i}")
     if len({part(f"path {i}") for i in range(len(match.pattern.paths))}) > 1:
-        message = "these paths share no variable: every match of the one is joined with every match of the other"
+        message = (
+            "these paths share no variable: every match of the one is joined with every"
+            " match of the other"
+        )
         facts.warn(kinds.CARTESIAN_PRODUCT, message, match.pattern)
 
 
@@ -64,10 +82,16 @@ def _unbounded(node: AstNode, complain: Callable[[str, str, AstNode], None]) -> 
         return
     if isinstance(node, ast.RelationshipPattern):
         quantifier = node.args.get("quantifier")
-        endless = (node.variable_length and node.max_hops is None) or (quantifier is not None and quantifier[1] is None)
+        endless = (node.variable_length and node.max_hops is None) or (
+            quantifier is not None and quantifier[1] is None
+        )
     else:
         endless = isinstance(node, Group) and node.quantified and node.max_hops is None
     if endless:
-        complain(kinds.UNBOUNDED_PATH, "this path has no bound on its length: write one, such as *1..4 or {1,4}", node)
+        complain(
+            kinds.UNBOUNDED_PATH,
+            "this path has no bound on its length: write one, such as *1..4 or {1,4}",
+            node,
+        )
     for child in children(node):
         _unbounded(child, complain)

@@ -1,7 +1,9 @@
-"""What may run: lists of allowed clauses, functions and procedures, never of forbidden ones.
+"""What may run: lists of allowed clauses, functions and procedures, never of forbidden
+ones.
 
-They are held against the tree, and against the tokens by themselves besides: what the grammar might misread, a word
-that follows an operand, or a name before a bracket, is judged by its neighbours alone.
+They are held against the tree, and against the tokens by themselves besides: what the
+grammar might misread, a word that follows an operand, or a name before a bracket, is
+judged by its neighbours alone.
 """
 
 from __future__ import annotations
@@ -17,15 +19,17 @@ from graphret.cypher.meaning.functions import READING, SYNTAX_OF_THEIR_OWN
 from graphret.cypher.report import ERROR, Finding, place_of
 from graphret.cypher.tokens import END, NAME, NUMBER, Token
 
-#: Procedures of Neo4j 5.26 that read the graph or its schema and change nothing. Many others are of mode READ and yet
-#: change the server's state: ``db.prepareForReplanning``, ``db.resampleIndex``, ``db.stats.*``.
+#: Procedures of Neo4j 5.26 that read the graph or its schema and change nothing. Many
+#: others are of mode READ and yet change the server's state:
+#: ``db.prepareForReplanning``, ``db.resampleIndex``, ``db.stats.*``.
 _NEO4J_PROCEDURES = """
 db.index.fulltext.queryNodes db.index.fulltext.queryRelationships db.index.vector.queryNodes
 db.index.vector.queryRelationships db.labels db.propertyKeys db.relationshipTypes db.schema.nodeTypeProperties
 db.schema.relTypeProperties db.schema.visualization
 """
 
-#: Functions of Ladybug 0.22 (``CALL show_functions()``), without ``nextval``, ``currval``, ``setseed`` and ``error``.
+#: Functions of Ladybug 0.22 (``CALL show_functions()``), without ``nextval``,
+#: ``currval``, ``setseed`` and ``error``.
 _LADYBUG_FUNCTIONS = """
 abs acos all any array_append array_cat array_concat array_contains array_cosine_similarity array_cross_product
 array_distance array_dot_product array_extract array_has array_indexof array_inner_product array_position array_prepend
@@ -53,7 +57,9 @@ _LADYBUG_PROCEDURES = "query_fts_index query_vector_index"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may run on a dialect: words that begin a clause, functions in small letters, and procedures."""
+    """What may run on a dialect: words that begin a clause, functions in small letters,
+    and procedures.
+    """
 
     clauses: frozenset[str]
     functions: frozenset[str]
@@ -76,50 +82,67 @@ ALLOWED = {
 
 #: Words that may follow an operand, besides those that begin a clause.
 _BEHIND = frozenset(
-    """AND OR XOR IN CONTAINS STARTS ENDS IS AS WHERE ORDER SKIP OFFSET LIMIT ASC ASCENDING DESC DESCENDING UNION YIELD
-    WHEN THEN ELSE END""".split()
+    """
+    AND OR XOR IN CONTAINS STARTS ENDS IS AS WHERE ORDER SKIP OFFSET LIMIT ASC ASCENDING
+    DESC DESCENDING UNION YIELD WHEN THEN ELSE END
+""".split()
 )
 #: Words that may follow the number of ``SHORTEST 3 PATH GROUPS``.
 _PATHS = frozenset("PATH PATHS GROUP GROUPS".split())
 #: Words that stand before an operand, and are none.
-_BEFORE = frozenset("NOT DISTINCT ALL ANY SHORTEST BY CASE LOCAL ZONED PROPERTY".split())
+_BEFORE = frozenset(
+    "NOT DISTINCT ALL ANY SHORTEST BY CASE LOCAL ZONED PROPERTY".split()
+)
 
 #: The kinds of nodes that a query which only reads is made of.
 _NODES = frozenset(
     """
-    Alias Boolean CallProcedure CallSubquery Case Chain Cypher Finish Float FunctionCall Group Identifier Integer
-    IsNull IsTyped LabelAll LabelAny LabelName LabelNot LabelOne LabelPredicate Lambda Limit List ListComprehension
-    ListLambda ListSlice ListSubscript Map MapProjection Match Name NodePattern Not Null Order Ordered Page Parameter
-    Paren PathPattern Pattern PatternComprehension PatternPredicate Property PropertySelector Quantifier Query
-    RelationshipPattern Return Shortest Sign Skip Star String Subquery Test Union Unwind With Yield
-    """.split()
+    Alias Boolean CallProcedure CallSubquery Case Chain Cypher Finish Float FunctionCall
+    Group Identifier Integer IsNull IsTyped LabelAll LabelAny LabelName LabelNot
+    LabelOne LabelPredicate Lambda Limit List ListComprehension ListLambda ListSlice
+    ListSubscript Map MapProjection Match Name NodePattern Not Null Order Ordered Page
+    Parameter Paren PathPattern Pattern PatternComprehension PatternPredicate Property
+    PropertySelector Quantifier Query RelationshipPattern Return Shortest Sign Skip Star
+    String Subquery Test Union Unwind With Yield
+""".split()
 )
 
 #: Why something may not run, and where it stands.
 _Refusal = tuple[str, int, int]
 
 
-def disallowed(parsed: Parsed, *, functions: Collection[str] = (), procedures: Collection[str] = ()) -> list[Finding]:
-    """Return what in a query is not among the clauses, functions and procedures that may run on its dialect.
+def disallowed(
+    parsed: Parsed, *, functions: Collection[str] = (), procedures: Collection[str] = ()
+) -> list[Finding]:
+    """Return what in a query is not among the clauses, functions and procedures that
+    may run on its dialect.
 
     Parameters
     ----------
     parsed
         The query. It need not parse.
     functions, procedures
-        Names that may run as well, such as those of a plug-in; it is for the caller to know that they only read.
+        Names that may run as well, such as those of a plug-in; it is for the caller to
+        know that they only read.
     """
     rules = _Rules(parsed.dialect, functions, procedures)
     refused = list(rules.words(parsed.tokens))
-    for reason, start, end in rules.nodes(parsed.tree) if parsed.tree is not None else ():
+    for reason, start, end in (
+        rules.nodes(parsed.tree) if parsed.tree is not None else ()
+    ):
         if not any(start <= known < end for _, known, _ in refused):
             refused.append((reason, start, end))
     refused.sort(key=itemgetter(1))
-    return [Finding(ERROR, NOT_ALLOWED, *found, *place_of(parsed.query, found[1])) for found in refused]
+    return [
+        Finding(ERROR, NOT_ALLOWED, *found, *place_of(parsed.query, found[1]))
+        for found in refused
+    ]
 
 
 class _Rules:
-    def __init__(self, dialect: str, functions: Collection[str], procedures: Collection[str]) -> None:
+    def __init__(
+        self, dialect: str, functions: Collection[str], procedures: Collection[str]
+    ) -> None:
         self._allowed = ALLOWED[dialect]
         self._neo4j = dialect == "neo4j"
         self._functions, self._procedures = frozenset(functions), frozenset(procedures)
@@ -127,36 +150,66 @@ class _Rules:
 
     def _calls(self, name: str) -> bool:
         """Whether a function may be called."""
-        return name.lower() in self._allowed.functions or not self._functions.isdisjoint((name, name.lower()))
+        return (
+            name.lower() in self._allowed.functions
+            or not self._functions.isdisjoint((name, name.lower()))
+        )
 
     def _runs(self, name: str) -> bool:
         """Whether a procedure may be called."""
-        return (name if self._neo4j else name.lower()) in self._allowed.procedures or name in self._procedures
+        return (
+            name if self._neo4j else name.lower()
+        ) in self._allowed.procedures or name in self._procedures
 
     # --- the tokens by themselves -----------------------------------------
 
     def words(self, tokens: list[Token]) -> Iterator[_Refusal]:
-        """The words that may not stand where they do, up to the first one that begins no clause of the list."""
+        """The words that may not stand where they do, up to the first one that begins
+        no clause of the list.
+        """
         for i, token in enumerate(tokens):
             if token.operator == ";" and tokens[i + 1].kind != END:
-                yield ("only one statement may run, with at most one ; at its end", token.start, token.end)
+                yield (
+                    "only one statement may run, with at most one ; at its end",
+                    token.start,
+                    token.end,
+                )
                 return
-            if token.kind == NAME and self._is_keyword_here(tokens, i) and token.word not in self._keywords:
-                known = ", ".join(sorted(self._allowed.clauses)).replace("OPTIONAL", "OPTIONAL MATCH")
-                reason = f"{token.text} may not stand here; the clauses that may run are {known}"
+            if (
+                token.kind == NAME
+                and self._is_keyword_here(tokens, i)
+                and token.word not in self._keywords
+            ):
+                known = ", ".join(sorted(self._allowed.clauses)).replace(
+                    "OPTIONAL", "OPTIONAL MATCH"
+                )
+                reason = (
+                    f"{token.text} may not stand here; the clauses that may run are"
+                    f" {known}"
+                )
                 yield (reason, token.start, token.end)
                 return
-            if token.name and tokens[i + 1].operator == "(" and token.word not in self._keywords | _BEFORE | _PATHS:
+            if (
+                token.name
+                and tokens[i + 1].operator == "("
+                and token.word not in self._keywords | _BEFORE | _PATHS
+            ):
                 yield from self._call(tokens, i)
 
     def _is_keyword_here(self, tokens: list[Token], i: int) -> bool:
-        """Whether what stands before a word ends an operand, so that the word must be a keyword."""
+        """Whether what stands before a word ends an operand, so that the word must be a
+        keyword.
+        """
         if i == 0:
             return True
         before = tokens[i - 1]
-        if tokens[i].word in _PATHS and (before.kind == NUMBER or before.word in _PATHS):
+        if tokens[i].word in _PATHS and (
+            before.kind == NUMBER or before.word in _PATHS
+        ):
             return False
-        if tokens[i].word == "NOT" and tokens[i + 1].word == "NULL":  # ``IS :: STRING NOT NULL``
+        if (
+            tokens[i].word == "NOT" and tokens[i + 1].word == "NULL"
+        ):  # ``IS :: STRING NOT NULL``
             return False
         if before.kind == NAME:
             return before.word not in self._keywords | _BEFORE
@@ -164,22 +217,32 @@ class _Rules:
 
     def _call(self, tokens: list[Token], last: int) -> Iterator[_Refusal]:
         first = last
-        while first > 1 and tokens[first - 1].operator == "." and tokens[first - 2].name:
+        while (
+            first > 1 and tokens[first - 1].operator == "." and tokens[first - 2].name
+        ):
             first -= 2
         name = ".".join(token.value for token in tokens[first : last + 1 : 2])
         if first and tokens[first - 1].word == "CALL":
             if not self._runs(name):
                 reason = f"the procedure {name} is not among those that may run"
                 yield (reason, tokens[first].start, tokens[last].end)
-        elif not (self._calls(name) or tokens[first - 1].word == "AS"):  # ``cast(x AS DECIMAL(3, 2))``
+        elif not (
+            self._calls(name) or tokens[first - 1].word == "AS"
+        ):  # ``cast(x AS DECIMAL(3, 2))``
             reason = f"{name} is not among the functions that may run"
             alone = first == last and tokens[first].word
-            yield (f"{reason}, nor a clause" if alone else reason, tokens[first].start, tokens[first].end)
+            yield (
+                f"{reason}, nor a clause" if alone else reason,
+                tokens[first].start,
+                tokens[first].end,
+            )
 
     # --- the tree ---------------------------------------------------------
 
     def nodes(self, tree: Any) -> Iterator[_Refusal]:
-        """What in a tree may not run, parents first; of a clause that may not, nothing more."""
+        """What in a tree may not run, parents first; of a clause that may not, nothing
+        more.
+        """
         from graphret.cypher.tree import children, span
 
         waiting = [tree]

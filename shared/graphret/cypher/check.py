@@ -11,11 +11,14 @@ from graphret.cypher.report import ERROR, Finding, Report
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema
 
-#: A longer query is refused unread. Values belong in parameters, and no query of this length takes more than seconds.
+#: A longer query is refused unread. Values belong in parameters, and no query of this
+#: length takes more than seconds.
 MOST_CHARACTERS = 50_000
-#: A query with more relationships is refused; its labels and properties are not held against the schema.
+#: A query with more relationships is refused; its labels and properties are not held
+#: against the schema.
 MOST_RELATIONSHIPS = 2_000
-#: Elements that a query may go through of lists that it writes itself, multiplied where one is nested in another.
+#: Elements that a query may go through of lists that it writes itself, multiplied where
+#: one is nested in another.
 MOST_ITERATIONS = 1_000_000
 
 
@@ -31,30 +34,36 @@ def check(
 ) -> Report:
     """Check a Cypher query without running it.
 
-    A query of more than `MOST_CHARACTERS` or `MOST_RELATIONSHIPS` is refused for its length.
+    A query of more than `MOST_CHARACTERS` or `MOST_RELATIONSHIPS` is refused for its
+    length.
 
     Parameters
     ----------
     query
         The text.
     schema
-        The labels, relations and properties of the graph; without one, names are not checked. A triple of a relation
-        of which it may lack some (`sampled_relations`), or a property of a label or relation of which it may lack some
-        (`sampled_properties`, `sampled_relation_properties`), is a warning where it is not there.
+        The labels, relations and properties of the graph; without one, names are not
+        checked. A triple of a relation of which it may lack some (`sampled_relations`),
+        or a property of a label or relation of which it may lack some
+        (`sampled_properties`, `sampled_relation_properties`), is a warning where it is
+        not there.
     dialect
         ``neo4j`` (Neo4j 5) or ``ladybug``.
     functions, procedures
-        Names that may run besides the list of what is allowed, such as those of a plug-in; it is for the caller to know
-        that they only read.
+        Names that may run besides the list of what is allowed, such as those of a
+        plug-in; it is for the caller to know that they only read.
     most_iterations
-        Most elements of lists written in the query, such as ranges, that it may go through, nested ones multiplied.
+        Most elements of lists written in the query, such as ranges, that it may go
+        through, nested ones multiplied.
     unbounded_paths
-        Whether a path may have any length (``*``, ``+``); else it is refused, but for a shortest one.
+        Whether a path may have any length (``*``, ``+``); else it is refused, but for a
+        shortest one.
 
     Returns
     -------
     Report
-        Its `errors` stop the query, its `warnings` do not, and its `tree` knows the place of every node.
+        Its `errors` stop the query, its `warnings` do not, and its `tree` knows the
+        place of every node.
 
     Raises
     ------
@@ -66,9 +75,22 @@ def check(
     if not isinstance(query, str):
         raise InvalidInput(f"query: text is expected, not {query!r}")
     if len(query) > MOST_CHARACTERS:
-        message = f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,} are read"
+        message = (
+            f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,}"
+            " are read"
+        )
         return Report(
-            query, dialect, [Finding(ERROR, kinds.TOO_LONG, f"{message}; pass values as parameters", 0, len(query))]
+            query,
+            dialect,
+            [
+                Finding(
+                    ERROR,
+                    kinds.TOO_LONG,
+                    f"{message}; pass values as parameters",
+                    0,
+                    len(query),
+                )
+            ],
         )
     parsed = parse(query, dialect)
     if parsed.error is not None:
@@ -77,14 +99,30 @@ def check(
         try:
             findings = _meaning(parsed, schema, most_iterations, unbounded_paths)
         except RecursionError:
-            findings = [Finding(ERROR, kinds.SYNTAX, "Nested too deeply to be read", 0, len(query))]
+            findings = [
+                Finding(
+                    ERROR, kinds.SYNTAX, "Nested too deeply to be read", 0, len(query)
+                )
+            ]
     findings += disallowed(parsed, functions=functions, procedures=procedures)
     # What the guard has more to say of comes before the bare list of what may run.
-    findings.sort(key=lambda f: (f.start, f.severity != ERROR, f.kind == kinds.NOT_ALLOWED, f.kind))
+    findings.sort(
+        key=lambda f: (
+            f.start,
+            f.severity != ERROR,
+            f.kind == kinds.NOT_ALLOWED,
+            f.kind,
+        )
+    )
     return Report(query, dialect, findings, parsed.tree)
 
 
-def _meaning(parsed: Parsed, schema: GraphSchema | None, most_iterations: int, unbounded_paths: bool) -> list[Finding]:
+def _meaning(
+    parsed: Parsed,
+    schema: GraphSchema | None,
+    most_iterations: int,
+    unbounded_paths: bool,
+) -> list[Finding]:
     from graphret.cypher.advice import advise
     from graphret.cypher.cost import check_cost
     from graphret.cypher.meaning.clauses import walk_query
@@ -96,7 +134,10 @@ def _meaning(parsed: Parsed, schema: GraphSchema | None, most_iterations: int, u
     if parsed.dialect == "ladybug":
         check_ladybug(parsed.tree, facts)
     if len(facts.steps) > MOST_RELATIONSHIPS:
-        message = f"the query has {len(facts.steps):,} relationships, and at most {MOST_RELATIONSHIPS:,} are checked"
+        message = (
+            f"the query has {len(facts.steps):,} relationships, and at most"
+            f" {MOST_RELATIONSHIPS:,} are checked"
+        )
         facts.error(kinds.TOO_LONG, message, parsed.tree)
     elif schema is not None:
         check_names(facts, schema)

@@ -1,4 +1,6 @@
-"""What a query costs whatever the graph holds: iterations over lists that it writes itself, which no server stops."""
+"""What a query costs whatever the graph holds: iterations over lists that it writes
+itself, which no server stops.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +14,61 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
 from graphret.cypher.meaning.walk import Facts
-from graphret.cypher.tree import Chain, Lambda, Sign, children, variable_name, walk, without_parens
+from graphret.cypher.tree import (
+    Chain,
+    Lambda,
+    Sign,
+    children,
+    variable_name,
+    walk,
+    without_parens,
+)
 
 _SIZES = frozenset(("size", "length", "list_len", "cardinality"))
 
 
 def check_cost(tree: ast.Cypher, facts: Facts, most: int) -> None:
-    """Refuse a query whose own lists take more than `most` steps, or that doubles a list for each element of another.
+    """Refuse a query whose own lists take more than `most` steps, or that doubles a
+    list for each element of another.
 
-    A time-out does not help there: Neo4j looks at its clock between rows, not within an expression.
+    A time-out does not help there: Neo4j looks at its clock between rows, not within an
+    expression.
     """
     nodes = list(walk(tree))
     lists = _Lists(nodes)
     unwinds = [node for node in nodes if isinstance(node, ast.Unwind)]
-    steps = prod(lists.size(unwind.expression) for unwind in unwinds) * lists.steps(tree)
+    steps = prod(lists.size(unwind.expression) for unwind in unwinds) * lists.steps(
+        tree
+    )
     if steps > most:
-        message = f"the query goes through {steps:,} elements of its own lists, such as ranges; at most {most:,} may be"
+        message = (
+            f"the query goes through {steps:,} elements of its own lists, such as"
+            f" ranges; at most {most:,} may be"
+        )
         facts.error(kinds.TOO_COSTLY, message, unwinds[0] if unwinds else tree)
     for node in nodes:
-        if isinstance(node, ast.ListLambda) and (name := variable_name(node.args.get("accumulator"))):
+        if isinstance(node, ast.ListLambda) and (
+            name := variable_name(node.args.get("accumulator"))
+        ):
             for doubled in _doublings(node.expression, name):
-                facts.error(kinds.TOO_COSTLY, f"this doubles {name} for each element of a list", doubled)
+                facts.error(
+                    kinds.TOO_COSTLY,
+                    f"this doubles {name} for each element of a list",
+                    doubled,
+                )
 
 
 class _Lists:
-    """How many elements the lists have that a query writes: ranges, under the names that it gives them too."""
+    """How many elements the lists have that a query writes: ranges, under the names
+    that it gives them too.
+    """
 
     def __init__(self, nodes: list[AstNode]) -> None:
         # stands for a bound that is computed
-        self._largest = max((int(node.this) for node in nodes if isinstance(node, ast.Integer)), default=1)
+        self._largest = max(
+            (int(node.this) for node in nodes if isinstance(node, ast.Integer)),
+            default=1,
+        )
         self._named: dict[str, int] = {}
         for node in nodes:
             if isinstance(node, ast.Alias) and (name := variable_name(node.alias)):
@@ -57,7 +85,9 @@ class _Lists:
         return max(1, found)
 
     def steps(self, tree: AstNode) -> int:
-        """The most elements of a list for one row, times those of the lists that it is gone through for."""
+        """The most elements of a list for one row, times those of the lists that it is
+        gone through for.
+        """
         most, waiting = max(self._named.values(), default=1), [(tree, 1)]
         while waiting:
             node, times = waiting.pop()
@@ -65,21 +95,37 @@ class _Lists:
             if isinstance(node, ast.Unwind):
                 continue  # what it makes are rows
             if (over := node.args.get("source")) is not None:
-                inner, within = times * self.size(over), [part for part in parts if part is not over]
+                inner, within = (
+                    times * self.size(over),
+                    [part for part in parts if part is not over],
+                )
             elif isinstance(node, ast.FunctionCall):
                 within = [part for part in parts if isinstance(part, Lambda)]
-                inner = times * self.size(node) if within or node.name.this.lower() == "range" else times
+                inner = (
+                    times * self.size(node)
+                    if within or node.name.this.lower() == "range"
+                    else times
+                )
             else:
                 inner, within = times, parts
             most = max(most, inner)
-            waiting += [(part, inner if any(part is one for one in within) else times) for part in parts]
+            waiting += [
+                (part, inner if any(part is one for one in within) else times)
+                for part in parts
+            ]
         return most
 
     def _range(self, bounds: list[Any]) -> int:
-        if any(isinstance(n, ast.FunctionCall) and n.name.this.lower() in _SIZES for b in bounds for n in walk(b)):
+        if any(
+            isinstance(n, ast.FunctionCall) and n.name.this.lower() in _SIZES
+            for b in bounds
+            for n in walk(b)
+        ):
             return 1  # as long as something of the graph
         numbers = [self._number(bound) for bound in bounds]
-        first, last, step = (*numbers, 1)[:3] if len(numbers) > 1 else (0, self._largest, 1)
+        first, last, step = (
+            (*numbers, 1)[:3] if len(numbers) > 1 else (0, self._largest, 1)
+        )
         return int(abs(last - first) // max(1, abs(step)) + 1)
 
     def _number(self, node: AstNode) -> int:
@@ -95,5 +141,7 @@ def _doublings(expression: AstNode, name: str) -> Iterator[AstNode]:
         if isinstance(node, Chain | ast.List | ast.Map):
             values = node.operands if isinstance(node, Chain) else list(children(node))
             used = Counter(variable_name(without_parens(value)) for value in values)
-            if used[name] > 1 and (not isinstance(node, Chain) or "+" in node.operators):
+            if used[name] > 1 and (
+                not isinstance(node, Chain) or "+" in node.operators
+            ):
                 yield node

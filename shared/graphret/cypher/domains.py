@@ -1,4 +1,6 @@
-"""Which labels the nodes of a query may have, and which relations join them, by a schema's triples."""
+"""Which labels the nodes of a query may have, and which relations join them, by a
+schema's triples.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from graphret.cypher.meaning.walk import Step
 
 
 class Fit(NamedTuple):
-    """What the triples that fit a relationship leave to its left node, to itself and to its right node."""
+    """What the triples that fit a relationship leave to its left node, to itself and to
+    its right node.
+    """
 
     left: frozenset[str]
     relations: frozenset[str]
@@ -22,8 +26,8 @@ class Fit(NamedTuple):
 class Domains:
     """The labels or relations that each entity of a query may have.
 
-    What a query says of an entity stands; of one that it says nothing of, the triples that may join it to its
-    neighbours leave some.
+    What a query says of an entity stands; of one that it says nothing of, the triples
+    that may join it to its neighbours leave some.
     """
 
     def __init__(self, known: Known) -> None:
@@ -44,7 +48,9 @@ class Domains:
         return self._of[key]
 
     def readable(self, step: Step) -> bool:
-        """Whether the schema has all the names about a relationship, so that its triples can be asked."""
+        """Whether the schema has all the names about a relationship, so that its
+        triples can be asked.
+        """
         for entity, valid in (
             (step.entity, self.known.relations),
             (step.left, self.known.labels),
@@ -53,8 +59,11 @@ class Domains:
             found = self.of(entity)
             if found is not None and not found <= valid:
                 return False
-        # A relation of which the schema has no triple says nothing, nor does a path of several hops.
-        return not self.relations(step).isdisjoint(self.known.by_relation) and not _is_long(step)
+        # A relation of which the schema has no triple says nothing, nor does a path of
+        # several hops.
+        return not self.relations(step).isdisjoint(
+            self.known.by_relation
+        ) and not _is_long(step)
 
     def relations(self, step: Step) -> frozenset[str]:
         """The relations that a relationship may be."""
@@ -62,13 +71,19 @@ class Domains:
         return self.known.relations if found is None else found
 
     def fits(self, step: Step, turned: bool = False) -> bool:
-        """Whether some triple fits a relationship and its ends, as written or turned."""
+        """Whether some triple fits a relationship and its ends, as written or
+        turned.
+        """
         return bool(self._fit(step, turned).relations)
 
     def fitting_turned(self, step: Step) -> list[Triple]:
         """The triples that would fit a relationship and its ends if it were turned."""
         fit = self._fit(step, turned=True)
-        found = [triple for name in fit.relations for triple in self.known.by_relation.get(name, ())]
+        found = [
+            triple
+            for name in fit.relations
+            for triple in self.known.by_relation.get(name, ())
+        ]
         ways = _ways(step, turned=True)
         return [
             (source, relation, target)
@@ -79,25 +94,37 @@ class Domains:
 
     def joining(self, step: Step) -> frozenset[str]:
         """The relations that join the ends of a relationship either way."""
-        return self._fitted(self.known.relations, self.of(step.left), self.of(step.right), (True, False)).relations
+        return self._fitted(
+            self.known.relations, self.of(step.left), self.of(step.right), (True, False)
+        ).relations
 
     def guessed(self, entity: Entity) -> bool:
-        """Whether a triple that the schema may lack could leave an entity more labels or relations."""
+        """Whether a triple that the schema may lack could leave an entity more labels
+        or relations.
+        """
         return id(entity) in self._guessed
 
     def sampled(self, step: Step) -> bool:
-        """Whether a triple that the schema may lack could fit a relationship and its ends."""
+        """Whether a triple that the schema may lack could fit a relationship and its
+        ends.
+        """
         return not self.known.sampled_relations.isdisjoint(self.relations(step)) or any(
             map(self.guessed, (step.left, step.entity, step.right))
         )
 
     def doubtful(self, step: Step) -> bool:
-        """Whether a label beside a relationship ends no triple: nodes may bear it besides another."""
+        """Whether a label beside a relationship ends no triple: nodes may bear it
+        besides another.
+        """
         found = (self.of(step.left), self.of(step.right))
-        return any(ends is not None and self.known.linked.isdisjoint(ends) for ends in found)
+        return any(
+            ends is not None and self.known.linked.isdisjoint(ends) for ends in found
+        )
 
     def narrow(self, step: Step) -> list[Entity]:
-        """Leave to the entities of which nothing is said what the triples leave; return those that now have less."""
+        """Leave to the entities of which nothing is said what the triples leave; return
+        those that now have less.
+        """
         fit = self._fit(step)
         guessed = self.sampled(step)
         left, right = fit.left, fit.right
@@ -115,20 +142,39 @@ class Domains:
         return True
 
     def _fit(self, step: Step, turned: bool = False) -> Fit:
-        return self._fitted(self.relations(step), self.of(step.left), self.of(step.right), _ways(step, turned))
+        return self._fitted(
+            self.relations(step),
+            self.of(step.left),
+            self.of(step.right),
+            _ways(step, turned),
+        )
 
-    def _fitted(self, relations: frozenset[str], left: Labels, right: Labels, ways: tuple[bool, ...]) -> Fit:
+    def _fitted(
+        self,
+        relations: frozenset[str],
+        left: Labels,
+        right: Labels,
+        ways: tuple[bool, ...],
+    ) -> Fit:
         key = (relations, left, right, ways)
         fit = self._fits.get(key)
         if fit is None:
-            one_way = [_join(self.known, relations, left, right, forward) for forward in ways]
-            fit = self._fits[key] = Fit(*(frozenset().union(*parts) for parts in zip(*one_way, strict=True)))
+            one_way = [
+                _join(self.known, relations, left, right, forward) for forward in ways
+            ]
+            fit = self._fits[key] = Fit(
+                *(frozenset().union(*parts) for parts in zip(*one_way, strict=True))
+            )
         return fit
 
 
-def _join(known: Known, relations: frozenset[str], left: Labels, right: Labels, forward: bool) -> Fit:
+def _join(
+    known: Known, relations: frozenset[str], left: Labels, right: Labels, forward: bool
+) -> Fit:
     """What fits one way, found from the end that may have fewer labels."""
-    there, back = (known.leaving, known.entering) if forward else (known.entering, known.leaving)
+    there, back = (
+        (known.leaving, known.entering) if forward else (known.entering, known.leaving)
+    )
     turned = right is not None and (left is None or len(right) < len(left))
     near, far, joins = (right, left, back) if turned else (left, right, there)
     first, names, last = set[str](), set[str](), set[str]()
@@ -144,11 +190,15 @@ def _join(known: Known, relations: frozenset[str], left: Labels, right: Labels, 
 
 
 def _ways(step: Step, turned: bool) -> tuple[bool, ...]:
-    """Whether the triples are read forward, backward or both: from the left node to the right one is forward."""
+    """Whether the triples are read forward, backward or both: from the left node to the
+    right one is forward.
+    """
     if step.relationship.direction is Direction.BOTH:
         return (True, False)
     return ((step.relationship.direction is Direction.OUTGOING) != turned,)
 
 
 def _is_long(step: Step) -> bool:
-    return bool(step.relationship.variable_length or step.relationship.args.get("quantifier"))
+    return bool(
+        step.relationship.variable_length or step.relationship.args.get("quantifier")
+    )

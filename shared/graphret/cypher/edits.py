@@ -1,6 +1,7 @@
 """Where the parts of a query stand in its text, and how to change the text there.
 
-Nothing is rendered: an edit replaces some characters, and all others stay as they were written.
+Nothing is rendered: an edit replaces some characters, and all others stay as they were
+written.
 """
 
 from __future__ import annotations
@@ -17,7 +18,11 @@ from graphret.cypher.tree import LabelName, Span, parts_of_union, span, walk
 from graphret.errors import InvalidInput
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_DIRECTIONS = {Direction.OUTGOING: "out", Direction.INCOMING: "in", Direction.BOTH: "both"}
+_DIRECTIONS = {
+    Direction.OUTGOING: "out",
+    Direction.INCOMING: "in",
+    Direction.BOTH: "both",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,9 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class NamePlace:
-    """A label, relation or property where it stands, quotes included; `name` has none."""
+    """A label, relation or property where it stands, quotes included; `name`
+    has none.
+    """
 
     name: str
     start: int
@@ -63,7 +70,8 @@ class RelationshipPlace:
 
 
 def apply(query: str, edits: Iterable[Edit]) -> str:
-    """Return the query with all edits made; their places are those of the query as given.
+    """Return the query with all edits made; their places are those of the query as
+    given.
 
     Raises
     ------
@@ -74,7 +82,10 @@ def apply(query: str, edits: Iterable[Edit]) -> str:
     position = 0
     for edit in sorted(edits, key=lambda e: (e.start, e.end)):
         if not position <= edit.start <= edit.end <= len(query):
-            raise InvalidInput(f"edit: {edit.start} to {edit.end} overlaps another edit or lies outside the query")
+            raise InvalidInput(
+                f"edit: {edit.start} to {edit.end} overlaps another edit or lies"
+                " outside the query"
+            )
         parts += [query[position : edit.start], edit.text]
         position = edit.end
     return "".join([*parts, query[position:]])
@@ -87,29 +98,49 @@ def relationships(tree: AstNode) -> list[RelationshipPlace]:
         if isinstance(node, ast.RelationshipPattern):
             arrows = node.__dict__["_left"], node.__dict__["_right"]
             found.append(
-                RelationshipPlace(*span(node), _DIRECTIONS[node.direction], *arrows, tuple(_places(node.types)))
+                RelationshipPlace(
+                    *span(node),
+                    _DIRECTIONS[node.direction],
+                    *arrows,
+                    tuple(_places(node.types)),
+                )
             )
     return sorted(found, key=lambda r: r.start)
 
 
 def labels(tree: AstNode) -> list[NamePlace]:
-    """The labels of a query's nodes, in patterns and in conditions, in the order of the text.
+    """The labels of a query's nodes, in patterns and in conditions, in the order of the
+    text.
 
     ``WHERE x:Name`` counts as a label here, whatever x is.
     """
-    nodes = [node for node in walk(tree) if isinstance(node, ast.NodePattern | ast.LabelPredicate)]
-    return sorted((place for node in nodes for place in _places(node.labels)), key=lambda p: p.start)
+    nodes = [
+        node
+        for node in walk(tree)
+        if isinstance(node, ast.NodePattern | ast.LabelPredicate)
+    ]
+    return sorted(
+        (place for node in nodes for place in _places(node.labels)),
+        key=lambda p: p.start,
+    )
 
 
 def relation_types(tree: AstNode) -> list[NamePlace]:
     """The relations of a query's relationship patterns, in the order of the text."""
-    return sorted((place for step in relationships(tree) for place in step.types), key=lambda p: p.start)
+    return sorted(
+        (place for step in relationships(tree) for place in step.types),
+        key=lambda p: p.start,
+    )
 
 
 def returns(tree: AstNode) -> list[ast.Return]:
-    """The ``RETURN`` that ends a query, or those of the parts of its ``UNION``, subqueries left out."""
+    """The ``RETURN`` that ends a query, or those of the parts of its ``UNION``,
+    subqueries left out.
+    """
     statement: Any = tree.this if isinstance(tree, ast.Cypher) else tree
-    ends = (clause for part in parts_of_union(statement) for clause in part.clauses[-1:])
+    ends = (
+        clause for part in parts_of_union(statement) for clause in part.clauses[-1:]
+    )
     return [clause for clause in ends if isinstance(clause, ast.Return)]
 
 
@@ -127,35 +158,53 @@ def turn(relationship: RelationshipPlace) -> list[Edit]:
 
 
 def rename(place: NamePlace, name: str) -> Edit:
-    """The edit that puts another name in the place of one, in backticks where it needs them.
+    """The edit that puts another name in the place of one, in backticks where it needs
+    them.
 
     Raises
     ------
     InvalidInput
-        When the name is empty, or has a backslash before u: that begins an escape, which the guard refuses in a name.
+        When the name is empty, or has a backslash before u: that begins an escape,
+        which the guard refuses in a name.
     """
     if not name:
         raise InvalidInput("name: it is empty")
     if "\\u" in name:
-        raise InvalidInput(f"name: {name!r} has a backslash before u, which can be written in no name that may run")
-    return Edit(place.start, place.end, name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`")
+        raise InvalidInput(
+            f"name: {name!r} has a backslash before u, which can be written in no name"
+            " that may run"
+        )
+    return Edit(
+        place.start,
+        place.end,
+        name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`",
+    )
 
 
 def limit(tree: AstNode, rows: int) -> list[Edit]:
-    """The edits after which each ``RETURN`` that ends a query gives at most so many rows.
+    """The edits after which each ``RETURN`` that ends a query gives at most so many
+    rows.
 
-    A limit that is a smaller number stays; a parameter or an expression gives way to the number.
+    A limit that is a smaller number stays; a parameter or an expression gives way to
+    the number.
     """
     edits = []
     for clause in returns(tree):
         if clause.limit is None:
             end = span(clause)[1]
             edits.append(Edit(end, end, f" LIMIT {rows}"))
-        elif not (isinstance(clause.limit.this, ast.Integer) and clause.limit.this.this <= rows):
+        elif not (
+            isinstance(clause.limit.this, ast.Integer)
+            and clause.limit.this.this <= rows
+        ):
             edits.append(Edit(*span(clause.limit.this), str(rows)))
     return edits
 
 
 def _places(labels: AstNode | None) -> list[NamePlace]:
     names = walk(labels) if labels is not None else ()
-    return [NamePlace(str(node.this), *span(node)) for node in names if isinstance(node, LabelName)]
+    return [
+        NamePlace(str(node.this), *span(node))
+        for node in names
+        if isinstance(node, LabelName)
+    ]

@@ -1,4 +1,6 @@
-"""Running Cypher that a model or a person wrote: checked first, then in a read transaction."""
+"""Running Cypher that a model or a person wrote: checked first, then in a read
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -41,30 +43,36 @@ def run_checked(
     max_bytes: int = MAX_BYTES,
     **allowed: Unpack[Allowed],
 ) -> Rows:
-    """Run a query if the guard finds no error in it and the database agrees that it only reads.
+    """Run a query if the guard finds no error in it and the database agrees that it
+    only reads.
 
     Parameters
     ----------
     store
         The graph; a view refuses every query.
     query, parameters
-        The query, or what `check` said of it in the store's dialect, which is then not checked again; and the values of
-        its ``$names``.
+        The query, or what `check` said of it in the store's dialect, which is then not
+        checked again; and the values of its ``$names``.
     schema
-        What its labels, relations and properties are held against; without one only its form is checked.
+        What its labels, relations and properties are held against; without one only its
+        form is checked.
     timeout
-        Seconds for checking the query, planning it and running it together; the database gives up after what is left,
-        and a second later its connection is closed (Neo4j) or its process killed (`LadybugStore.query_apart`).
+        Seconds for checking the query, planning it and running it together; the
+        database gives up after what is left, and a second later its connection is
+        closed (Neo4j) or its process killed (`LadybugStore.query_apart`).
     max_rows, max_bytes
-        At most so many rows are read, and none after so many bytes; `Rows.truncated` says whether there were more.
+        At most so many rows are read, and none after so many bytes; `Rows.truncated`
+        says whether there were more.
     **allowed
-        What may run besides, as `check` has it: `functions`, `procedures`, `most_iterations`, `unbounded_paths`.
+        What may run besides, as `check` has it: `functions`, `procedures`,
+        `most_iterations`, `unbounded_paths`.
 
     Raises
     ------
     QueryRefused
-        When the guard finds an error (`report` has the findings), when the database refuses the query or takes it for
-        one that does not only read, or when the store is a view.
+        When the guard finds an error (`report` has the findings), when the database
+        refuses the query or takes it for one that does not only read, or when the store
+        is a view.
     QueryTimeout
         When it took longer than `timeout`.
     InvalidInput
@@ -73,20 +81,41 @@ def run_checked(
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, allowed)
     query = report.query
-    # Of a database in this process, which cannot always be stopped: see `LadybugStore.query_apart`.
+    # Of a database in this process, which cannot always be stopped: see
+    # `LadybugStore.query_apart`.
     apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
     if apart is not None:
-        return apart(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
+        return apart(
+            query,
+            parameters,
+            timeout=_left(timeout, started),
+            max_rows=max_rows,
+            max_bytes=max_bytes,
+        )
     kind = store.explain(query, timeout=_left(timeout, started))
     if kind is not None and kind != _READS:  # ladybug names no kind
-        raise QueryRefused(f"the query was refused: the database takes it for one of type {kind!r}", report)
-    return store.query(query, parameters, timeout=_left(timeout, started), max_rows=max_rows, max_bytes=max_bytes)
+        raise QueryRefused(
+            f"the query was refused: the database takes it for one of type {kind!r}",
+            report,
+        )
+    return store.query(
+        query,
+        parameters,
+        timeout=_left(timeout, started),
+        max_rows=max_rows,
+        max_bytes=max_bytes,
+    )
 
 
 async def arun_checked(
-    store: CypherStore, query: str | Report, parameters: Mapping[str, Any] | None = None, **options: Any
+    store: CypherStore,
+    query: str | Report,
+    parameters: Mapping[str, Any] | None = None,
+    **options: Any,
 ) -> Rows:
-    """Do what `run_checked` does, with the same options, in a thread, so that the event loop goes on."""
+    """Do what `run_checked` does, with the same options, in a thread, so that the event
+    loop goes on.
+    """
     return await asyncio.to_thread(run_checked, store, query, parameters, **options)
 
 
@@ -99,15 +128,36 @@ def _check(
     allowed: Allowed,
 ) -> Report:
     dialect = require_cypher(store).dialect
-    if not isinstance(query, str | Report) or getattr(query, "dialect", dialect) != dialect:
-        raise InvalidInput(f"query: text, or a report in the dialect of {dialect}, is expected, not {query!r}")
-    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):
-        raise InvalidInput(f"timeout: a number of seconds above 0 is expected, not {timeout!r}")
+    if (
+        not isinstance(query, str | Report)
+        or getattr(query, "dialect", dialect) != dialect
+    ):
+        raise InvalidInput(
+            f"query: text, or a report in the dialect of {dialect}, is expected, not"
+            f" {query!r}"
+        )
+    if (
+        isinstance(timeout, bool)
+        or not isinstance(timeout, int | float)
+        or not 0 < timeout < float("inf")
+    ):
+        raise InvalidInput(
+            f"timeout: a number of seconds above 0 is expected, not {timeout!r}"
+        )
     if require_limit(max_rows) is None:
-        raise InvalidInput("max_rows: a number is expected; a query that nobody wrote by hand needs a cap")
-    report = check(query, schema, dialect=dialect, **allowed) if isinstance(query, str) else query
+        raise InvalidInput(
+            "max_rows: a number is expected; a query that nobody wrote by hand needs"
+            " a cap"
+        )
+    report = (
+        check(query, schema, dialect=dialect, **allowed)
+        if isinstance(query, str)
+        else query
+    )
     if not report.ok:
-        raise QueryRefused(f"the query was refused: {'; '.join(map(str, report.errors))}", report)
+        raise QueryRefused(
+            f"the query was refused: {'; '.join(map(str, report.errors))}", report
+        )
     return report
 
 
@@ -115,5 +165,7 @@ def _left(timeout: float, started: float) -> float:
     """The seconds of a time-out that checking and planning left."""
     left = timeout - (monotonic() - started)
     if left <= 0:
-        raise QueryTimeout(f"the query took longer than {timeout:g} s to check and plan")
+        raise QueryTimeout(
+            f"the query took longer than {timeout:g} s to check and plan"
+        )
     return left

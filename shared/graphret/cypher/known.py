@@ -1,4 +1,6 @@
-"""What the guard knows of a schema, laid out so that a query is held against it in little time."""
+"""What the guard knows of a schema, laid out so that a query is held against it in
+little time.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from graphret.cypher.tree import LabelAll, LabelName, LabelNot, LabelOne
 from graphret.schema import GraphSchema
 
 Triple = tuple[str, str, str]
-#: The labels of which the node surely has some; None where nothing is known, as after ``%``.
+#: The labels of which the node surely has some; None where nothing is known, as after
+#: ``%``.
 Labels = frozenset[str] | None
 #: By the label of one end and the relation, the labels of the other end.
 Joins = Mapping[str, Mapping[str, frozenset[str]]]
@@ -24,7 +27,8 @@ _SCHEMAS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """The names of a schema, of which of them it may not know all, and its triples by their parts.
+    """The names of a schema, of which of them it may not know all, and its triples by
+    their parts.
 
     An empty label stands for nodes that have none.
     """
@@ -46,9 +50,11 @@ class Known:
 
     @classmethod
     def of(cls, schema: GraphSchema, dialect: str) -> Known:
-        """The names that queries have for this schema; in small letters for Ladybug, which does not tell them apart.
+        """The names that queries have for this schema; in small letters for Ladybug,
+        which does not tell them apart.
 
-        They are kept for the next query: a schema is checked against thousands of times, and does not change.
+        They are kept for the next query: a schema is checked against thousands of
+        times, and does not change.
         """
         key = id(schema), dialect
         if (kept := _KEPT.get(key)) is None:
@@ -59,11 +65,16 @@ class Known:
 
     @property
     def unlabelled(self) -> bool:
-        """Whether there are nodes without a label of which the schema does not know the properties."""
-        return "" in self.sampled_properties or ("" in self.linked and "" not in self.properties)
+        """Whether there are nodes without a label of which the schema does not know the
+        properties.
+        """
+        return "" in self.sampled_properties or (
+            "" in self.linked and "" not in self.properties
+        )
 
 
-#: By the identity of a schema, which cannot be hashed, and the dialect: the schema, so that it stays, and what it says.
+#: By the identity of a schema, which cannot be hashed, and the dialect: the schema, so
+#: that it stays, and what it says.
 _KEPT: dict[tuple[int, str], tuple[GraphSchema, Known]] = {}
 
 
@@ -75,7 +86,9 @@ def _known(schema: GraphSchema, dialect: str) -> Known:
         spelling = _spelling(schema)
         schema = schema.renamed(fold, fold, fold)
     properties = _with_columns(schema.properties, schema.columns)
-    relation_properties = _with_columns(schema.relation_properties, schema.relation_columns)
+    relation_properties = _with_columns(
+        schema.relation_properties, schema.relation_columns
+    )
     by_relation: dict[str, list[Triple]] = defaultdict(list)
     leaving: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     entering: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
@@ -107,11 +120,17 @@ def _with_columns(
     properties: Mapping[str, Collection[str]], columns: Mapping[str, AbstractSet[str]]
 ) -> dict[str, frozenset[str]]:
     owners = dict.fromkeys([*properties, *columns])
-    return {owner: frozenset(properties.get(owner, ())) | columns.get(owner, frozenset()) for owner in owners}
+    return {
+        owner: frozenset(properties.get(owner, ())) | columns.get(owner, frozenset())
+        for owner in owners
+    }
 
 
 def _frozen(joins: Mapping[str, Mapping[str, set[str]]]) -> Joins:
-    return {label: {name: frozenset(ends) for name, ends in found.items()} for label, found in joins.items()}
+    return {
+        label: {name: frozenset(ends) for name, ends in found.items()}
+        for label, found in joins.items()
+    }
 
 
 def _spelling(schema: GraphSchema) -> dict[str, str]:
@@ -124,13 +143,21 @@ def _spelling(schema: GraphSchema) -> dict[str, str]:
 # --- label expressions ------------------------------------------------------
 
 
-def labels_of(expressions: list[Any], valid: frozenset[str], fold: Callable[[str], str] = str) -> Labels:
-    """The labels that a node may have of which all the expressions hold; None where they say nothing.
+def labels_of(
+    expressions: list[Any], valid: frozenset[str], fold: Callable[[str], str] = str
+) -> Labels:
+    """The labels that a node may have of which all the expressions hold; None where
+    they say nothing.
 
-    `fold` makes names equal that the dialect takes for the same. Whether a node has all of these labels or one of them
-    is not told apart: of either any may be the one by which the schema knows it.
+    `fold` makes names equal that the dialect takes for the same. Whether a node has all
+    of these labels or one of them is not told apart: of either any may be the one by
+    which the schema knows it.
     """
-    known = [found for found in (_of(expression, valid, fold) for expression in expressions) if found is not None]
+    known = [
+        found
+        for found in (_of(expression, valid, fold) for expression in expressions)
+        if found is not None
+    ]
     return frozenset().union(*known) if known else None
 
 
@@ -141,7 +168,11 @@ def _of(node: AstNode, valid: frozenset[str], fold: Callable[[str], str]) -> Lab
         return labels_of(node.parts, valid, fold)
     if isinstance(node, LabelOne):
         parts = [_of(part, valid, fold) for part in node.parts]
-        return None if None in parts else frozenset().union(*(part or () for part in parts))
+        return (
+            None
+            if None in parts
+            else frozenset().union(*(part or () for part in parts))
+        )
     if isinstance(node, LabelNot) and isinstance(node.this, LabelName):
         return valid - {fold(node.this.this)} or None
     return None

@@ -24,7 +24,9 @@ _NAMED = 10
 
 
 def check_names(facts: Facts, schema: GraphSchema) -> None:
-    """Add to the facts what the query names that the schema lacks, or that the schema has elsewhere only."""
+    """Add to the facts what the query names that the schema lacks, or that the schema
+    has elsewhere only.
+    """
     _Names(facts, Known.of(schema, facts.dialect)).check()
 
 
@@ -50,7 +52,11 @@ class _Names:
         valid = self.known.relations if relationship else self.known.labels
         if self.known.fold(node.this) in valid:
             return
-        what, kind = ("relation", kinds.UNKNOWN_RELATION) if relationship else ("label", kinds.UNKNOWN_LABEL)
+        what, kind = (
+            ("relation", kinds.UNKNOWN_RELATION)
+            if relationship
+            else ("label", kinds.UNKNOWN_LABEL)
+        )
         message = f"the graph has no {what} {node.this!r}"
         self.facts.error(kind, message, node, self._nearest(node.this, valid))
 
@@ -59,49 +65,100 @@ class _Names:
         owners = self._owners(entity)
         if key not in self.known.all_properties:
             if entity is not None:
-                suggestions = self._nearest(name.this, self._keys(entity, owners or frozenset()))
-                suggestions = suggestions or self._nearest(name.this, self.known.all_properties)
+                suggestions = self._nearest(
+                    name.this, self._keys(entity, owners or frozenset())
+                )
+                suggestions = suggestions or self._nearest(
+                    name.this, self.known.all_properties
+                )
                 severity = WARNING if self._unlabelled(entity, owners) else ERROR
                 message = f"the graph has no property {name.this!r}"
-                self.facts.add(severity, kinds.UNKNOWN_PROPERTY, message, span(name), suggestions)
+                self.facts.add(
+                    severity, kinds.UNKNOWN_PROPERTY, message, span(name), suggestions
+                )
             return
         if entity is None or not owners or self._unlabelled(entity, owners):
             return
         keys, known = self._keys(entity, owners), self.known
         if key not in keys:
-            message = f"{self._say_some(owners)} has no property {name.this!r}; it is of {self._holders(key)}"
-            sampled = known.sampled_relation_properties if entity.relationship else known.sampled_properties
+            message = (
+                f"{self._say_some(owners)} has no property {name.this!r}; it is of"
+                f" {self._holders(key)}"
+            )
+            sampled = (
+                known.sampled_relation_properties
+                if entity.relationship
+                else known.sampled_properties
+            )
             doubtful = self.domains.guessed(entity) or not sampled.isdisjoint(owners)
-            suggestions, severity = self._nearest(name.this, keys), WARNING if doubtful else ERROR
-            self.facts.add(severity, kinds.MISPLACED_PROPERTY, message, span(name), suggestions)
+            suggestions, severity = (
+                self._nearest(name.this, keys),
+                WARNING if doubtful else ERROR,
+            )
+            self.facts.add(
+                severity, kinds.MISPLACED_PROPERTY, message, span(name), suggestions
+            )
 
     def _unlabelled(self, entity: Entity, owners: frozenset[str] | None) -> bool:
-        """Whether it may be a node without a label, of which the schema does not know the properties."""
-        return not entity.relationship and self.known.unlabelled and (owners is None or "" in owners)
+        """Whether it may be a node without a label, of which the schema does not know
+        the properties.
+        """
+        return (
+            not entity.relationship
+            and self.known.unlabelled
+            and (owners is None or "" in owners)
+        )
 
     def _holders(self, key: str) -> str:
         """Some of what has a property."""
         said = self.known.spelling
-        labels = (label for label, keys in sorted(self.known.properties.items()) if key in keys)
-        relations = (name for name, keys in sorted(self.known.relation_properties.items()) if key in keys)
-        holders = [said.get(label, label) or "nodes without a label" for label in labels]
-        return ", ".join([*holders, *(f"the relation {said.get(name, name)}" for name in relations)][:3])
+        labels = (
+            label
+            for label, keys in sorted(self.known.properties.items())
+            if key in keys
+        )
+        relations = (
+            name
+            for name, keys in sorted(self.known.relation_properties.items())
+            if key in keys
+        )
+        holders = [
+            said.get(label, label) or "nodes without a label" for label in labels
+        ]
+        return ", ".join(
+            [*holders, *(f"the relation {said.get(name, name)}" for name in relations)][
+                :3
+            ]
+        )
 
     def _keys(self, entity: Entity, owners: frozenset[str]) -> frozenset[str]:
         """All that nodes of some labels, or some relations, have."""
         key = (entity.relationship, owners)
         if key not in self._said_of:
-            table = self.known.relation_properties if entity.relationship else self.known.properties
-            self._said_of[key] = frozenset[str]().union(*(table.get(owner, ()) for owner in owners))
+            table = (
+                self.known.relation_properties
+                if entity.relationship
+                else self.known.properties
+            )
+            self._said_of[key] = frozenset[str]().union(
+                *(table.get(owner, ()) for owner in owners)
+            )
         found: frozenset[str] = self._said_of[key]
         return found
 
     def _owners(self, entity: Entity | None) -> frozenset[str] | None:
-        """The labels or relations that an entity may have, or None where nothing is known of it."""
+        """The labels or relations that an entity may have, or None where nothing is
+        known of it.
+        """
         found = self.domains.of(entity) if entity is not None else None
         if entity is None or not found:
             return None
-        return found if found <= (self.known.relations if entity.relationship else self.known.labels) else None
+        return (
+            found
+            if found
+            <= (self.known.relations if entity.relationship else self.known.labels)
+            else None
+        )
 
     def _nearest(self, name: str, valid: frozenset[str]) -> tuple[str, ...]:
         return self.facts.nearest(name, valid, self.known.spelling)
@@ -122,7 +179,10 @@ class _Names:
     def _say_triples(self, triples: Iterable[Triple]) -> tuple[str, ...]:
         """The first three triples, as a query would write them."""
         spelling = self.known.spelling
-        written = ((spelling.get(s, s), spelling.get(r, r), spelling.get(t, t)) for s, r, t in triples)
+        written = (
+            (spelling.get(s, s), spelling.get(r, r), spelling.get(t, t))
+            for s, r, t in triples
+        )
         return tuple(f"({s})-[:{r}]->({t})" for s, r, t in sorted(written)[:3])
 
     def _say_ends(self, ends: Labels) -> str:
@@ -131,7 +191,9 @@ class _Names:
     # --- relations between labels -----------------------------------------
 
     def _triples(self) -> None:
-        """Whether triples of the schema fit the relationships, alone and then with what their neighbours leave."""
+        """Whether triples of the schema fit the relationships, alone and then with what
+        their neighbours leave.
+        """
         steps = [step for step in self.facts.steps if self.domains.readable(step)]
         misfits: set[int] = set()
         beside: defaultdict[int, list[Step]] = defaultdict(list)
@@ -140,7 +202,8 @@ class _Names:
                 beside[id(entity)].append(step)
         waiting = {id(step) for step in steps}
         for sweep in range(_SWEEPS):
-            # To and fro, so that what one end of a path says reaches the other in one sweep.
+            # To and fro, so that what one end of a path says reaches the other in one
+            # sweep.
             for step in reversed(steps) if sweep % 2 else steps:
                 if id(step) not in waiting:
                     continue
@@ -150,8 +213,14 @@ class _Names:
                     misfits.add(id(step))
                     continue
                 changed = self.domains.narrow(step)
-                touched = {id(other) for entity in changed for other in beside[id(entity)]}
-                waiting |= touched - misfits if step.left is step.right else touched - misfits - {id(step)}
+                touched = {
+                    id(other) for entity in changed for other in beside[id(entity)]
+                }
+                waiting |= (
+                    touched - misfits
+                    if step.left is step.right
+                    else touched - misfits - {id(step)}
+                )
             if not waiting:
                 break
 
@@ -162,21 +231,29 @@ class _Names:
         second = self.facts.dialect != "ladybug" and self.domains.doubtful(step)
         severity = WARNING if second or self.domains.sampled(step) else ERROR
         names = " or ".join(self._say_all(relations)) if typed else ""
-        if step.relationship.direction is not Direction.BOTH and self.domains.fits(step, turned=True):
+        if step.relationship.direction is not Direction.BOTH and self.domains.fits(
+            step, turned=True
+        ):
             ways = self._say_triples(self.domains.fitting_turned(step))
-            message = f"{names if typed else 'what joins these'} goes the other way: {', '.join(ways)}"
+            message = (
+                f"{names if typed else 'what joins these'} goes the other way:"
+                f" {', '.join(ways)}"
+            )
             self.facts.add(severity, kinds.WRONG_DIRECTION, message, _place(step), ways)
             return
-        left, right = self._say_ends(self.domains.of(step.left)), self._say_ends(self.domains.of(step.right))
+        left, right = (
+            self._say_ends(self.domains.of(step.left)),
+            self._say_ends(self.domains.of(step.right)),
+        )
         between = self.domains.joining(step)
         ends = ", ".join(self._ends(relations))
         if typed:
             message = f"{names} does not join {left} and {right}; it joins {ends}"
         else:
             message = f"no relation joins {left} and {right}"
-        suggestions = (self._nearest(self._say_all(relations)[0], between) if typed else ()) or tuple(
-            self._say_all(between)[:3]
-        )
+        suggestions = (
+            self._nearest(self._say_all(relations)[0], between) if typed else ()
+        ) or tuple(self._say_all(between)[:3])
         self.facts.add(severity, kinds.WRONG_ENDS, message, _place(step), suggestions)
 
     def _ends(self, relations: frozenset[str]) -> tuple[str, ...]:
@@ -184,11 +261,15 @@ class _Names:
         key = ("ends", relations)
         if key not in self._said_of:
             by_relation = self.known.by_relation
-            self._said_of[key] = self._say_triples(t for name in relations for t in by_relation.get(name, ()))
+            self._said_of[key] = self._say_triples(
+                t for name in relations for t in by_relation.get(name, ())
+            )
         found: tuple[str, ...] = self._said_of[key]
         return found
 
 
 def _place(step: Step) -> tuple[int, int]:
-    named: list[AstNode] = [n for n in walk(step.relationship) if isinstance(n, LabelName)]
+    named: list[AstNode] = [
+        n for n in walk(step.relationship) if isinstance(n, LabelName)
+    ]
     return span(named[0] if named else step.relationship)

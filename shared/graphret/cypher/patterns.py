@@ -1,4 +1,6 @@
-"""Paths from named nodes as patterns of Cypher, for people and models to read and write."""
+"""Paths from named nodes as patterns of Cypher, for people and models to read and
+write.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ _VARIABLE = re.compile(r"([(\[])\w+(?=:)")
 
 
 class Hop(NamedTuple):
-    """A relation followed in one direction, from nodes of a label to nodes of a label."""
+    """A relation followed in one direction, from nodes of a label to nodes of a
+    label.
+    """
 
     relation: str
     outgoing: bool
@@ -29,11 +33,15 @@ class Hop(NamedTuple):
         return f"–{self.relation}→" if self.outgoing else f"←{self.relation}–"
 
 
-def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]) -> str:
-    """Return paths from named nodes that meet in one target as a pattern of Cypher, as figure 2 of the paper has it.
+def pattern_of(
+    walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]
+) -> str:
+    """Return paths from named nodes that meet in one target as a pattern of Cypher, as
+    figure 2 of the paper has it.
 
-    A name is a string of JSON, so that nothing in it ends it. A direction is written where `hops`, those of the graph,
-    have the relation both ways between the two labels.
+    A name is a string of JSON, so that nothing in it ends it. A direction is written
+    where `hops`, those of the graph, have the relation both ways between the two
+    labels.
 
     Examples
     --------
@@ -44,10 +52,25 @@ def pattern_of(walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]
     for number, (name, path) in enumerate(walks, 1):
         quoted = json.dumps(name, ensure_ascii=False)
         nodes = [f"({_labelled(f'a{number}', path[0].start)} {{name: {quoted}}})"]
-        nodes += [f"({_labelled(f'x{number}_{place}', hop.label)})" for place, hop in enumerate(path[:-1], 1)]
-        nodes.append(f"({_labelled('T', path[-1].label)})" if number == 1 else "(T)" if number > 2 else "")
-        both = [Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops for hop in path]
-        steps = [_step(hop if number == 1 else hop.back, way) for hop, way in zip(path, both, strict=True)]
+        nodes += [
+            f"({_labelled(f'x{number}_{place}', hop.label)})"
+            for place, hop in enumerate(path[:-1], 1)
+        ]
+        nodes.append(
+            f"({_labelled('T', path[-1].label)})"
+            if number == 1
+            else "(T)"
+            if number > 2
+            else ""
+        )
+        both = [
+            Hop(hop.relation, not hop.outgoing, hop.start, hop.label) in hops
+            for hop in path
+        ]
+        steps = [
+            _step(hop if number == 1 else hop.back, way)
+            for hop, way in zip(path, both, strict=True)
+        ]
         if number > 1:  # from the target on
             nodes, steps = nodes[::-1], steps[::-1]
         chain = "".join(map(str.__add__, nodes, [*steps, ""]))
@@ -62,7 +85,10 @@ def _labelled(var: str, label: str) -> str:
 
 @lru_cache(maxsize=4096)
 def _step(hop: Hop, both: bool) -> str:
-    begin, end = "<" if both and not hop.outgoing else "", ">" if both and hop.outgoing else ""
+    begin, end = (
+        "<" if both and not hop.outgoing else "",
+        ">" if both and hop.outgoing else "",
+    )
     return f"{begin}-[:{_quoted(hop.relation)}]-{end}"
 
 
@@ -71,17 +97,21 @@ def _quoted(name: str) -> str:
 
 
 def bare_pattern(text: str) -> str:
-    """Return a pattern, or a query of one, with no variables but ``T`` for the target: what a model has to write.
+    """Return a pattern, or a query of one, with no variables but ``T`` for the target:
+    what a model has to write.
 
     Examples
     --------
-    >>> bare_pattern('MATCH (x1:Drug {name: "a"})-[r1:TREATS]-(x2:Disease) RETURN x2.name AS name')
-    '(:Drug {name: "a"})-[:TREATS]-(T:Disease)'
+    >>> bare_pattern('MATCH (x1:Drug {name: "a"})-[r1:TREATS]-(x2:Disease) RETURN
+    x2.name AS name') '(:Drug {name: "a"})-[:TREATS]-(T:Disease)'
     """
     pattern, _, target = text.removeprefix("MATCH ").rpartition(" RETURN ")
     pattern, target = (pattern, target.partition(".")[0]) if pattern else (target, "T")
     parts = _STRING.split(pattern)  # what is quoted is left as it is
     parts[::2] = [
-        _VARIABLE.sub(lambda found: f"{found[1]}T" if found[0][1:] == target else found[1], part) for part in parts[::2]
+        _VARIABLE.sub(
+            lambda found: f"{found[1]}T" if found[0][1:] == target else found[1], part
+        )
+        for part in parts[::2]
     ]
     return "".join(parts)

@@ -11,15 +11,17 @@ WARNING = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a query that is wrong (`severity` ``error``) or doubtful (``warning``).
+    """Something about a query that is wrong (`severity` ``error``) or doubtful
+    (``warning``).
 
     Parameters
     ----------
     severity
         ``error`` or ``warning``; a warning stops nothing.
     kind
-        What it is, in one word of the list in `graphret.cypher.kinds`: ``syntax``, ``undefined-variable``,
-        ``unknown-label``, ``wrong-direction``, ``not-allowed`` and so on.
+        What it is, in one word of the list in `graphret.cypher.kinds`: ``syntax``,
+        ``undefined-variable``, ``unknown-label``, ``wrong-direction``, ``not-allowed``
+        and so on.
     message
         What is wrong, for a person or a model to act on.
     start, end
@@ -41,16 +43,22 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON values."""
-        return {name: getattr(self, name) for name in self.__slots__} | {"suggestions": list(self.suggestions)}
+        return {name: getattr(self, name) for name in self.__slots__} | {
+            "suggestions": list(self.suggestions)
+        }
 
     def __str__(self) -> str:
-        nearest = f" (nearest: {', '.join(self.suggestions)})" if self.suggestions else ""
+        nearest = (
+            f" (nearest: {', '.join(self.suggestions)})" if self.suggestions else ""
+        )
         return f"{self.line}:{self.column} {self.severity}: {self.message}{nearest}"
 
 
 @dataclass(slots=True)
 class Report:
-    """The findings of a query, in the order of their places, and its syntax tree where it parses."""
+    """The findings of a query, in the order of their places, and its syntax tree where
+    it parses.
+    """
 
     query: str
     dialect: str
@@ -73,7 +81,9 @@ class Report:
         return not self.errors
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values, in the shape that ``graphret cypher check --json`` prints."""
+        """The report as JSON values, in the shape that ``graphret cypher check --json``
+        prints.
+        """
         return {
             "query": self.query,
             "dialect": self.dialect,

@@ -8,10 +8,12 @@ from difflib import SequenceMatcher
 
 
 def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Return the valid names most like a name, the best first; at most `limit`, and none if none is alike.
+    """Return the valid names most like a name, the best first; at most `limit`, and
+    none if none is alike.
 
-    Names that differ in case, spaces, underscores or accents only come before all others, then those of which one holds
-    the other, then by the share of equal characters; ties break by name.
+    Names that differ in case, spaces, underscores or accents only come before all
+    others, then those of which one holds the other, then by the share of equal
+    characters; ties break by name.
     """
     wanted = plainly(name)
     matcher = SequenceMatcher(autojunk=False)
@@ -20,7 +22,9 @@ def nearest(name: str, valid: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     for candidate in set(valid):
         plain = plainly(candidate)
         matcher.set_seq1(plain)
-        held = min(len(plain), len(wanted)) >= 3 and (plain in wanted or wanted in plain)
+        held = min(len(plain), len(wanted)) >= 3 and (
+            plain in wanted or wanted in plain
+        )
         ratio = matcher.ratio() if matcher.real_quick_ratio() >= 0.5 else 0.0
         if plain == wanted:
             scored.append((-3.0, candidate))

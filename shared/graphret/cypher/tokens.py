@@ -1,8 +1,10 @@
 r"""A query cut into tokens, each with its place in the text.
 
-What servers cut in different ways is refused rather than read: ``\uXXXX`` anywhere but in a plain string, or where it
-would end one; a character that is no letter, digit, space or symbol of Cypher; a line end that only some servers take
-for one. Between quotes or backticks every character is one of the text, but for the closing one and the backslash.
+What servers cut in different ways is refused rather than read: ``\uXXXX`` anywhere but
+in a plain string, or where it would end one; a character that is no letter, digit,
+space or symbol of Cypher; a line end that only some servers take for one. Between
+quotes or backticks every character is one of the text, but for the closing one and the
+backslash.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ END = "end"
 
 #: What Neo4j 5.26 and Ladybug 0.22 both take for white space.
 _SPACES = "\t\n\x0b\x0c\r\x1c-\x20\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-#: What Unicode takes for the end of a line; Neo4j ends a comment at the first two, Ladybug at the first.
+#: What Unicode takes for the end of a line; Neo4j ends a comment at the first two,
+#: Ladybug at the first.
 _LINE_ENDS = "\n\r\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
 _DIGITS = r"[0-9](?:_?[0-9])*"
 _EXPONENT = r"[eE][+-]?(?:_?[0-9])+"
@@ -55,7 +58,8 @@ _MOST_DIGITS = 40
 class Token:
     """A token of a query as it is written, and where; a keyword is a name.
 
-    `value` is what it means: a name or a parameter without its quotes, what a string holds, a number without ``_``.
+    `value` is what it means: a name or a parameter without its quotes, what a string
+    holds, a number without ``_``.
     """
 
     kind: str
@@ -89,7 +93,9 @@ class Unreadable(Exception):
 
 
 def tokenise(query: str) -> list[Token]:
-    """Cut a query into tokens, without spaces and comments; the last is of kind ``end``. Raises `Unreadable`."""
+    """Cut a query into tokens, without spaces and comments; the last is of kind
+    ``end``. Raises `Unreadable`.
+    """
     tokens: list[Token] = []
     position = 0
     while position < len(query):
@@ -120,12 +126,22 @@ def _token(kind: str, text: str, start: int) -> Token:
 
 
 def _unescaped(escape: re.Match[str]) -> str:
-    return chr(int(escape["hex"], 16)) if escape["hex"] else _ESCAPED.get(escape["other"], escape["other"])
+    return (
+        chr(int(escape["hex"], 16))
+        if escape["hex"]
+        else _ESCAPED.get(escape["other"], escape["other"])
+    )
 
 
 def _plain_number(text: str) -> str:
-    """The number without ``_``, and without the letter that may end a decimal number and changes nothing."""
-    return text.replace("_", "") if text[:2] in ("0x", "0X") else text.replace("_", "").rstrip("dDfF")
+    """The number without ``_``, and without the letter that may end a decimal number
+    and changes nothing.
+    """
+    return (
+        text.replace("_", "")
+        if text[:2] in ("0x", "0X")
+        else text.replace("_", "").rstrip("dDfF")
+    )
 
 
 def _wrong_number(text: str) -> str:
@@ -149,10 +165,17 @@ def _require_plain(kind: str, text: str, start: int) -> None:
     if kind == "string":
         for escape in _ESCAPE.finditer(text):
             character = chr(int(escape["hex"], 16)) if escape["hex"] else ""
-            control = bool(character) and unicodedata.category(character) in ("Cc", "Cs")
+            control = bool(character) and unicodedata.category(character) in (
+                "Cc",
+                "Cs",
+            )
             if escape["other"] == "u" or character in _ENDS_A_STRING or control:
                 place = start + escape.start()
-                raise Unreadable(f"the escape {escape.group()} may not stand in a string", place, place + 2)
+                raise Unreadable(
+                    f"the escape {escape.group()} may not stand in a string",
+                    place,
+                    place + 2,
+                )
         return
     if "\\u" in text:
         raise _escaped(start + text.index("\\u"))
@@ -163,7 +186,9 @@ def _require_plain(kind: str, text: str, start: int) -> None:
         elif kind in ("name", "parameter"):
             plain = unicodedata.category(character)[0] in "LNM"
         else:
-            plain = character.isprintable() or (kind == "space" and bool(re.match(f"[{_SPACES}]", character)))
+            plain = character.isprintable() or (
+                kind == "space" and bool(re.match(f"[{_SPACES}]", character))
+            )
         if not plain:
             raise _odd(character, start + odd.start())
 
@@ -171,21 +196,32 @@ def _require_plain(kind: str, text: str, start: int) -> None:
 def _unreadable(query: str, position: int) -> Unreadable:
     character = query[position]
     if character in "'\"`":
-        return Unreadable("a string or quoted name that does not end", position, position + 1)
+        return Unreadable(
+            "a string or quoted name that does not end", position, position + 1
+        )
     if query.startswith(("/*", "//"), position):
-        reason = "a comment does not end, has another within, or ends in a way that servers read differently"
+        reason = (
+            "a comment does not end, has another within, or ends in a way that servers"
+            " read differently"
+        )
         return Unreadable(reason, position, position + 2)
     if query.startswith("\\u", position):
         return _escaped(position)
     if character == "$":
-        return Unreadable("the name of a parameter stands right behind its $", position, position + 1)
+        return Unreadable(
+            "the name of a parameter stands right behind its $", position, position + 1
+        )
     return _odd(character, position)
 
 
 def _escaped(position: int) -> Unreadable:
-    return Unreadable("an escape \\uXXXX may stand only within a string", position, position + 2)
+    return Unreadable(
+        "an escape \\uXXXX may stand only within a string", position, position + 2
+    )
 
 
 def _odd(character: str, position: int) -> Unreadable:
     shown = character if character.isprintable() else f"U+{ord(character):04X}"
-    return Unreadable(f"the character {shown} may stand only within a string", position, position + 1)
+    return Unreadable(
+        f"the character {shown} may stand only within a string", position, position + 1
+    )

@@ -1,7 +1,8 @@
 """The syntax tree of a query, every node of which knows its place in the text.
 
-The nodes are those of `cypherast.ast`, and those below where that tree forgets what the guard or a later edit needs:
-parentheses, label expressions, the arrows and the names with their places. Nothing here renders text.
+The nodes are those of `cypherast.ast`, and those below where that tree forgets what the
+guard or a later edit needs: parentheses, label expressions, the arrows and the names
+with their places. Nothing here renders text.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Paren(AstNode):
 
 
 class Chain(AstNode):
-    """Operands of one precedence joined by operators, left to right: ``a + b - c``, ``x AND y``, ``1 < n <= 3``."""
+    """Operands of one precedence joined by operators, left to right: ``a + b - c``, ``x
+    AND y``, ``1 < n <= 3``.
+    """
 
 
 class Test(AstNode):
@@ -72,7 +75,9 @@ class Group(AstNode):
 
 
 class Shortest(AstNode):
-    """``shortestPath( )`` or ``allShortestPaths( )``, in a pattern or as an expression."""
+    """``shortestPath( )`` or ``allShortestPaths( )``, in a pattern or as an
+    expression.
+    """
 
 
 class Page(AstNode):
@@ -99,7 +104,9 @@ def span(node: AstNode) -> Span:
 
 
 def children(node: AstNode) -> Iterator[AstNode]:
-    """The nodes directly below a node, in the order of the text within each of its parts."""
+    """The nodes directly below a node, in the order of the text within each of its
+    parts.
+    """
     for value in node.args.values():
         if isinstance(value, AstNode):
             yield value

@@ -1,6 +1,15 @@
-"""The demo: a small corpus that comes with the package, and what the graph finds in it."""
+"""The demo: a small corpus that comes with the package, and what the graph
+finds in it.
+"""
 
 from graphret.demo.comparison import Asked, DemoResult, run
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 
-__all__ = ["Asked", "DemoQuestion", "DemoResult", "load_corpus", "load_questions", "run"]
+__all__ = [
+    "Asked",
+    "DemoQuestion",
+    "DemoResult",
+    "load_corpus",
+    "load_questions",
+    "run",
+]

@@ -26,7 +26,9 @@ FLAT, SAGE = "flat", "sage"
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with its gold and what flat search and the graph returned, `max(K)` hits each."""
+    """A question with its gold and what flat search and the graph returned, `max(K)`
+    hits each.
+    """
 
     question: DemoQuestion
     gold: frozenset[str]
@@ -38,9 +40,16 @@ class Asked:
 
     @cached_property
     def holding(self) -> frozenset[str]:
-        """The ids of what was returned whose name or text holds the answer word for word."""
+        """The ids of what was returned whose name or text holds the answer word for
+        word.
+        """
         marker = Marker(self.question.question, self.question.answer)
-        return frozenset(hit.id for answer in self.answers.values() for hit in answer.hits if marker.answered(hit.node))
+        return frozenset(
+            hit.id
+            for answer in self.answers.values()
+            for hit in answer.hits
+            if marker.answered(hit.node)
+        )
 
     def answered(self, row: str, k: int = SHOWN_K) -> int:
         return len(self.holding.intersection(self.answers[row].ids[:k]))
@@ -53,7 +62,8 @@ class Asked:
 
 @dataclass
 class DemoResult:
-    """What the demo found: `rows` has ``recall@k`` of each retriever in percent, mean over the questions `asked`.
+    """What the demo found: `rows` has ``recall@k`` of each retriever in percent, mean
+    over the questions `asked`.
 
     `note` says why there is no encoder, where there is none.
     """
@@ -72,7 +82,11 @@ class DemoResult:
     def counts(self) -> dict[str, int]:
         """Every denominator."""
         labels = self.graph.nodes.label_counts()
-        tables = {given["source_id"] for given in self.graph.nodes.properties if "table_rows" in given}
+        tables = {
+            given["source_id"]
+            for given in self.graph.nodes.properties
+            if "table_rows" in given
+        }
         return {
             "tables": len(tables),
             "passages": labels["Document"],
@@ -85,19 +99,29 @@ class DemoResult:
     def shown(self, n: int = SHOWN) -> list[Asked]:
         """Return the questions to look at.
 
-        These are the first `n` by id whose answer takes a table and a passage and for which it is among the first hits
-        of the graph and not of flat search, and behind them the first one the other way round. The figures are over all
-        questions.
+        These are the first `n` by id whose answer takes a table and a passage and for
+        which it is among the first hits of the graph and not of flat search, and behind
+        them the first one the other way round. The figures are over all questions.
         """
         gains = [(one.found(SAGE) - one.found(FLAT), one) for one in self.asked]
-        better = [one for gain, one in gains if gain > 0 and one.question.passages and not one.answered(FLAT)]
+        better = [
+            one
+            for gain, one in gains
+            if gain > 0 and one.question.passages and not one.answered(FLAT)
+        ]
         worse = [one for gain, one in gains if gain < 0 and not one.answered(SAGE)]
         return [*better[:n], *worse[:1]]
 
     def compared(self, k: int = SHOWN_K) -> dict[str, int]:
-        """Return for how many questions the graph finds more, the same and less of the gold in its first `k` hits."""
+        """Return for how many questions the graph finds more, the same and less of the
+        gold in its first `k` hits.
+        """
         gains = [one.found(SAGE, k) - one.found(FLAT, k) for one in self.asked]
-        return {"more": sum(g > 0 for g in gains), "same": gains.count(0), "less": sum(g < 0 for g in gains)}
+        return {
+            "more": sum(g > 0 for g in gains),
+            "same": gains.count(0),
+            "less": sum(g < 0 for g in gains),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -112,24 +136,31 @@ class DemoResult:
 
 
 def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoResult:
-    """Build the graph of the corpus and ask all of its questions, of flat search and of the graph.
+    """Build the graph of the corpus and ask all of its questions, of flat search and of
+    the graph.
 
-    Flat search is that of the graph's own index: BM25F and, with an encoder, cosine. The two differ in the graph alone.
+    Flat search is that of the graph's own index: BM25F and, with an encoder, cosine.
+    The two differ in the graph alone.
 
     Parameters
     ----------
     encoder
-        As for `SageGraph.build`; the demo goes on without one where it is not installed.
+        As for `SageGraph.build`; the demo goes on without one where it is not
+        installed.
     progress
         Called as the work goes on.
     """
     note = ""
     start = time.perf_counter()
     try:
-        graph = SageGraph.build(load_corpus(), encoder=encoder, chunker=None, progress=progress)
+        graph = SageGraph.build(
+            load_corpus(), encoder=encoder, chunker=None, progress=progress
+        )
     except MissingDependency as error:
         note = str(error)
-        graph = SageGraph.build(load_corpus(), encoder=None, chunker=None, progress=progress)
+        graph = SageGraph.build(
+            load_corpus(), encoder=None, chunker=None, progress=progress
+        )
     built = time.perf_counter()
     retrievers = _retrievers(graph)
     questions = load_questions()
@@ -139,22 +170,34 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
     for number, question in enumerate(questions):
         if progress is not None:
             progress("ask", number + 1, len(questions))
-        answers = {name: retriever.retrieve(question.question, max(K)) for name, retriever in retrievers.items()}
+        answers = {
+            name: retriever.retrieve(question.question, max(K))
+            for name, retriever in retrievers.items()
+        }
         asked.append(Asked(question, question.gold(graph.nodes), answers))
     rows = {
         name: {
-            f"recall@{at}": percent(mean(recall_at_k(one.answers[name].ids, one.gold, at) for one in asked)) for at in K
+            f"recall@{at}": percent(
+                mean(recall_at_k(one.answers[name].ids, one.gold, at) for one in asked)
+            )
+            for at in K
         }
         for name in retrievers
     }
-    seconds = {"build": round(built - start, 3), "ask": round(time.perf_counter() - built, 3)}
+    seconds = {
+        "build": round(built - start, 3),
+        "ask": round(time.perf_counter() - built, 3),
+    }
     return DemoResult(graph, asked, rows, seconds, note)
 
 
 def _retrievers(graph: SageGraph) -> dict[str, Retriever]:
     parts: dict[str, Retriever] = {}
     if graph.index.dense is not None:
-        parts = {"bm25": IndexRetriever(graph.index.lexical), "dense": IndexRetriever(graph.index.dense)}
+        parts = {
+            "bm25": IndexRetriever(graph.index.lexical),
+            "dense": IndexRetriever(graph.index.dense),
+        }
     return parts | {FLAT: IndexRetriever(graph.index), SAGE: graph.retriever()}
 
 
@@ -167,7 +210,11 @@ def _question(one: Asked) -> dict[str, Any]:
         "holding": sorted(one.holding),
         FLAT: one.answers[FLAT].ids[:SHOWN_K],
         SAGE: [
-            {"id": hit.id, "score": hit.score, "evidence": [e.to_dict() for e in hit.evidence]}
+            {
+                "id": hit.id,
+                "score": hit.score,
+                "evidence": [e.to_dict() for e in hit.evidence],
+            }
             for hit in one.answers[SAGE].hits[:SHOWN_K]
         ],
     }

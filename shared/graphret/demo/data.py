@@ -1,4 +1,6 @@
-"""The corpus of the demo and its questions, as they come with the package; ATTRIBUTION.md says where they are from."""
+"""The corpus of the demo and its questions, as they come with the package;
+ATTRIBUTION.md says where they are from.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ _HERE = Path(__file__).parent
 class DemoQuestion:
     """A question of OTT-QA about one of the tables.
 
-    Its `rows`, from 0, answer it, and `passages` hold the answer; there are none where the table alone does.
+    Its `rows`, from 0, answer it, and `passages` hold the answer; there are none where
+    the table alone does.
     """
 
     id: str
@@ -30,10 +33,24 @@ class DemoQuestion:
     passages: tuple[str, ...]
 
     def gold(self, nodes: NodeTable) -> frozenset[str]:
-        """Return the ids of the nodes that answer it: its passages, and the segments that hold its rows."""
-        segments = nodes.at([i for i, id_ in enumerate(nodes.ids) if id_.startswith(f"{self.table}#")])
-        spans = {node.id: (node.properties["table_row_start"], node.properties["table_row_end"]) for node in segments}
-        held = [id_ for id_, (start, end) in spans.items() if any(start <= row < end for row in self.rows)]
+        """Return the ids of the nodes that answer it: its passages, and the segments
+        that hold its rows.
+        """
+        segments = nodes.at(
+            [i for i, id_ in enumerate(nodes.ids) if id_.startswith(f"{self.table}#")]
+        )
+        spans = {
+            node.id: (
+                node.properties["table_row_start"],
+                node.properties["table_row_end"],
+            )
+            for node in segments
+        }
+        held = [
+            id_
+            for id_, (start, end) in spans.items()
+            if any(start <= row < end for row in self.rows)
+        ]
         return frozenset([*held, *self.passages])
 
 

@@ -16,7 +16,15 @@ from graphret.ark.prompt import EXPLORE
 from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
 from graphret.demo.exploration import QUESTION, Explored
 from graphret.demo.exploration import about as about_explored
-from graphret.explain import Figures, Panel, render, render_timeline, store_lookup, timeline, write_html
+from graphret.explain import (
+    Figures,
+    Panel,
+    render,
+    render_timeline,
+    store_lookup,
+    timeline,
+    write_html,
+)
 from graphret.explain.words import name_of
 from graphret.types import Hit, Retrieval
 
@@ -29,7 +37,9 @@ ROW_NAMES = {
 
 
 def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
-    """Return the result as something that rich prints, with so many questions; see `DemoResult.shown`."""
+    """Return the result as something that rich prints, with so many questions; see
+    `DemoResult.shown`.
+    """
     parts: list[RenderableType] = [Text(about(result))]
     for number, one in enumerate(result.shown(questions), start=1):
         parts += [
@@ -37,7 +47,9 @@ def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
             Rule(Text(f"question {number}", style="dim"), align="left", style="dim"),
             _question(one, result),
         ]
-    return Group(*parts, Text(), Rule(style="dim"), _recall(result), Text(comparison(result)))
+    return Group(
+        *parts, Text(), Rule(style="dim"), _recall(result), Text(comparison(result))
+    )
 
 
 def draw_explored(explored: Explored) -> RenderableType:
@@ -45,7 +57,9 @@ def draw_explored(explored: Explored) -> RenderableType:
     ways = []
     for lane in timeline(explored.retrieval).lanes:
         looks = [call.arguments for call in lane.calls if call.tool == EXPLORE]
-        way = " → ".join(" ".join([look["node"], *look.get("relation_types", ())]) for look in looks)
+        way = " → ".join(
+            " ".join([look["node"], *look.get("relation_types", ())]) for look in looks
+        )
         ways.append(f"agent {lane.agent}: {way}, selects {len(lane.selection)}")
     return Group(
         Rule(Text("exploring agents", style="dim"), align="left", style="dim"),
@@ -57,9 +71,17 @@ def draw_explored(explored: Explored) -> RenderableType:
 
 
 def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
-    """Write the result as a page that needs nothing but a browser, and return its path."""
+    """Write the result as a page that needs nothing but a browser, and return
+    its path.
+    """
     panels = [
-        Panel(one.first(SAGE), one.first(FLAT), one.holding, one.question.answer, f"{_verdict(one)}.")
+        Panel(
+            one.first(SAGE),
+            one.first(FLAT),
+            one.holding,
+            one.question.answer,
+            f"{_verdict(one)}.",
+        )
         for one in result.shown()
     ]
     rows = {ROW_NAMES[name]: row for name, row in result.rows.items()}
@@ -76,25 +98,37 @@ def page(result: DemoResult, path: str | os.PathLike[str]) -> Path:
 
 def about(result: DemoResult) -> str:
     counts = result.counts
-    how = f"BM25F and {result.encoder}" if result.encoder else "BM25F alone, without an encoder"
+    how = (
+        f"BM25F and {result.encoder}"
+        if result.encoder
+        else "BM25F alone, without an encoder"
+    )
     return (
-        f"{counts['tables']} Wikipedia tables and the {counts['passages']} passages that they link to, from OTT-QA, as "
-        f"a graph of {counts['nodes']:,} nodes and {counts['edges']:,} edges. The links were not read: every edge was "
-        f"found in the text. Flat search is {how}; SAGE is the same search and the graph. "
-        "Shown are the first questions that take a table and a passage and whose answer the graph has among its first "
-        f"{SHOWN_K} hits and flat search has not, and last one the other way round. ★ marks a hit that holds the "
-        "answer word for word, «so»."
+        f"{counts['tables']} Wikipedia tables and the {counts['passages']} passages"
+        f" that they link to, from OTT-QA, as a graph of {counts['nodes']:,} nodes and"
+        f" {counts['edges']:,} edges. The links were not read: every edge was found in"
+        f" the text. Flat search is {how}; SAGE is the same search and the graph. Shown"
+        " are the first questions that take a table and a passage and whose answer the"
+        f" graph has among its first {SHOWN_K} hits and flat search has not, and last"
+        " one the other way round. ★ marks a hit that holds the answer word for word,"
+        " «so»."
     )
 
 
 def comparison(result: DemoResult) -> str:
-    """Say for how many questions the graph finds the answer, and more and less of what recall counts."""
+    """Say for how many questions the graph finds the answer, and more and less of what
+    recall counts.
+    """
     compared = result.compared()
-    flat, sage = (sum(one.answered(row) > 0 for one in result.asked) for row in (FLAT, SAGE))
+    flat, sage = (
+        sum(one.answered(row) > 0 for one in result.asked) for row in (FLAT, SAGE)
+    )
     return (
-        f"The first {SHOWN_K} hits hold the answer for {flat} of {len(result.asked)} questions by flat search and for "
-        f"{sage} with the graph. Recall counts the rows and passages that OTT-QA gives for an answer: the graph finds "
-        f"more of them for {compared['more']} questions, as many for {compared['same']}, fewer for {compared['less']}."
+        f"The first {SHOWN_K} hits hold the answer for {flat} of {len(result.asked)}"
+        f" questions by flat search and for {sage} with the graph. Recall counts the"
+        " rows and passages that OTT-QA gives for an answer: the graph finds more of"
+        f" them for {compared['more']} questions, as many for {compared['same']}, fewer"
+        f" for {compared['less']}."
     )
 
 
@@ -102,7 +136,9 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
     lists = Table.grid(padding=(0, 3), expand=True)
     lists.add_column(ratio=1)
     lists.add_column(ratio=1)
-    lists.add_row(Text("flat search", style="dim"), Text("with the graph (SAGE)", style="dim"))
+    lists.add_row(
+        Text("flat search", style="dim"), Text("with the graph (SAGE)", style="dim")
+    )
     for left, right in zip(one.first(FLAT).hits, one.first(SAGE).hits, strict=False):
         lists.add_row(_line(left, one), _line(right, one))
     added = _added(one)
@@ -113,7 +149,10 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
         Text(),
         lists,
         Text(),
-        Text(_verdict(one) + (", by these links:" if better else "."), style="green" if better else "dim"),
+        Text(
+            _verdict(one) + (", by these links:" if better else "."),
+            style="green" if better else "dim",
+        ),
     ]
     if better:
         drawn = render(added, gold=one.holding, answer=one.question.answer)
@@ -122,14 +161,23 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
 
 
 def _added(one: Asked) -> Retrieval:
-    """Return what holds the answer in the first hits of the graph and is not among those of flat search."""
+    """Return what holds the answer in the first hits of the graph and is not among
+    those of flat search.
+    """
     flat, sage = one.first(FLAT), one.first(SAGE)
-    return Retrieval(sage.query, sage.k, [hit for hit in sage.hits if hit.id in one.holding and hit.id not in flat.ids])
+    return Retrieval(
+        sage.query,
+        sage.k,
+        [hit for hit in sage.hits if hit.id in one.holding and hit.id not in flat.ids],
+    )
 
 
 def _verdict(one: Asked) -> str:
     flat, sage = one.answered(FLAT), one.answered(SAGE)
-    return f"Hits that hold the answer among the first {SHOWN_K}: {flat} by flat search, {sage} with the graph"
+    return (
+        f"Hits that hold the answer among the first {SHOWN_K}: {flat} by flat search,"
+        f" {sage} with the graph"
+    )
 
 
 def _line(hit: Hit, one: Asked) -> Text:
@@ -142,11 +190,21 @@ def _line(hit: Hit, one: Asked) -> Text:
 
 def _recall(result: DemoResult) -> RenderableType:
     title = f"recall in percent, {result.counts['questions']} questions"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE, pad_edge=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE,
+        pad_edge=False,
+    )
     measures = list(result.rows[SAGE])
     table.add_column("")
     for name in measures:
         table.add_column(name, justify="right")
     for name, row in result.rows.items():
-        table.add_row(ROW_NAMES[name], *(f"{row[m]:.1f}" for m in measures), style="bold green" if name == SAGE else "")
+        table.add_row(
+            ROW_NAMES[name],
+            *(f"{row[m]:.1f}" for m in measures),
+            style="bold green" if name == SAGE else "",
+        )
     return table

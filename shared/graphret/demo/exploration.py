@@ -1,4 +1,6 @@
-"""The second half of the demo: agents explore the film graph that comes with the package, driven by a fixed policy."""
+"""The second half of the demo: agents explore the film graph that comes with the
+package, driven by a fixed policy.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Explored:
     retrieval: Retrieval
 
     def to_dict(self) -> dict[str, Any]:
-        stage = next(stage for stage in self.retrieval.trace.stages if stage.name == "explore")
+        stage = next(
+            stage for stage in self.retrieval.trace.stages if stage.name == "explore"
+        )
         return {
             "question": QUESTION,
             "hits": [hit.to_dict() for hit in self.retrieval],
@@ -39,15 +43,21 @@ def explore(folder: Path) -> Explored:
     """Write the graph of films to a folder and let three agents explore it."""
     import_graph(KB, folder)
     store = open_store(str(folder))
-    agents = Ark([ScriptedExplorer(i, ALIASES) for i in range(3)], store, BM25Index.of_store(store))
+    agents = Ark(
+        [ScriptedExplorer(i, ALIASES) for i in range(3)],
+        store,
+        BM25Index.of_store(store),
+    )
     return Explored(store, agents.retrieve(QUESTION, FOUND))
 
 
 def about(explored: Explored) -> str:
     nodes, edges = explored.store.count()
     return (
-        f"The films of five directors, from MetaQA: {nodes:,} nodes and {edges:,} edges. Three agents look for an "
-        "answer that lies hops away, with two tools, search and neighbourhood, and vote. A fixed policy drives them "
-        "here, which reads only what the tools return; any chat model takes its place. To make a film may be to direct "
-        "it, to act in it or to write it: each agent follows one of these, and films on which they agree come first."
+        f"The films of five directors, from MetaQA: {nodes:,} nodes and {edges:,}"
+        " edges. Three agents look for an answer that lies hops away, with two tools,"
+        " search and neighbourhood, and vote. A fixed policy drives them here, which"
+        " reads only what the tools return; any chat model takes its place. To make a"
+        " film may be to direct it, to act in it or to write it: each agent follows"
+        " one of these, and films on which they agree come first."
     )

@@ -1,12 +1,20 @@
-"""How well retrieval works: measures, loaders of public benchmarks, and the runs that compare retrievers on them.
+"""How well retrieval works: measures, loaders of public benchmarks, and the runs that
+compare retrievers on them.
 
-Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of data and returns JSON values.
+Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of data
+and returns JSON values.
 """
 
 from graphret.evaluation.general import bench_general
 from graphret.evaluation.guard import bench_guard
 from graphret.evaluation.metaqa import bench_metaqa
-from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
+from graphret.evaluation.metrics import (
+    all_at_k,
+    hit_at_k,
+    mrr,
+    paired_bootstrap,
+    recall_at_k,
+)
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.evaluation.paths import bench_graphraft, bench_paths

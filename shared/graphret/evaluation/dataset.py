@@ -1,4 +1,6 @@
-"""What every loader returns: nodes to search, and questions whose right answers are known."""
+"""What every loader returns: nodes to search, and questions whose right answers are
+known.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from graphret.errors import InvalidInput
 from graphret.training.questions import Question
 from graphret.types import Node
 
-#: The part of the questions that settings were chosen on, and the part that they were not.
+#: The part of the questions that settings were chosen on, and the part that they were
+#: not.
 TUNED, HELD = "tuned", "held"
 
 
@@ -40,14 +43,18 @@ class Dataset:
 
 
 class Shares:
-    """Rows of shares in percent, the numbers that they are shares of, and examples of what was missed."""
+    """Rows of shares in percent, the numbers that they are shares of, and examples of
+    what was missed.
+    """
 
     def __init__(self) -> None:
         self.rows: defaultdict[str, dict[str, float]] = defaultdict(dict)
         self.counts: dict[str, int] = {}
         self.missed: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
 
-    def share(self, row: str, metric: str, found: int, of: int, places: int = 2) -> None:
+    def share(
+        self, row: str, metric: str, found: int, of: int, places: int = 2
+    ) -> None:
         """Add ``found / of`` to a row; where `of` is 0 the count alone."""
         self.counts[f"{row}/{metric}"] = of
         if of:
@@ -56,7 +63,13 @@ class Shares:
     def result(self, name: str, seconds: Mapping[str, float]) -> dict[str, Any]:
         """Return the result of a benchmark, with twenty examples of each kind."""
         missed = {what: examples[:20] for what, examples in self.missed.items()}
-        return {"name": name, "rows": dict(self.rows), "counts": self.counts, "seconds": seconds, "missed": missed}
+        return {
+            "name": name,
+            "rows": dict(self.rows),
+            "counts": self.counts,
+            "seconds": seconds,
+            "missed": missed,
+        }
 
 
 def json_files(folder: Path) -> dict[str, Path]:
@@ -89,7 +102,9 @@ def read_json(path: Path) -> Any:
 
 
 def read_list(path: Path) -> list[Any]:
-    """Return the list that a JSON file holds; an `InvalidInput` names a file that holds none."""
+    """Return the list that a JSON file holds; an `InvalidInput` names a file that holds
+    none.
+    """
     listed = read_json(path)
     if not isinstance(listed, list):
         raise InvalidInput(f"{path}: a list is expected, not {type(listed).__name__}")

@@ -1,4 +1,6 @@
-"""The Cypher guard against what a real server said of the same queries, and against seeded mistakes."""
+"""The Cypher guard against what a real server said of the same queries, and against
+seeded mistakes.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ SCHEMAS = "text2cypher_schemas.csv"
 _QUERIES = "text2cypher_*.csv"
 NO_PROCEDURE = "There is no procedure"
 
-#: What the server does not say of the queries that it accepts: how it is counted, the guard's kind of error, in words.
+#: What the server does not say of the queries that it accepts: how it is counted, the
+#: guard's kind of error, in words.
 UNSAID = {
     "directions": (kinds.WRONG_DIRECTION, "a relation in the wrong direction"),
     "ends": (kinds.WRONG_ENDS, "a relation between the wrong labels"),
@@ -35,7 +38,9 @@ UNSAID = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query, and what a real server said of it: whether it takes it, why not, and the names that it does not know."""
+    """A query, and what a real server said of it: whether it takes it, why not, and the
+    names that it does not know.
+    """
 
     text: str
     schema: GraphSchema
@@ -45,15 +50,23 @@ class Query:
 
 
 def _schemas(file: Path) -> dict[str, GraphSchema]:
-    """Read the schema of each database; the file has no counts, so that each label and relation counts once."""
+    """Read the schema of each database; the file has no counts, so that each label and
+    relation counts once.
+    """
     schemas = {}
     for row in _rows(file):
         found = ast.literal_eval(row["structured_schema"])
         triples = [(t["start"], t["type"], t["end"]) for t in found["relationships"]]
-        labels = {*found["node_props"], *(label for s, _, t in triples for label in (s, t))}
+        labels = {
+            *found["node_props"],
+            *(label for s, _, t in triples for label in (s, t)),
+        }
         properties, relation_properties = (
             {
-                owner: {one["property"]: PropertySchema(one.get("type", "ANY")) for one in given}
+                owner: {
+                    one["property"]: PropertySchema(one.get("type", "ANY"))
+                    for one in given
+                }
                 for owner, given in found[kind].items()
             }
             for kind in ("node_props", "rel_props")
@@ -64,22 +77,35 @@ def _schemas(file: Path) -> dict[str, GraphSchema]:
 
 
 def load_queries(folder: str | Path) -> list[Query]:
-    """Read the queries of ``text2cypher_*.csv`` with the server's verdicts, in the order of the files.
+    """Read the queries of ``text2cypher_*.csv`` with the server's verdicts, in the
+    order of the files.
 
     Raises
     ------
     InvalidInput
-        When there is no file of schemas, a file lacks a column, or a query names a database without a schema.
+        When there is no file of schemas, a file lacks a column, or a query names a
+        database without a schema.
     """
     schemas = _schemas(Path(folder) / SCHEMAS)
     queries = []
     for file in sorted(Path(folder).glob(_QUERIES)):
         for number, row in enumerate(_rows(file) if file.name != SCHEMAS else [], 2):
             try:
-                names = [json.loads(row[f"unknown_{kind}"]) for kind in ("labels", "relations", "properties")]
+                names = [
+                    json.loads(row[f"unknown_{kind}"])
+                    for kind in ("labels", "relations", "properties")
+                ]
                 unknown = tuple(name for some in names for name in some)
                 accepted = row["accepted"] == "True"
-                queries.append(Query(row["cypher"], schemas[row["database"]], accepted, row["error"], unknown))
+                queries.append(
+                    Query(
+                        row["cypher"],
+                        schemas[row["database"]],
+                        accepted,
+                        row["error"],
+                        unknown,
+                    )
+                )
             except (KeyError, ValueError) as error:
                 raise InvalidInput(f"{file}: record {number}: {error!r}") from error
     return queries
@@ -95,17 +121,25 @@ def _rows(file: Path) -> list[dict[str, str]]:
 
 
 def bench_guard(
-    data: str | Path, limit: int | None = None, mutants: int = 1000, seed: int = 0, progress: Progress | None = None
+    data: str | Path,
+    limit: int | None = None,
+    mutants: int = 1000,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare the Cypher guard with a real server's verdicts, and count how many seeded mistakes it finds.
+    """Compare the Cypher guard with a real server's verdicts, and count how many seeded
+    mistakes it finds.
 
-    Row ``guard``: ``false_alarms``, the share of the queries that the server accepts, with no unknown name, for which
-    the guard has an error of parsing, meaning or unknown names; ``errors_found``, the share of those that the server
-    refuses, missing procedures left out, for which it has an error of parsing or meaning; ``unknown_found``, the share
-    of those with an unknown name for which it has an error of an unknown name.
+    Row ``guard``: ``false_alarms``, the share of the queries that the server accepts,
+    with no unknown name, for which the guard has an error of parsing, meaning or
+    unknown names; ``errors_found``, the share of those that the server refuses, missing
+    procedures left out, for which it has an error of parsing or meaning;
+    ``unknown_found``, the share of those with an unknown name for which it has an error
+    of an unknown name.
 
-    Row ``mutations``: for each kind of `graphret.evaluation.mutations.MUTATIONS` the share of mistakes, made
-    in queries that the server accepts and in which the guard finds nothing, for which it then has an error.
+    Row ``mutations``: for each kind of `graphret.evaluation.mutations.MUTATIONS` the
+    share of mistakes, made in queries that the server accepts and in which the guard
+    finds nothing, for which it then has an error.
 
     Parameters
     ----------
@@ -121,19 +155,28 @@ def bench_guard(
     Returns
     -------
     result
-        ``rows``, ``counts`` with the denominators, ``seconds`` with the median of a check, and ``missed`` with up to
-        twenty examples of each kind of what went wrong.
+        ``rows``, ``counts`` with the denominators, ``seconds`` with the median of a
+        check, and ``missed`` with up to twenty examples of each kind of what went
+        wrong.
     """
     queries = load_queries(data)[:limit]
     run = _Run(progress or (lambda stage, done, of: None))
     run.verdicts(queries)
     median, p99 = np.percentile(run.seconds or [0.0], (50, 99)).tolist()
     run.mutations(mutants, seed)
-    seconds = {"check_median": round(median, 6), "check_p99": round(p99, 6), "checks": round(sum(run.seconds), 3)}
+    seconds = {
+        "check_median": round(median, 6),
+        "check_p99": round(p99, 6),
+        "checks": round(sum(run.seconds), 3),
+    }
     result = run.result("guard", seconds) | {"notes": []}
     for name, (_, what) in UNSAID.items():
-        found, accepted = (run.counts.get(of, 0) for of in (f"accepted/{name}", "accepted"))
-        result["notes"].append(f"accepted queries with {what}: {found:,} of {accepted:,}")
+        found, accepted = (
+            run.counts.get(of, 0) for of in (f"accepted/{name}", "accepted")
+        )
+        result["notes"].append(
+            f"accepted queries with {what}: {found:,} of {accepted:,}"
+        )
     return result
 
 
@@ -154,7 +197,9 @@ class _Run(Shares):
         return {error.kind: str(error) for error in reversed(errors)}
 
     def verdicts(self, queries: list[Query]) -> None:
-        """Hold the guard's errors against the server's, and keep the accepted queries in which it finds none."""
+        """Hold the guard's errors against the server's, and keep the accepted queries
+        in which it finds none.
+        """
         found, of = Counter[str](), Counter[str]()
         for number, query in enumerate(queries, 1):
             self.progress("check", number, len(queries))
@@ -167,8 +212,17 @@ class _Run(Shares):
                 self.clean += [] if query.unknown or errors else [query]
             elif NO_PROCEDURE in query.error:
                 continue
-            metric = "errors_found" if not query.accepted else "unknown_found" if query.unknown else "false_alarms"
-            about = {"errors_found": kinds.MEANING, "unknown_found": kinds.UNKNOWN_NAMES}
+            metric = (
+                "errors_found"
+                if not query.accepted
+                else "unknown_found"
+                if query.unknown
+                else "false_alarms"
+            )
+            about = {
+                "errors_found": kinds.MEANING,
+                "unknown_found": kinds.UNKNOWN_NAMES,
+            }
             looked_for = about.get(metric, kinds.MEANING | kinds.UNKNOWN_NAMES)
             said = [message for kind, message in errors.items() if kind in looked_for]
             of[metric] += 1
@@ -178,10 +232,14 @@ class _Run(Shares):
                 self.missed[metric].append({"query": query.text, "message": wrong})
         for metric in ("false_alarms", "errors_found", "unknown_found"):
             self.share("guard", metric, found[metric], of[metric], 3)
-        self.counts |= {"queries": len(queries)} | {name: of[name] for name in of if name.startswith("accepted")}
+        self.counts |= {"queries": len(queries)} | {
+            name: of[name] for name in of if name.startswith("accepted")
+        }
 
     def mutations(self, mutants: int, seed: int) -> None:
-        """Make mistakes in clean queries, drawn in one order for all kinds, and count those that the guard finds."""
+        """Make mistakes in clean queries, drawn in one order for all kinds, and count
+        those that the guard finds.
+        """
         order = list(range(len(self.clean)))
         Random(seed).shuffle(order)
         for done, kind in enumerate(MUTATIONS, 1):
@@ -190,13 +248,17 @@ class _Run(Shares):
                 if made == mutants:
                     break
                 query = self.clean[i]
-                mistake = mutate(query.text, kind, query.schema, Random(f"{seed}:{kind}:{i}"))
+                mistake = mutate(
+                    query.text, kind, query.schema, Random(f"{seed}:{kind}:{i}")
+                )
                 if mistake is None:
                     continue
                 made += 1
                 if self.check(mistake, query.schema):
                     caught += 1
                 else:
-                    self.missed[kind].append({"query": mistake, "message": f"was: {query.text}"})
+                    self.missed[kind].append(
+                        {"query": mistake, "message": f"was: {query.text}"}
+                    )
             self.share("mutations", kind, caught, made, 3)
             self.progress("mutate", done, len(MUTATIONS))

@@ -1,4 +1,6 @@
-"""MetaQA (Zhang et al. 2018): questions of one to three hops over films, and exploring agents measured on them."""
+"""MetaQA (Zhang et al. 2018): questions of one to three hops over films, and exploring
+agents measured on them.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +48,11 @@ _RELATIONS = {label.lower(): relation for relation, label in OBJECTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class MetaQuestion:
-    """A question of MetaQA, without the brackets around its entity, and the ids of that and of the right answers.
+    """A question of MetaQA, without the brackets around its entity, and the ids of that
+    and of the right answers.
 
-    `path` has the relations from the entity to the answers, each with whether it is followed from its source to its
-    target; it is empty where the data does not tell.
+    `path` has the relations from the entity to the answers, each with whether it is
+    followed from its source to its target; it is empty where the data does not tell.
     """
 
     text: str
@@ -59,33 +62,48 @@ class MetaQuestion:
 
 
 def load_questions(
-    data: str | Path, hops: int, split: str = "dev", *, limit: int | None = None, seed: int = 0
+    data: str | Path,
+    hops: int,
+    split: str = "dev",
+    *,
+    limit: int | None = None,
+    seed: int = 0,
 ) -> list[MetaQuestion]:
     """Read the questions of one number of hops, in the layout of the public release.
 
-    The file is ordered by type of question, so that `limit` questions are drawn from it at random, the same for the
-    same `seed`, and come in its order.
+    The file is ordered by type of question, so that `limit` questions are drawn from it
+    at random, the same for the same `seed`, and come in its order.
 
     Raises
     ------
     InvalidInput
-        When the file is not there, a line is not as it should be, or the types of questions are not as many.
+        When the file is not there, a line is not as it should be, or the types of
+        questions are not as many.
     """
     path = Path(data) / f"{hops}-hop" / "vanilla" / f"qa_{split}.txt"
     kinds = Path(data) / f"{hops}-hop" / f"qa_{split}_qtype.txt"
     lines = _lines(path)
     typed = _lines(kinds) if kinds.exists() else [""] * len(lines)
     if len(typed) != len(lines):
-        raise InvalidInput(f"{kinds}: {len(typed)} types of questions for {len(lines)} questions")
+        raise InvalidInput(
+            f"{kinds}: {len(typed)} types of questions for {len(lines)} questions"
+        )
     places: Sequence[int] = range(len(lines))
     if (most := require_limit(limit)) is not None and most < len(lines):
         places = sorted(random.Random(seed).sample(places, most))
-    return [_question(lines[place], typed[place], f"{path}, line {place + 1}") for place in places]
+    return [
+        _question(lines[place], typed[place], f"{path}, line {place + 1}")
+        for place in places
+    ]
 
 
 def _lines(path: Path) -> list[str]:
     try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [
+            line
+            for line in path.read_text(encoding="utf-8").splitlines()
+            if line.strip()
+        ]
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path}: {error}") from error
 
@@ -95,12 +113,18 @@ def _question(line: str, kind: str, where: str) -> MetaQuestion:
     entity = _ENTITY.search(asked)
     gold = frozenset(answer for answer in answers.split("|") if answer)
     if not tab or entity is None or not gold:
-        raise InvalidInput(f"{where}: a question with an [entity], a tab and answers joined by '|' are expected")
-    return MetaQuestion(_ENTITY.sub(r"\1", asked), entity[1], gold, path_of(kind, where) if kind else ())
+        raise InvalidInput(
+            f"{where}: a question with an [entity], a tab and answers joined by '|' are"
+            " expected"
+        )
+    return MetaQuestion(
+        _ENTITY.sub(r"\1", asked), entity[1], gold, path_of(kind, where) if kind else ()
+    )
 
 
 def path_of(kind: str, where: str = "type of question") -> tuple[tuple[str, bool], ...]:
-    """Return the relations to follow for a type of question, such as ``movie_to_actor_to_movie``.
+    """Return the relations to follow for a type of question, such as
+    ``movie_to_actor_to_movie``.
 
     Examples
     --------
@@ -130,7 +154,8 @@ def bench_metaqa(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Measure exploring agents, or plans, on MetaQA's questions, brackets removed and the number of hops not told.
+    """Measure exploring agents, or plans, on MetaQA's questions, brackets removed and
+    the number of hops not told.
 
     Parameters
     ----------
@@ -139,32 +164,43 @@ def bench_metaqa(
     limit
         Questions of each number of hops, drawn at random; all by default.
     method
-        ``ark``; ``grasp``: plans of the planner, fused with a search; or ``graphraft``: the best of all queries.
+        ``ark``; ``grasp``: plans of the planner, fused with a search; or ``graphraft``:
+        the best of all queries.
     hops
         Which numbers of hops.
     aliases
-        A file of what people call relations and labels; ``ark`` has that of the example graph by default.
+        A file of what people call relations and labels; ``ark`` has that of the example
+        graph by default.
     train
-        The share of the training questions that the planner learns from; none by default.
+        The share of the training questions that the planner learns from; none by
+        default.
     writer
-        What ``graphret train writer`` wrote, for ``graphraft``, with a row of the same writer without constraints;
-        without a writer paths are ranked with no model.
+        What ``graphret train writer`` wrote, for ``graphraft``, with a row of the same
+        writer without constraints; without a writer paths are ranked with no model.
     seed
         Of the draw.
 
     Returns
     -------
     dict
-        ``name``, ``rows`` (``1-hop/ark`` and so on, and ``1-hop/bm25``, which searches for the question as it is),
-        ``counts``, ``seconds`` and ``shown``, the metrics in the order of a table. ``calls`` and ``steps`` are means a
-        question.
+        ``name``, ``rows`` (``1-hop/ark`` and so on, and ``1-hop/bm25``, which searches
+        for the question as it is), ``counts``, ``seconds`` and ``shown``, the metrics
+        in the order of a table. ``calls`` and ``steps`` are means a question.
     """
     if method not in METHODS:
-        raise InvalidInput(f"method: one of {', '.join(METHODS)} is expected, not {method!r}")
+        raise InvalidInput(
+            f"method: one of {', '.join(METHODS)} is expected, not {method!r}"
+        )
     if not hops or not set(hops) <= set(HOPS):
-        raise InvalidInput(f"hops: some of {', '.join(map(str, HOPS))} are expected, not {list(hops)!r}")
+        raise InvalidInput(
+            f"hops: some of {', '.join(map(str, HOPS))} are expected, not"
+            f" {list(hops)!r}"
+        )
     start, report = time.perf_counter(), progress or (lambda stage, done, total: None)
-    questions = {n: load_questions(data, n, split, limit=limit, seed=seed) for n in dict.fromkeys(hops)}
+    questions = {
+        n: load_questions(data, n, split, limit=limit, seed=seed)
+        for n in dict.fromkeys(hops)
+    }
     store = read_metaqa(data).store()
     loaded = time.perf_counter()
     index = BM25Index.of_store(store)
@@ -180,12 +216,23 @@ def bench_metaqa(
     reader = PathPlanner(store, aliases=aliases) if method != "ark" else None
     if reader is not None:
         if train is not None:
-            lines = {n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt")) for n in questions}
-            drawn = [load_questions(data, n, "train", limit=max(1, round(train * lines[n])), seed=seed) for n in lines]
+            lines = {
+                n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt"))
+                for n in questions
+            }
+            drawn = [
+                load_questions(
+                    data, n, "train", limit=max(1, round(train * lines[n])), seed=seed
+                )
+                for n in lines
+            ]
             learned = [Question(one.text, one.gold) for part in drawn for one in part]
             reader.scorer = train_paths(reader, learned, seed)
             result["counts"]["trained_on"] = len(learned)
-        result |= {"shown": list(SHOWN[:4]), "notes": ["plans are made without a language model"]}
+        result |= {
+            "shown": list(SHOWN[:4]),
+            "notes": ["plans are made without a language model"],
+        }
     writes = None if writer is None else Writer.load(writer)
     for n, asked in questions.items():
         runs: list[Run] = []
@@ -193,41 +240,72 @@ def bench_metaqa(
         if reader is not None and method == "graphraft":
             ours = GraphRAFT(store, index, planner=reader, writer=writes)
             if writes is not None:
-                free = GraphRAFT(store, index, planner=reader, writer=_Unconstrained(writes))
+                free = GraphRAFT(
+                    store, index, planner=reader, writer=_Unconstrained(writes)
+                )
                 row = f"{n}-hop/graphraft, free"
-                result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, free, asked, report)
+                result["rows"][row], result["seconds"][f"query_{row}"] = _measure(
+                    row, free, asked, report
+                )
         elif reader is not None:
             ours = Grasp(reader, store, index)
         else:
-            model, settings = ScriptedExplorer(aliases=aliases or ALIASES), ArkSettings(n_agents=1)
+            model, settings = (
+                ScriptedExplorer(aliases=aliases or ALIASES),
+                ArkSettings(n_agents=1),
+            )
             ours = Ark(model, store, index, settings=settings, on_run=runs.append)
-        for row, retriever in ((f"{n}-hop/bm25", IndexRetriever(index, store)), (f"{n}-hop/{method}", ours)):
-            result["rows"][row], result["seconds"][f"query_{row}"] = _measure(row, retriever, asked, report)
+        for row, retriever in (
+            (f"{n}-hop/bm25", IndexRetriever(index, store)),
+            (f"{n}-hop/{method}", ours),
+        ):
+            result["rows"][row], result["seconds"][f"query_{row}"] = _measure(
+                row, retriever, asked, report
+            )
         result["counts"][f"{n}-hop/questions"] = len(asked)
         if reader is not None:
             result["seconds"][f"plan_{n}-hop"] = _plan_seconds(reader, asked)
             continue
-        for session in (session for run in runs for session in run.sessions if session.failed):
-            raise RetrievalFailed(f"{session.question!r}: agent {session.agent + 1}: {session.error}")
-        steps = [[step for session in run.sessions for step in session.steps] for run in runs]
+        for session in (
+            session for run in runs for session in run.sessions if session.failed
+        ):
+            raise RetrievalFailed(
+                f"{session.question!r}: agent {session.agent + 1}: {session.error}"
+            )
+        steps = [
+            [step for session in run.sessions for step in session.steps] for run in runs
+        ]
         result["rows"][f"{n}-hop/ark"] |= {
-            "calls": round(statistics.mean(sum(len(step.calls) for step in one) for one in steps), 2),
+            "calls": round(
+                statistics.mean(sum(len(step.calls) for step in one) for one in steps),
+                2,
+            ),
             "steps": round(statistics.mean(len(one) for one in steps), 2),
         }
     result["seconds"]["total"] = time.perf_counter() - start
-    result["seconds"] = {name: round(value, 6) for name, value in result["seconds"].items()}
+    result["seconds"] = {
+        name: round(value, 6) for name, value in result["seconds"].items()
+    }
     return result
 
 
 class _Unconstrained:
-    """A writer that is held to nothing: what its beams write counts where it is a candidate (GraphRAFT, table 2)."""
+    """A writer that is held to nothing: what its beams write counts where it is a
+    candidate (GraphRAFT, table 2).
+    """
 
     name = "free"
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
+    def rank(
+        self,
+        question: str,
+        candidates: Sequence[Candidate],
+        most: int,
+        prior: Prior = None,
+    ) -> Written:
         (texts,) = self.writer.write([question])
         found = written_among([one.text for one in candidates], texts)[:most]
         return [(place, 1 / len(found)) for place in found]
@@ -246,7 +324,9 @@ def _plan_seconds(planner: PathPlanner, asked: Sequence[MetaQuestion]) -> float:
 def _measure(
     row: str, retriever: Retriever, asked: Sequence[MetaQuestion], report: Progress
 ) -> tuple[dict[str, float], float]:
-    values: dict[str, list[float]] = {name: [] for name in ("hit@1", "hit@5", "recall@20", "mrr")}
+    values: dict[str, list[float]] = {
+        name: [] for name in ("hit@1", "hit@5", "recall@20", "mrr")
+    }
     taken = []
     for nth, question in enumerate(asked):
         if nth % 20 == 0:
@@ -259,14 +339,26 @@ def _measure(
         values["recall@20"].append(recall_at_k(ranked, question.gold, _K))
         values["mrr"].append(mrr(ranked, question.gold))
     report(row, len(asked), len(asked))
-    return {name: percent(statistics.mean(measured)) for name, measured in values.items()}, statistics.median(taken)
+    return {
+        name: percent(statistics.mean(measured)) for name, measured in values.items()
+    }, statistics.median(taken)
 
 
 def path_ends(store: MemoryStore, question: MetaQuestion) -> set[str]:
-    """Return the nodes at the end of a question's own relations, never back at its entity."""
+    """Return the nodes at the end of a question's own relations, never back at its
+    entity.
+    """
     frontier = {question.entity}
     for relation, outgoing in question.path:
         there = [node.id for node in store.get(sorted(frontier)) if node is not None]
-        edges = store.neighbors(there, relations=[relation], direction="out" if outgoing else "in") if there else []
-        frontier = {edge.target if outgoing else edge.source for edge in edges} - {question.entity}
+        edges = (
+            store.neighbors(
+                there, relations=[relation], direction="out" if outgoing else "in"
+            )
+            if there
+            else []
+        )
+        frontier = {edge.target if outgoing else edge.source for edge in edges} - {
+            question.entity
+        }
     return frontier

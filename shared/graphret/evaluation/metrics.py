@@ -1,10 +1,13 @@
-"""Measures of a ranking against a set of right answers, and how sure a difference between two systems is.
+"""Measures of a ranking against a set of right answers, and how sure a difference
+between two systems is.
 
-Every measure takes the ids of a ranking, best first, and the ids that are right (`gold`), and lies between 0 and 1.
-Binary relevance as in Manning, Raghavan and Schütze, *Introduction to Information Retrieval*, chapter 8. An empty
-`gold` and a `k` below 1 are an `InvalidInput`.
+Every measure takes the ids of a ranking, best first, and the ids that are right
+(`gold`), and lies between 0 and 1. Binary relevance as in Manning, Raghavan and
+Schütze, *Introduction to Information Retrieval*, chapter 8. An empty `gold` and a `k`
+below 1 are an `InvalidInput`.
 
-The graded measures take parts of what answers a question (`GoldPart`), which several nodes may hold a share of.
+The graded measures take parts of what answers a question (`GoldPart`), which several
+nodes may hold a share of.
 """
 
 from __future__ import annotations
@@ -18,25 +21,31 @@ from numpy.typing import ArrayLike
 from graphret.errors import InvalidInput
 from graphret.search.index import require_k
 
-#: Resamples of the bootstrap; with 2,000 the ends of a 95 % interval are steady to about a twentieth of its width.
+#: Resamples of the bootstrap; with 2,000 the ends of a 95 % interval are steady to
+#: about a twentieth of its width.
 RESAMPLES = 2000
 #: By how much a sum of shares may fall short of 1 and still be all of them.
 ROUNDING = 1e-9
 
 
 def recall_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return the share of the right answers among the first `k`: ``|gold ∩ ranked[:k]| / |gold|``."""
+    """Return the share of the right answers among the first `k`: ``|gold ∩ ranked[:k]|
+    / |gold|``.
+    """
     right = _checked(gold, k)
     return len(right.intersection(ranked[:k])) / len(right)
 
 
 def hit_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return 1 if any of the first `k` is right, 0 if not: ``[gold ∩ ranked[:k] ≠ ∅]``."""
+    """Return 1 if any of the first `k` is right, 0 if not: ``[gold ∩ ranked[:k]
+    ≠ ∅]``.
+    """
     return float(not _checked(gold, k).isdisjoint(ranked[:k]))
 
 
 def all_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
-    """Return 1 if the first `k` hold every right answer, 0 if not: ``[gold ⊆ ranked[:k]]``.
+    """Return 1 if the first `k` hold every right answer, 0 if not: ``[gold ⊆
+    ranked[:k]]``.
 
     What a question over several passages needs before a reader can answer it.
     """
@@ -44,12 +53,15 @@ def all_at_k(ranked: Sequence[str], gold: Collection[str], k: int) -> float:
 
 
 def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
-    """Return ``1 / rank`` of the first right answer, 0 if there is none (Voorhees 1999, TREC-8 question answering).
+    """Return ``1 / rank`` of the first right answer, 0 if there is none (Voorhees 1999,
+    TREC-8 question answering).
 
     Its mean over questions is the mean reciprocal rank.
     """
     right = _checked(gold, 1)
-    return next((1.0 / rank for rank, one in enumerate(ranked, start=1) if one in right), 0.0)
+    return next(
+        (1.0 / rank for rank, one in enumerate(ranked, start=1) if one in right), 0.0
+    )
 
 
 def _checked(gold: Collection[str], k: int) -> set[str]:
@@ -63,15 +75,16 @@ def _checked(gold: Collection[str], k: int) -> set[str]:
 class GoldPart:
     """A part of what answers a question, and how much of it each node holds.
 
-    A passage is held whole by one node, a table whole by each of its segments, and a span of a text in shares by the
-    chunks that it runs through.
+    A passage is held whole by one node, a table whole by each of its segments, and a
+    span of a text in shares by the chunks that it runs through.
 
     Parameters
     ----------
     weight
         What the part counts for; the weights of a question's parts sum to 1.
     shares
-        The share of the part that a node holds, above 0 and at most 1, by the node's id.
+        The share of the part that a node holds, above 0 and at most 1, by the node's
+        id.
     """
 
     weight: float
@@ -79,54 +92,72 @@ class GoldPart:
 
 
 def holders(gold: Collection[GoldPart]) -> set[str]:
-    """Return the ids of the nodes that hold some of any part: what `hit_at_k` and `mrr` take."""
+    """Return the ids of the nodes that hold some of any part: what `hit_at_k` and `mrr`
+    take.
+    """
     return {node_id for part in gold for node_id in part.shares}
 
 
-def graded_recall_at_k(ranked: Sequence[str], gold: Collection[GoldPart], k: int) -> float:
-    """Return how much of the parts the first `k` hold: ``Σ weight · min(1, Σ share of ranked[:k])``."""
+def graded_recall_at_k(
+    ranked: Sequence[str], gold: Collection[GoldPart], k: int
+) -> float:
+    """Return how much of the parts the first `k` hold: ``Σ weight · min(1, Σ share of
+    ranked[:k])``.
+    """
     found = _checked(holders(gold), k).intersection(ranked[:k])
     held = [min(1.0, sum(part.shares.get(one, 0.0) for one in found)) for part in gold]
     return sum(part.weight * share for part, share in zip(gold, held, strict=True))
 
 
 def graded_all_at_k(ranked: Sequence[str], gold: Collection[GoldPart], k: int) -> float:
-    """Return 1 if the first `k` hold all of every part, 0 if not: ``[recall@k ≥ 1 − 1e-9]``, for the rounding."""
+    """Return 1 if the first `k` hold all of every part, 0 if not: ``[recall@k ≥ 1 −
+    1e-9]``, for the rounding.
+    """
     return float(graded_recall_at_k(ranked, gold, k) >= 1 - ROUNDING)
 
 
 def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
-    """Return the mean of ``ours − theirs`` over the same questions, and its 95 % bootstrap percentile interval.
+    """Return the mean of ``ours − theirs`` over the same questions, and its 95 %
+    bootstrap percentile interval.
 
-    Questions are drawn with replacement, both systems' values of a question together (Efron and Tibshirani 1993,
-    section 13.3; Sakai 2006 for retrieval), each time the same.
+    Questions are drawn with replacement, both systems' values of a question together
+    (Efron and Tibshirani 1993, section 13.3; Sakai 2006 for retrieval), each time the
+    same.
 
     Parameters
     ----------
     ours, theirs
-        The measure of each question, ``(q,)``; an `InvalidInput` when they are empty or not of one length.
+        The measure of each question, ``(q,)``; an `InvalidInput` when they are empty or
+        not of one length.
 
     Returns
     -------
     dict
-        ``gain``, and ``low`` and ``high``, the ends of the interval, in percent, rounded to two places.
+        ``gain``, and ``low`` and ``high``, the ends of the interval, in percent,
+        rounded to two places.
     """
     a, b = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape or not len(a):
-        raise InvalidInput(f"values of the same questions are expected, not of shapes {a.shape} and {b.shape}")
+        raise InvalidInput(
+            f"values of the same questions are expected, not of shapes {a.shape} and"
+            f" {b.shape}"
+        )
     return mean_gain([a - b])
 
 
 def mean_gain(differences: Sequence[ArrayLike]) -> dict[str, float]:
-    """Return the mean over sets of questions of their mean difference, and its 95 % bootstrap percentile interval.
+    """Return the mean over sets of questions of their mean difference, and its 95 %
+    bootstrap percentile interval.
 
-    Each set counts alike, however many questions it has. Questions are drawn with replacement within each set, as many
-    as it has (Efron and Tibshirani 1993, section 8.4, for several samples), each time the same.
+    Each set counts alike, however many questions it has. Questions are drawn with
+    replacement within each set, as many as it has (Efron and Tibshirani 1993, section
+    8.4, for several samples), each time the same.
 
     Parameters
     ----------
     differences
-        For each set ``ours − theirs`` of each question, ``(q,)``; an `InvalidInput` when there are none.
+        For each set ``ours − theirs`` of each question, ``(q,)``; an `InvalidInput`
+        when there are none.
 
     Returns
     -------
@@ -135,7 +166,10 @@ def mean_gain(differences: Sequence[ArrayLike]) -> dict[str, float]:
     """
     sets = [np.asarray(one, dtype=np.float64) for one in differences]
     if not sets or not all(one.ndim == 1 and len(one) for one in sets):
-        raise InvalidInput("differences: at least one set of questions is expected, and one question in each")
+        raise InvalidInput(
+            "differences: at least one set of questions is expected, and one question"
+            " in each"
+        )
     generator = np.random.default_rng(0)
     resampled = np.zeros(RESAMPLES)
     for one in sets:

@@ -1,4 +1,6 @@
-"""Questions over several passages: HotpotQA, MuSiQue and 2WikiMultihopQA, in the layout shared for graph RAG."""
+"""Questions over several passages: HotpotQA, MuSiQue and 2WikiMultihopQA, in the layout
+shared for graph RAG.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,27 @@ _CORPUS = "_corpus"
 
 
 def load_multihop(data: str | Path) -> list[Dataset]:
-    """Read every ``<name>.json`` that has a ``<name>_corpus.json`` beside it, in the order of their names.
+    """Read every ``<name>.json`` that has a ``<name>_corpus.json`` beside it, in the
+    order of their names.
 
-    Files may be gzipped, with ``.gz`` behind their names. A corpus maps titles to sentences, or lists objects with
-    ``title`` and ``text``; passages of one title and different texts are separate nodes. The gold of a question is the
-    passages that its ``supporting_facts`` (``[title, sentence]``) name, or its ``paragraphs``, by title and text, but
-    for those whose ``is_supporting`` is false.
+    Files may be gzipped, with ``.gz`` behind their names. A corpus maps titles to
+    sentences, or lists objects with ``title`` and ``text``; passages of one title and
+    different texts are separate nodes. The gold of a question is the passages that its
+    ``supporting_facts`` (``[title, sentence]``) name, or its ``paragraphs``, by title
+    and text, but for those whose ``is_supporting`` is false.
 
     Raises
     ------
     InvalidInput
-        When there are none, a file is not what it should be, or a question's gold is not in the corpus.
+        When there are none, a file is not what it should be, or a question's gold is
+        not in the corpus.
     """
     root = Path(data)
     found = [load_passages(*files) for files in passage_files(json_files(root))]
     if not found:
-        raise InvalidInput(f"{root}: there is no <name>.json with a <name>_corpus.json beside it")
+        raise InvalidInput(
+            f"{root}: there is no <name>.json with a <name>_corpus.json beside it"
+        )
     return found
 
 
@@ -47,7 +54,9 @@ def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
     """Read the questions at `path` and their corpus; see `load_multihop`."""
     passages = list(dict.fromkeys(_passages(read_json(corpus), corpus)))
     ids = _ids(passages)
-    documents = [Document(text, id=ids[title, text], title=title) for title, text in passages]
+    documents = [
+        Document(text, id=ids[title, text], title=title) for title, text in passages
+    ]
     nodes = describe(to_nodes(documents, chunker=None), HeuristicMetadata())
     bearers: dict[str, list[str]] = {}
     for (title, _), node_id in ids.items():
@@ -73,7 +82,10 @@ def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
     """Return the title and the text of each passage of a corpus."""
     try:
         if isinstance(raw, Mapping):
-            passages = [(title, said if isinstance(said, str) else "".join(said)) for title, said in raw.items()]
+            passages = [
+                (title, said if isinstance(said, str) else "".join(said))
+                for title, said in raw.items()
+            ]
         else:
             passages = [(one["title"], one["text"]) for one in raw]
     except (KeyError, TypeError) as error:
@@ -85,7 +97,9 @@ def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
 
 
 def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return an id for each passage: its title, and a number behind it where the title is taken."""
+    """Return an id for each passage: its title, and a number behind it where the title
+    is taken.
+    """
     ids: dict[tuple[str, str], str] = {}
     taken: set[str] = set()
     for title, text in passages:
@@ -103,7 +117,9 @@ def _gold(
     ids: Mapping[tuple[str, str], str],
     bearers: Mapping[str, list[str]],
 ) -> set[str]:
-    """Return the ids of a question's gold passages; one that is not in the corpus is an `InvalidInput`."""
+    """Return the ids of a question's gold passages; one that is not in the corpus is an
+    `InvalidInput`.
+    """
     gold: set[str] = set()
     if "supporting_facts" not in one:
         for passage in one["paragraphs"]:
@@ -111,7 +127,9 @@ def _gold(
                 continue
             title, text = passage["title"], passage["paragraph_text"]
             if (title, text) not in ids:
-                raise InvalidInput(f"the corpus has no passage {title!r} with this text: {text[:60]!r}")
+                raise InvalidInput(
+                    f"the corpus has no passage {title!r} with this text: {text[:60]!r}"
+                )
             gold.add(ids[title, text])
         return gold
     shown = {title: "".join(said) for title, said in one.get("context", ())}

@@ -1,10 +1,11 @@
 """Seeded mistakes: each takes a right query and makes it wrong in one known way.
 
-A mistake is placed by patterns over the query's text and not by the guard's own reading, so that what the guard
-misreads is not left out of what it is asked to find; what the patterns do not cover (quoted names, paths of several
-hops) is left alone. It is made only where it is one for sure: a direction is turned only where the schema has no such
-relation the other way, a variable is renamed only where the new name is then read with nothing to define it, or the old
-one is.
+A mistake is placed by patterns over the query's text and not by the guard's own
+reading, so that what the guard misreads is not left out of what it is asked to find;
+what the patterns do not cover (quoted names, paths of several hops) is left alone. It
+is made only where it is one for sure: a direction is turned only where the schema has
+no such relation the other way, a variable is renamed only where the new name is then
+read with nothing to define it, or the old one is.
 """
 
 from __future__ import annotations
@@ -45,8 +46,9 @@ _RETURN = re.compile(r"\bRETURN\b", re.IGNORECASE)
 class Reading:
     """What a query names, and where: `text` is the query with its strings blanked.
 
-    `variables` has for each variable of a pattern, but those that `AS` names too, where patterns have it; `labels` the
-    label of each that has exactly one in the whole query; `reads` pairs of a variable and the property read from it.
+    `variables` has for each variable of a pattern, but those that `AS` names too, where
+    patterns have it; `labels` the label of each that has exactly one in the whole
+    query; `reads` pairs of a variable and the property read from it.
     """
 
     query: str
@@ -61,23 +63,38 @@ class Reading:
         return self.query[: place.start] + text + self.query[place.end :]
 
     def label(self, match: re.Match[str], end: str) -> str | None:
-        return self.labels.get(match[end]) if match[end] else _only(match[f"{end}_labels"])
+        return (
+            self.labels.get(match[end]) if match[end] else _only(match[f"{end}_labels"])
+        )
 
     def places(self, found: Iterable[re.Match[str]], group: str) -> list[NamePlace]:
         """The labels or types that a group of patterns holds."""
-        words = (word for one in found if one[group] for word in _WORD.finditer(self.text, *one.span(group)))
+        words = (
+            word
+            for one in found
+            if one[group]
+            for word in _WORD.finditer(self.text, *one.span(group))
+        )
         return [_place(word, 0) for word in words]
 
     def map_keys(self) -> list[tuple[str | None, NamePlace]]:
-        """The keys of the maps of nodes, each with the label of its node where that has one."""
-        keys = ((node, key) for node in self.nodes for key in _KEY.finditer(self.text, *node.span("node_map")))
+        """The keys of the maps of nodes, each with the label of its node where that has
+        one.
+        """
+        keys = (
+            (node, key)
+            for node in self.nodes
+            for key in _KEY.finditer(self.text, *node.span("node_map"))
+        )
         return [(self.label(node, "node"), _place(key, 1)) for node, key in keys]
 
 
 def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | None:
-    """Return a right query with one mistake of `MUTATIONS`, or `None` where it has no place for one.
+    """Return a right query with one mistake of `MUTATIONS`, or `None` where it has no
+    place for one.
 
-    The schema says what is right and what is wrong; `rng` chooses the place and the mistake.
+    The schema says what is right and what is wrong; `rng` chooses the place and the
+    mistake.
     """
     try:
         return MUTATIONS[kind](_reading(query), schema, rng)
@@ -89,7 +106,13 @@ def _reading(query: str) -> Reading:
     text = query
     for token in tokenise(query):
         if token.kind == STRING:
-            text = text[: token.start] + "'" + " " * (token.end - token.start - 2) + "'" + text[token.end :]
+            text = (
+                text[: token.start]
+                + "'"
+                + " " * (token.end - token.start - 2)
+                + "'"
+                + text[token.end :]
+            )
     if "//" in text or "/*" in text:
         raise Unreadable("comments may hold anything", 0, len(text))
     relations = list(_RELATION.finditer(text))
@@ -97,10 +120,14 @@ def _reading(query: str) -> Reading:
     nodes = [
         node
         for node in _NODE.finditer(text)
-        if node["node_labels"] or node["node_map"] or matched.search(text[: node.start()])
+        if node["node_labels"]
+        or node["node_map"]
+        or matched.search(text[: node.start()])
     ]
     aliases = set(_ALIAS.findall(text))
-    named = [(found, end) for found in relations for end in ("left", "variable", "right")]
+    named = [
+        (found, end) for found in relations for end in ("left", "variable", "right")
+    ]
     variables: dict[str, list[NamePlace]] = {}
     labels: dict[str, set[str]] = {}
     for found, end in [*((node, "node") for node in nodes), *named]:
@@ -111,7 +138,11 @@ def _reading(query: str) -> Reading:
                 labels[name] = {""}
             elif given := found[f"{end}_labels"]:
                 labels.setdefault(name, set()).add(_only(given) or "")
-    known = {name: min(given) for name, given in labels.items() if len(given) == 1 and "" not in given}
+    known = {
+        name: min(given)
+        for name, given in labels.items()
+        if len(given) == 1 and "" not in given
+    }
     reads = [(_place(found, 1), _place(found, 2)) for found in _READ.finditer(text)]
     return Reading(query, text, nodes, relations, variables, known, reads)
 
@@ -122,24 +153,44 @@ def _place(found: re.Match[str], group: str | int) -> NamePlace:
 
 def _only(labels: str | None) -> str | None:
     """The label where a node has one, and no operator."""
-    return found[1] if (found := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
+    return (
+        found[1] if (found := re.fullmatch(r"\s*:\s*(\w+)\s*", labels or "")) else None
+    )
 
 
-def _rename(read: Reading, places: list[NamePlace], known: Collection[str], rng: Random) -> str | None:
-    """Give one of some places a name that people and models write by mistake, and that is not known."""
+def _rename(
+    read: Reading, places: list[NamePlace], known: Collection[str], rng: Random
+) -> str | None:
+    """Give one of some places a name that people and models write by mistake, and that
+    is not known.
+    """
     if not places:
         return None
     place = rng.choice(places)
     name, middle = place.name, len(place.name) // 2
-    swapped = name[: middle - 1] + name[middle] + name[middle - 1] + name[middle + 1 :] if middle else name
-    wrong = [f"{name}s", name[:-1], name.swapcase(), swapped, f"has_{name}", f"{name}_id", name[0] + name]
+    swapped = (
+        name[: middle - 1] + name[middle] + name[middle - 1] + name[middle + 1 :]
+        if middle
+        else name
+    )
+    wrong = [
+        f"{name}s",
+        name[:-1],
+        name.swapcase(),
+        swapped,
+        f"has_{name}",
+        f"{name}_id",
+        name[0] + name,
+    ]
     wrong = [text for text in wrong if text and text != name and text not in known]
     return read.with_(place, rng.choice(wrong)) if wrong else None
 
 
 def _turn(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Turn a relationship round, where the schema has none the other way."""
-    turned = [relation for relation in read.relations if _one_way(read, relation, schema)]
+    turned = [
+        relation for relation in read.relations if _one_way(read, relation, schema)
+    ]
     if not turned:
         return None
     relation = rng.choice(turned)
@@ -156,14 +207,19 @@ def _one_way(read: Reading, relation: re.Match[str], schema: GraphSchema) -> boo
     source, target = ends if relation["out"] else reversed(ends)
 
     def has(one: str | None, other: str | None) -> bool:
-        return any(r in names and one in (None, s) and other in (None, t) for s, r, t in schema.relations)
+        return any(
+            r in names and one in (None, s) and other in (None, t)
+            for s, r, t in schema.relations
+        )
 
     directed = bool(relation["into"]) != bool(relation["out"]) and ends != [None, None]
     return directed and has(source, target) and not has(target, source)
 
 
 def _rename_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
-    names = [name for owner, name in read.reads if owner.name in read.variables] + [key for _, key in read.map_keys()]
+    names = [name for owner, name in read.reads if owner.name in read.variables] + [
+        key for _, key in read.map_keys()
+    ]
     return _rename(read, names, _properties(schema), rng)
 
 
@@ -174,12 +230,22 @@ def _properties(schema: GraphSchema) -> set[str]:
 
 def _move_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     """Read from a node a property that the graph has, but not nodes of its label."""
-    named = [(read.labels.get(owner.name), name) for owner, name in read.reads] + read.map_keys()
-    places = [(label, name) for label, name in named if label and name.name in schema.properties.get(label, ())]
+    named = [
+        (read.labels.get(owner.name), name) for owner, name in read.reads
+    ] + read.map_keys()
+    places = [
+        (label, name)
+        for label, name in named
+        if label and name.name in schema.properties.get(label, ())
+    ]
     if not places:
         return None
     label, name = rng.choice(places)
-    others = [other for other in sorted(_properties(schema) - set(schema.properties[label])) if other.isidentifier()]
+    others = [
+        other
+        for other in sorted(_properties(schema) - set(schema.properties[label]))
+        if other.isidentifier()
+    ]
     return read.with_(name, rng.choice(others)) if others else None
 
 
@@ -202,8 +268,13 @@ def _never_ends(query: str) -> bool:
 
 
 def _rename_variable(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
-    """Rename a variable once: where it is read, or where its only pattern has it while something reads it."""
-    read_at = [*(owner for owner, _ in read.reads), *(_place(found, 1) for found in _ALONE.finditer(read.text))]
+    """Rename a variable once: where it is read, or where its only pattern has it while
+    something reads it.
+    """
+    read_at = [
+        *(owner for owner, _ in read.reads),
+        *(_place(found, 1) for found in _ALONE.finditer(read.text)),
+    ]
     places: list[NamePlace] = []
     for name, patterns in read.variables.items():
         uses = [place for place in read_at if place.name == name]
@@ -212,7 +283,11 @@ def _rename_variable(read: Reading, schema: GraphSchema, rng: Random) -> str | N
         return None
     place = rng.choice(places)
     taken = set(re.findall(r"\w+", read.text))
-    new = [n for n in (f"{place.name}1", place.name + place.name[0], f"my_{place.name}") if n not in taken]
+    new = [
+        n
+        for n in (f"{place.name}1", place.name + place.name[0], f"my_{place.name}")
+        if n not in taken
+    ]
     return read.with_(place, rng.choice(new))
 
 
@@ -242,7 +317,10 @@ _ACCESSES = (
     "load csv from 'https://example.org/x.csv' as line {head}{tail}",
     "{head}LOAD CSV FROM 'file:///x.csv' AS line {tail}",
     "{head}LOAD/**/CSV FROM 'ftp://example.org/x.csv' AS line {tail}",
-    "{head}CALL {{ LOAD CSV FROM 'file:///x.csv' AS line RETURN count(*) AS lines }} {tail}",
+    (
+        "{head}CALL {{ LOAD CSV FROM 'file:///x.csv' AS line RETURN count(*) AS lines"
+        " }} {tail}"
+    ),
     "{head}CALL apoc.load.json('http://192.0.2.1/') YIELD value {tail}",
     "{head}CALL apoc.load.csv('file:///x.csv') YIELD list {tail}",
     "{head}CALL apoc.export.csv.all('x.csv', {{}}) YIELD file {tail}",
@@ -252,20 +330,29 @@ _ACCESSES = (
 )
 
 
-def _add(templates: tuple[str, ...], read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+def _add(
+    templates: tuple[str, ...], read: Reading, schema: GraphSchema, rng: Random
+) -> str | None:
     """Put a clause in: before the query, before its last RETURN, or after it."""
     returns = [found.start() for found in _RETURN.finditer(read.text)]
     if not returns or not read.variables:
         return None
     head, tail = read.query[: returns[-1]], read.query[returns[-1] :].rstrip("; \n")
-    label, variable = f"`{rng.choice(sorted(schema.labels))}`", rng.choice(sorted(read.variables))
-    return rng.choice(templates).format(head=head, tail=tail, variable=variable, label=label)
+    label, variable = (
+        f"`{rng.choice(sorted(schema.labels))}`",
+        rng.choice(sorted(read.variables)),
+    )
+    return rng.choice(templates).format(
+        head=head, tail=tail, variable=variable, label=label
+    )
 
 
 #: The kinds of mistakes, by the name of their metric.
 MUTATIONS: dict[str, Callable[[Reading, GraphSchema, Random], str | None]] = {
     "direction": _turn,
-    "label": lambda read, schema, rng: _rename(read, read.places(read.nodes, "node_labels"), schema.labels, rng),
+    "label": lambda read, schema, rng: _rename(
+        read, read.places(read.nodes, "node_labels"), schema.labels, rng
+    ),
     "relation": lambda read, schema, rng: _rename(
         read, read.places(read.relations, "types"), schema.relation_names, rng
     ),

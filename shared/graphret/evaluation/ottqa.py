@@ -1,4 +1,6 @@
-"""OTT-QA (Chen et al. 2021): questions over tables and the passages that their cells link to."""
+"""OTT-QA (Chen et al. 2021): questions over tables and the passages that their cells
+link to.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,24 @@ _PASSAGES = "data/traindev_request_tok"
 
 
 def half(table_id: str) -> str:
-    """Return the half of the tables that one belongs to: ``"tuned"``, on which settings are chosen, or ``"held"``."""
-    return HELD if hashlib.md5(table_id.encode(), usedforsecurity=False).digest()[-1] % 2 else TUNED
+    """Return the half of the tables that one belongs to: ``"tuned"``, on which settings
+    are chosen, or ``"held"``.
+    """
+    return (
+        HELD
+        if hashlib.md5(table_id.encode(), usedforsecurity=False).digest()[-1] % 2
+        else TUNED
+    )
 
 
 def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> Dataset:
     """Read a folder in the layout of the public OTT-QA repository.
 
-    Each passage is a node with its url as the id and what the url says as its title; each ten rows of a table are one,
-    row r in ``"{table}#{r // 10}"``. Of a cell ``[text, links]`` only the text is read: the links are what a graph has
-    to find. The gold of a question is the passages that hold its answer and the segments with the answer's rows.
+    Each passage is a node with its url as the id and what the url says as its title;
+    each ten rows of a table are one, row r in ``"{table}#{r // 10}"``. Of a cell
+    ``[text, links]`` only the text is read: the links are what a graph has to find. The
+    gold of a question is the passages that hold its answer and the segments with the
+    answer's rows.
 
     Parameters
     ----------
@@ -55,8 +65,13 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
             passages.setdefault(url, text)
     if not tables:
         raise InvalidInput(f"{root / _TABLES}: there are no tables")
-    documents = [Document(text, id=url, title=title_of(url) if titled else "") for url, text in passages.items()]
-    segments = to_nodes([*tables, *documents], chunker=None, rows_per_segment=ROWS, balance=False)
+    documents = [
+        Document(text, id=url, title=title_of(url) if titled else "")
+        for url, text in passages.items()
+    ]
+    segments = to_nodes(
+        [*tables, *documents], chunker=None, rows_per_segment=ROWS, balance=False
+    )
     nodes = describe(segments, HeuristicMetadata())
     asked = read_json(root / "released_data" / f"{split}.traced.json")
     questions, lost = _questions(asked, nodes)
@@ -66,7 +81,9 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
 
 
 def title_of(url: str) -> str:
-    """Return the title of a Wikipedia page from its url: ``/wiki/Caf%C3%A9_(song)`` is ``Café (song)``."""
+    """Return the title of a Wikipedia page from its url: ``/wiki/Caf%C3%A9_(song)`` is
+    ``Café (song)``.
+    """
     return unquote(url.removeprefix("/wiki/")).replace("_", " ")
 
 
@@ -87,8 +104,12 @@ def _table(raw: Any, path: Path, titled: bool) -> Table:
         raise InvalidInput(f"{path}: it is no OTT-QA table: {error!r}") from error
 
 
-def _questions(asked: Iterable[Any], nodes: Iterable[Node]) -> tuple[list[Question], int]:
-    """Return the questions that have gold among the nodes, and how many gold nodes were not there."""
+def _questions(
+    asked: Iterable[Any], nodes: Iterable[Node]
+) -> tuple[list[Question], int]:
+    """Return the questions that have gold among the nodes, and how many gold nodes were
+    not there.
+    """
     known = {node.id for node in nodes}
     questions, lost = [], 0
     for one in asked:

@@ -1,4 +1,6 @@
-"""Candidate paths that are ranked for questions, in the layout of GraphRAFT's validation file of STaRK-MAG."""
+"""Candidate paths that are ranked for questions, in the layout of GraphRAFT's
+validation file of STaRK-MAG.
+"""
 
 from __future__ import annotations
 
@@ -16,28 +18,39 @@ from graphret.cypher.patterns import bare_pattern
 from graphret.evaluation.runner import Progress
 from graphret.graphraft.writer import Writer
 from graphret.planning import PathScorer
-from graphret.training.candidates import candidates_of, choice_of, path_space, read_records
+from graphret.training.candidates import (
+    candidates_of,
+    choice_of,
+    path_space,
+    read_records,
+)
 from graphret.training.paths import Choice, fit_scorer
 
 SHOWN = ("top_is_best", "hit@1", "recall@20")
 _K, _BATCH = 20, 8
 
 
-def bench_paths(data: str | Path, train: str | Path | None = None, progress: Progress | None = None) -> dict[str, Any]:
-    """Rank the candidate queries of each question, and measure the ranking by their hits and results.
+def bench_paths(
+    data: str | Path, train: str | Path | None = None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Rank the candidate queries of each question, and measure the ranking by their
+    hits and results.
 
     Parameters
     ----------
     data, train
-        JSON Lines, gzipped or not: ``question``, ``answer_ids``, ``cypher_queries``, ``hits`` and ``num_results`` of
-        each query. `train` is what a `PathScorer` is fitted to.
+        JSON Lines, gzipped or not: ``question``, ``answer_ids``, ``cypher_queries``,
+        ``hits`` and ``num_results`` of each query. `train` is what a `PathScorer` is
+        fitted to.
 
     Returns
     -------
     dict
-        ``rows``: ``untrained``, ``trained`` where there is something to train on, and ``fewest`` results first.
-        ``top_is_best`` is the share of questions with the best query first: that of most hits, then of the fewest
-        results. ``hit@1`` and ``recall@20`` are what is to be expected when results of a query come in any order.
+        ``rows``: ``untrained``, ``trained`` where there is something to train on, and
+        ``fewest`` results first. ``top_is_best`` is the share of questions with the
+        best query first: that of most hits, then of the fewest results. ``hit@1`` and
+        ``recall@20`` are what is to be expected when results of a query come in any
+        order.
     """
     return _ranked("paths", read_records(data), train, {}, progress)
 
@@ -49,13 +62,15 @@ def bench_graphraft(
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Rank the candidate queries of the first `limit` questions as GraphRAFT does: `bench_paths` with a `Writer`.
+    """Rank the candidate queries of the first `limit` questions as GraphRAFT does:
+    `bench_paths` with a `Writer`.
 
     Returns
     -------
     dict
-        ``rows``: ``fewest``, ``paths`` with no model, ``writer`` alone, ``writer, paths`` both, as `GraphRAFT` ranks,
-        and ``writer, free``, which is held to nothing: what its four beams write counts where it is a candidate.
+        ``rows``: ``fewest``, ``paths`` with no model, ``writer`` alone, ``writer,
+        paths`` both, as `GraphRAFT` ranks, and ``writer, free``, which is held to
+        nothing: what its four beams write counts where it is a candidate.
     """
     records, models = read_records(data)[:limit], {}
     if writer is not None:
@@ -70,15 +85,25 @@ _Order = Callable[[Mapping[str, Any], Choice, PathScorer], Sequence[int]]
 
 
 def _ranked(
-    name: str, records: list[dict[str, Any]], train: str | Path | None, models: dict[str, _Order], progress: Any
+    name: str,
+    records: list[dict[str, Any]],
+    train: str | Path | None,
+    models: dict[str, _Order],
+    progress: Any,
 ) -> dict[str, Any]:
     start = time.perf_counter()
     known = [] if train is None else read_records(train)
     space = path_space(records + known)
     asked = [choice_of(record, space) for record in records]
     read = time.perf_counter()
-    scorer = fit_scorer([choice_of(record, space) for record in known]) if known else PathScorer()
-    ways: dict[str, _Order] = {"untrained": lambda _, choice, __: _in_order(_costs(PathScorer(), choice))}
+    scorer = (
+        fit_scorer([choice_of(record, space) for record in known])
+        if known
+        else PathScorer()
+    )
+    ways: dict[str, _Order] = {
+        "untrained": lambda _, choice, __: _in_order(_costs(PathScorer(), choice))
+    }
     if known:
         ways["trained"] = lambda _, choice, scorer: _in_order(_costs(scorer, choice))
     ways |= {"fewest": lambda _, choice, __: _in_order(choice.facts[:, 1]), **models}
@@ -88,43 +113,78 @@ def _ranked(
         for nth, (record, choice) in enumerate(zip(records, asked, strict=True)):
             if progress is not None and nth % 10 == 0:
                 progress(row, nth, len(records))
-            measured.append(_measured(record, order(record, choice, scorer), choice.best))
+            measured.append(
+                _measured(record, order(record, choice, scorer), choice.best)
+            )
         means = map(statistics.mean, zip(*measured, strict=True))
-        rows[row] = {metric: round(100 * mean, 2) for metric, mean in zip(SHOWN, means, strict=True)}
+        rows[row] = {
+            metric: round(100 * mean, 2)
+            for metric, mean in zip(SHOWN, means, strict=True)
+        }
     return {
         "name": name,
         "rows": rows,
-        "counts": {"questions": len(records), "queries": sum(len(c.paths) for c in asked), "trained_on": len(known)},
-        "seconds": {"read": round(read - start, 3), "total": round(time.perf_counter() - start, 3)},
+        "counts": {
+            "questions": len(records),
+            "queries": sum(len(c.paths) for c in asked),
+            "trained_on": len(known),
+        },
+        "seconds": {
+            "read": round(read - start, 3),
+            "total": round(time.perf_counter() - start, 3),
+        },
         "shown": list(SHOWN),
     }
 
 
-def _by_writer(writer: Writer, records: Sequence[Mapping[str, Any]]) -> dict[str, _Order]:
+def _by_writer(
+    writer: Writer, records: Sequence[Mapping[str, Any]]
+) -> dict[str, _Order]:
     said, free = [], _freely(writer, records)
 
-    def alone(record: Mapping[str, Any], choice: Choice, scorer: PathScorer) -> list[int]:
+    def alone(
+        record: Mapping[str, Any], choice: Choice, scorer: PathScorer
+    ) -> list[int]:
         candidates = candidates_of(record)
         found = dict(writer.rank(record["question"], candidates, len(candidates)))
         by_words = writer.prior_weight * _costs(scorer, choice)
-        said.append([by_words[i] - math.log(max(found[i], 1e-300)) for i in range(len(candidates))])
+        said.append(
+            [
+                by_words[i] - math.log(max(found[i], 1e-300))
+                for i in range(len(candidates))
+            ]
+        )
         return [*found]
 
     both = (_in_order(costs) for costs in said)
-    return {"writer": alone, "writer, paths": lambda *_: next(both), "writer, free": lambda *_: next(free)}
+    return {
+        "writer": alone,
+        "writer, paths": lambda *_: next(both),
+        "writer, free": lambda *_: next(free),
+    }
 
 
-def _freely(writer: Writer, records: Sequence[Mapping[str, Any]]) -> Iterator[list[int]]:
-    """For each question the candidates that are written where nothing is forbidden, the best first."""
+def _freely(
+    writer: Writer, records: Sequence[Mapping[str, Any]]
+) -> Iterator[list[int]]:
+    """For each question the candidates that are written where nothing is forbidden, the
+    best first.
+    """
     for start in range(0, len(records), _BATCH):
         batch = records[start : start + _BATCH]
-        for record, texts in zip(batch, writer.write([one["question"] for one in batch]), strict=True):
+        for record, texts in zip(
+            batch, writer.write([one["question"] for one in batch]), strict=True
+        ):
             yield written_among(record["cypher_queries"], texts)
 
 
 def written_among(queries: Sequence[str], texts: Sequence[str]) -> list[int]:
-    """Return the places of the queries that were written, in the order of the texts; others are left out."""
-    places = {bare_pattern(query): place for place, query in reversed([*enumerate(queries)])}
+    """Return the places of the queries that were written, in the order of the texts;
+    others are left out.
+    """
+    places = {
+        bare_pattern(query): place for place, query in reversed([*enumerate(queries)])
+    }
     return [places[text] for text in texts if text in places]
 
 
@@ -136,7 +196,9 @@ def _in_order(costs: Any) -> list[int]:
     return [int(place) for place in np.argsort(costs, kind="stable")]
 
 
-def _measured(record: Mapping[str, Any], order: Sequence[int], best: int) -> tuple[float, float, float]:
+def _measured(
+    record: Mapping[str, Any], order: Sequence[int], best: int
+) -> tuple[float, float, float]:
     hits, results = record["hits"], record["num_results"]
     if not order:
         return 0.0, 0.0, 0.0
@@ -146,4 +208,8 @@ def _measured(record: Mapping[str, Any], order: Sequence[int], best: int) -> tup
         found += hits[i] * taken / max(results[i], 1)
         left -= taken
     right = (hits[top], results[top]) == (hits[best], results[best])
-    return float(right), hits[top] / max(results[top], 1), min(1.0, found / max(len(record["answer_ids"]), 1))
+    return (
+        float(right),
+        hits[top] / max(results[top], 1),
+        min(1.0, found / max(len(record["answer_ids"]), 1)),
+    )

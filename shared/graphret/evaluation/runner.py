@@ -16,7 +16,13 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.evaluation.dataset import HELD, TUNED, Dataset
-from graphret.evaluation.metrics import all_at_k, hit_at_k, mrr, paired_bootstrap, recall_at_k
+from graphret.evaluation.metrics import (
+    all_at_k,
+    hit_at_k,
+    mrr,
+    paired_bootstrap,
+    recall_at_k,
+)
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.expansion import Coverage
@@ -39,7 +45,17 @@ OTTQA_K = (5, 10, 20, 50, 100)
 MULTIHOP_K = (2, 5, 8, 20)
 ALL_AT = 8
 RANKINGS = ("paper", "propagate", "coverage")
-ROWS = ("bm25", "bm25f", "dense", "flat", "hybrid", *RANKINGS, "lexical", "fixed", "default")
+ROWS = (
+    "bm25",
+    "bm25f",
+    "dense",
+    "flat",
+    "hybrid",
+    *RANKINGS,
+    "lexical",
+    "fixed",
+    "default",
+)
 
 
 class OneText(NodeText):
@@ -47,13 +63,18 @@ class OneText(NodeText):
 
     def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
         """Return the name and text of each node as one field."""
-        texts = [one.text if one.text.startswith(one.name) else f"{one.name}\n{one.text}" for one in nodes]
+        texts = [
+            one.text if one.text.startswith(one.name) else f"{one.name}\n{one.text}"
+            for one in nodes
+        ]
         return [{"text": text} if text.strip() else {} for text in texts]
 
 
 @dataclass
 class Run:
-    """What retrievers reached on a data set: a value for each row, metric and question."""
+    """What retrievers reached on a data set: a value for each row, metric and
+    question.
+    """
 
     dataset: Dataset
     baseline: str
@@ -63,31 +84,48 @@ class Run:
     notes: list[str] = field(default_factory=list)
 
     def rows(self, half: str | None = None) -> dict[str, dict[str, float]]:
-        """Return the mean of each metric over the questions, or those of a half, in percent, by row."""
+        """Return the mean of each metric over the questions, or those of a half, in
+        percent, by row.
+        """
         chosen = self.chosen(half)
         return {
-            row: {metric: round(100 * float(values[chosen].mean()), 2) for metric, values in metrics.items()}
+            row: {
+                metric: round(100 * float(values[chosen].mean()), 2)
+                for metric, values in metrics.items()
+            }
             for row, metrics in self.values.items()
         }
 
-    def intervals(self, half: str | None = None) -> dict[str, dict[str, dict[str, float]]]:
-        """Return the gain over the baseline and its 95 % bootstrap interval, in points, by row and metric."""
+    def intervals(
+        self, half: str | None = None
+    ) -> dict[str, dict[str, dict[str, float]]]:
+        """Return the gain over the baseline and its 95 % bootstrap interval, in points,
+        by row and metric.
+        """
         chosen, flat = self.chosen(half), self.values[self.baseline]
         return {
-            row: {metric: paired_bootstrap(values[chosen], flat[metric][chosen]) for metric, values in metrics.items()}
+            row: {
+                metric: paired_bootstrap(values[chosen], flat[metric][chosen])
+                for metric, values in metrics.items()
+            }
             for row, metrics in self.values.items()
             if row != self.baseline
         }
 
     def halves(self) -> list[str]:
-        """Return the halves that the questions come in; none where the data is not divided."""
+        """Return the halves that the questions come in; none where the data is not
+        divided.
+        """
         present = {question.half for question in self.dataset.questions}
         return [half for half in (TUNED, HELD) if half in present]
 
     def chosen(self, half: str | None) -> NDArray[np.int64]:
         """Return the positions of the questions of a half; `None` for all."""
         questions = self.dataset.questions
-        return np.asarray([i for i, q in enumerate(questions) if half in (None, q.half)], dtype=np.int64)
+        return np.asarray(
+            [i for i, q in enumerate(questions) if half in (None, q.half)],
+            dtype=np.int64,
+        )
 
     @contextmanager
     def timed(self, stage: str) -> Iterator[None]:
@@ -117,7 +155,8 @@ def bench_ottqa(
     train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare retrievers on OTT-QA: recall over answer passages and answer segments, mean over questions.
+    """Compare retrievers on OTT-QA: recall over answer passages and answer segments,
+    mean over questions.
 
     Parameters
     ----------
@@ -128,31 +167,46 @@ def bench_ottqa(
     limit
         The first questions alone; the corpus stays whole.
     encoder
-        What embeds; ``"default"`` goes without where none is installed, and `None` always does.
+        What embeds; ``"default"`` goes without where none is installed, and `None`
+        always does.
     reranker
-        A cross-encoder, as `CrossEncoderReranker` takes it; there is a row ``reranked`` then, and gains are over
-        ``default``.
+        A cross-encoder, as `CrossEncoderReranker` takes it; there is a row ``reranked``
+        then, and gains are over ``default``.
     train
-        Questions that a ranking is trained on, a file, or ``"tuned"`` for those of the tuned half, so that the other
-        half is what it did not see; there is a row ``trained`` then, and gains are over ``default``.
+        Questions that a ranking is trained on, a file, or ``"tuned"`` for those of the
+        tuned half, so that the other half is what it did not see; there is a row
+        ``trained`` then, and gains are over ``default``.
     progress
         Called as the work goes on.
 
     Returns
     -------
     dict
-        ``name``, ``rows`` (row → metric → percent), ``counts``, ``seconds``, ``baseline``, ``intervals`` (row → metric
-        → gain over the baseline with its 95 % bootstrap interval), ``halves`` (the same rows and intervals for the
-        tables that settings were chosen on and for the others) and ``notes``. ``seconds`` are of each stage, and as
-        ``query_<row>`` the median of a question with the largest k, its embedding given.
+        ``name``, ``rows`` (row → metric → percent), ``counts``, ``seconds``,
+        ``baseline``, ``intervals`` (row → metric → gain over the baseline with its 95 %
+        bootstrap interval), ``halves`` (the same rows and intervals for the tables that
+        settings were chosen on and for the others) and ``notes``. ``seconds`` are of
+        each stage, and as ``query_<row>`` the median of a question with the largest k,
+        its embedding given.
     """
     start = time.perf_counter()
     dataset = load_ottqa(data, split).limited(limit)
     loaded = time.perf_counter() - start
-    run = compare(dataset, k or OTTQA_K, encoder=encoder, reranker=reranker, train=train, progress=progress)
+    run = compare(
+        dataset,
+        k or OTTQA_K,
+        encoder=encoder,
+        reranker=reranker,
+        train=train,
+        progress=progress,
+    )
     run.seconds = {"load": loaded, **run.seconds}
     halves = {
-        half: {"questions": len(run.chosen(half)), "rows": run.rows(half), "intervals": run.intervals(half)}
+        half: {
+            "questions": len(run.chosen(half)),
+            "rows": run.rows(half),
+            "intervals": run.intervals(half),
+        }
         for half in run.halves()
     }
     return run.to_dict("ottqa") | {"halves": halves}
@@ -168,31 +222,53 @@ def bench_multihop(
     train: str | Path | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compare retrievers on questions over several passages; rows are ``<name>/bm25`` and so on.
+    """Compare retrievers on questions over several passages; rows are ``<name>/bm25``
+    and so on.
 
     Parameters
     ----------
     data
         See `load_multihop`; every data set of the folder is run.
     split
-        Only the data sets whose name ends in it, such as ``"train"``; all by default. One alone where `train` is given.
+        Only the data sets whose name ends in it, such as ``"train"``; all by default.
+        One alone where `train` is given.
     k, limit, encoder, reranker, train, progress
         As for `bench_ottqa`; ``all@8`` is always among the metrics.
     """
-    datasets = [d for d in load_multihop(data) if split is None or d.name.endswith(split)]
+    datasets = [
+        d for d in load_multihop(data) if split is None or d.name.endswith(split)
+    ]
     if not datasets:
-        raise InvalidInput(f"{data}: no data set there has a name that ends in {split!r}")
-    merged: dict[str, Any] = {"name": "multihop", "rows": {}, "counts": {}, "seconds": {}, "intervals": {}, "notes": []}
+        raise InvalidInput(
+            f"{data}: no data set there has a name that ends in {split!r}"
+        )
+    merged: dict[str, Any] = {
+        "name": "multihop",
+        "rows": {},
+        "counts": {},
+        "seconds": {},
+        "intervals": {},
+        "notes": [],
+    }
     for dataset in datasets:
-        options = {"encoder": encoder, "reranker": reranker, "train": train, "progress": progress}
+        options = {
+            "encoder": encoder,
+            "reranker": reranker,
+            "train": train,
+            "progress": progress,
+        }
         run = compare(dataset.limited(limit), k or MULTIHOP_K, all_at=ALL_AT, **options)
         one = run.to_dict(dataset.name)
         for part in ("rows", "counts", "seconds", "intervals"):
-            merged[part].update({f"{dataset.name}/{key}": value for key, value in one[part].items()})
+            merged[part].update(
+                {f"{dataset.name}/{key}": value for key, value in one[part].items()}
+            )
         merged["notes"] = list(dict.fromkeys([*merged["notes"], *one["notes"]]))
         merged["baseline"] = one["baseline"]
     for name in ("nodes", "questions"):
-        merged["counts"][name] = sum(merged["counts"][f"{d.name}/{name}"] for d in datasets)
+        merged["counts"][name] = sum(
+            merged["counts"][f"{d.name}/{name}"] for d in datasets
+        )
     return merged
 
 
@@ -212,10 +288,12 @@ def compare(
     Parameters
     ----------
     rows
-        Which of `ROWS` to run; all by default. ``bm25`` and ``flat`` are plain BM25 over one text a node and its hybrid
-        with cosine, as the paper has them; ``bm25f`` and ``hybrid`` are the same over weighted fields, the seeds of
-        every row below them. ``default`` is what ``SageGraph.retriever()`` gives, ``lexical`` the same without an
-        encoder, ``fixed`` the same with the paper's share of words and no links by shared names.
+        Which of `ROWS` to run; all by default. ``bm25`` and ``flat`` are plain BM25
+        over one text a node and its hybrid with cosine, as the paper has them;
+        ``bm25f`` and ``hybrid`` are the same over weighted fields, the seeds of every
+        row below them. ``default`` is what ``SageGraph.retriever()`` gives, ``lexical``
+        the same without an encoder, ``fixed`` the same with the paper's share of words
+        and no links by shared names.
     all_at
         Where the share of questions is taken all of whose right answers are found.
     """
@@ -223,16 +301,26 @@ def compare(
     report = progress or (lambda stage, done, total: None)
     run = Run(dataset, "flat")
     model = cached_encoder(encoder, run.notes)
-    run.baseline = "default" if reranker is not None or train is not None else "bm25" if model is None else "flat"
+    run.baseline = (
+        "default"
+        if reranker is not None or train is not None
+        else "bm25"
+        if model is None
+        else "flat"
+    )
     with run.timed("build"):
-        bare = graph = SageGraph.from_nodes(dataset.nodes, encoder=model, metadata=None, progress=progress)
+        bare = graph = SageGraph.from_nodes(
+            dataset.nodes, encoder=model, metadata=None, progress=progress
+        )
     if graph.index.dense is not None:
         report("questions", 0, len(dataset.questions))
         with run.timed("questions"):
             graph.index.dense.prepare([question.text for question in dataset.questions])
     if model is not None and (rows is None or "lexical" in rows):
         with run.timed("build_lexical"):
-            bare = SageGraph.from_nodes(dataset.nodes, encoder=None, metadata=None, progress=progress)
+            bare = SageGraph.from_nodes(
+                dataset.nodes, encoder=None, metadata=None, progress=progress
+            )
     run.counts = {
         "nodes": len(graph),
         "edges": len(graph.edges),
@@ -244,26 +332,39 @@ def compare(
     known: dict[tuple[str, bool], str] = {}
     made = _retrievers(graph, bare, rows)
     if reranker is not None:
-        made["reranked"] = Rerank(graph.retriever(), _EachOnce(reranker), on_failure="raise")
+        made["reranked"] = Rerank(
+            graph.retriever(), _EachOnce(reranker), on_failure="raise"
+        )
     if train is not None:
         tuned = [question for question in dataset.questions if question.half == TUNED]
         with run.timed("train"):
-            trained, metrics = train_ranking(graph, tuned if train == TUNED else read_questions(train))
+            trained, metrics = train_ranking(
+                graph, tuned if train == TUNED else read_questions(train)
+            )
         made["trained"] = graph.retriever(trained)
-        run.notes.append(f"trained, on questions that it was not trained on: {metrics['tuned']}")
+        run.notes.append(
+            f"trained, on questions that it was not trained on: {metrics['tuned']}"
+        )
     for row, retriever in made.items():
         same = row
         if isinstance(retriever, SageRetriever):
-            same = known.setdefault((repr(retriever.ranking), retriever.graph is bare), row)
+            same = known.setdefault(
+                (repr(retriever.ranking), retriever.graph is bare), row
+            )
         if same == row:
             _evaluate(run, row, retriever, ks, all_at, report)
         else:  # the default is one of the rankings: no need to run it twice
-            run.values[row], run.seconds[f"query_{row}"] = run.values[same], run.seconds[f"query_{same}"]
+            run.values[row], run.seconds[f"query_{row}"] = (
+                run.values[same],
+                run.seconds[f"query_{same}"],
+            )
     return run
 
 
 class _EachOnce(CrossEncoderReranker):
-    """A cross-encoder that scores the same hits of a question once, however many of them are asked for."""
+    """A cross-encoder that scores the same hits of a question once, however many of
+    them are asked for.
+    """
 
     def __init__(self, model: Any) -> None:
         super().__init__(model)
@@ -277,12 +378,17 @@ class _EachOnce(CrossEncoderReranker):
 
 
 def cached_encoder(encoder: Any, notes: list[str]) -> Encoder | None:
-    """Return the encoder with a cache on disk, by content; none, with a note, where the default is not installed."""
+    """Return the encoder with a cache on disk, by content; none, with a note, where the
+    default is not installed.
+    """
     note = "run without an encoder: the rows that need one are left out"
     try:
         model = as_encoder(encoder)
     except MissingDependency as error:
-        model, note = None, f"no encoder, so the rows that need one are left out: {error}"
+        model, note = (
+            None,
+            f"no encoder, so the rows that need one are left out: {error}",
+        )
     if model is None:
         notes.append(note)
         return None
@@ -290,16 +396,24 @@ def cached_encoder(encoder: Any, notes: list[str]) -> Encoder | None:
 
 
 def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
-    """Return flat search as the paper has it: ``bm25``, and with embeddings ``dense`` and the hybrid, ``flat``."""
-    plain = BM25Index.build(index.table, text=OneText(), settings=BM25Settings(field_b={}))
+    """Return flat search as the paper has it: ``bm25``, and with embeddings ``dense``
+    and the hybrid, ``flat``.
+    """
+    plain = BM25Index.build(
+        index.table, text=OneText(), settings=BM25Settings(field_b={})
+    )
     made: dict[str, Retriever] = {"bm25": IndexRetriever(plain)}
     if index.dense is not None:
         made["dense"] = IndexRetriever(index.dense)
-        made["flat"] = IndexRetriever(HybridIndex(plain, index.dense, alpha=SHARE_OF_WORDS))
+        made["flat"] = IndexRetriever(
+            HybridIndex(plain, index.dense, alpha=SHARE_OF_WORDS)
+        )
     return made
 
 
-def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -> dict[str, Retriever]:
+def _retrievers(
+    graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None
+) -> dict[str, Retriever]:
     index = graph.index
     made = {**plain_retrievers(index), "bm25f": IndexRetriever(index.lexical)}
     if index.dense is not None:
@@ -315,12 +429,23 @@ def _retrievers(graph: SageGraph, bare: SageGraph, rows: Sequence[str] | None) -
         redundancy_penalty=0.0,
         strength=without,
     )
-    made |= {"lexical": bare.retriever(), "fixed": graph.retriever(fixed), "default": graph.retriever()}
-    return {row: made[row] for row in ROWS if row in made and (rows is None or row in rows)}
+    made |= {
+        "lexical": bare.retriever(),
+        "fixed": graph.retriever(fixed),
+        "default": graph.retriever(),
+    }
+    return {
+        row: made[row] for row in ROWS if row in made and (rows is None or row in rows)
+    }
 
 
 def _evaluate(
-    run: Run, row: str, retriever: Retriever, ks: Sequence[int], all_at: int | None, report: Progress
+    run: Run,
+    row: str,
+    retriever: Retriever,
+    ks: Sequence[int],
+    all_at: int | None,
+    report: Progress,
 ) -> None:
     questions = run.dataset.questions
     columns: defaultdict[str, list[float]] = defaultdict(list)
@@ -336,7 +461,9 @@ def _evaluate(
         for k in ks:
             columns[f"recall@{k}"].append(recall_at_k(ranked[k], question.gold, k))
         if all_at is not None:
-            columns[f"all@{all_at}"].append(all_at_k(ranked[all_at], question.gold, all_at))
+            columns[f"all@{all_at}"].append(
+                all_at_k(ranked[all_at], question.gold, all_at)
+            )
         columns["hit@1"].append(hit_at_k(ranked[ks[0]], question.gold, 1))
         columns["mrr"].append(mrr(ranked[ks[-1]], question.gold))
     report(row, len(questions), len(questions))

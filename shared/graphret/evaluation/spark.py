@@ -1,4 +1,6 @@
-"""SPARK on the queries that models write (text2cypher) and on questions of one to three hops (MetaQA)."""
+"""SPARK on the queries that models write (text2cypher) and on questions of one to three
+hops (MetaQA).
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,11 @@ from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
 _MISTAKES = ("label", "relation", "property", "direction")
-_LEAST, _MOST, _DEGREE = 30, 400, 3  # nodes of a label, and edges of a relation from each
+_LEAST, _MOST, _DEGREE = (
+    30,
+    400,
+    3,
+)  # nodes of a label, and edges of a relation from each
 
 
 class ScriptedPlanner:
@@ -64,21 +70,25 @@ def bench_spark(
 ) -> dict[str, Any]:
     """Measure SPARK without its model, and with one where one is given.
 
-    Rows ``queries``: of the queries of text2cypher that a real server accepts, the shares that ``ran``, were
-    ``refused`` with a reason, and ``broke`` anything. Rows ``mistakes``: of queries that find something on a database
-    made of their schema, and in which a name or a direction was then made wrong, the share that finds something again
-    after SPARK's repairs; ``own`` are the mistakes of the model that wrote the queries. Rows of MetaQA: with plans
-    written from the types of the questions, the share of questions whose reachable answers all came back (``all``),
-    and ``hit@1``; with a model, the shares of its plans that ``parsed``, ``ran`` and ``fell_back``.
+    Rows ``queries``: of the queries of text2cypher that a real server accepts, the
+    shares that ``ran``, were ``refused`` with a reason, and ``broke`` anything. Rows
+    ``mistakes``: of queries that find something on a database made of their schema, and
+    in which a name or a direction was then made wrong, the share that finds something
+    again after SPARK's repairs; ``own`` are the mistakes of the model that wrote the
+    queries. Rows of MetaQA: with plans written from the types of the questions, the
+    share of questions whose reachable answers all came back (``all``), and ``hit@1``;
+    with a model, the shares of its plans that ``parsed``, ``ran`` and ``fell_back``.
 
     Parameters
     ----------
     data
         A folder with the folders ``text2cypher`` and ``metaqa``, or one of them.
     limit
-        Queries of each database of text2cypher, and questions of each number of hops, drawn at random.
+        Queries of each database of text2cypher, and questions of each number of hops,
+        drawn at random.
     graph
-        The address of an empty Neo4j; a Ladybug database in a temporary folder by default.
+        The address of an empty Neo4j; a Ladybug database in a temporary folder by
+        default.
     model
         A chat model to plan for MetaQA's questions.
     hops
@@ -86,23 +96,44 @@ def bench_spark(
     seed
         Of the draws and of what is made up.
     """
-    folder, run = Path(data), _Run(graph, Random(seed), progress or (lambda stage, done, of: None))
-    folders = [one for one in (folder, folder / "text2cypher") if (one / SCHEMAS).exists()]
+    folder, run = (
+        Path(data),
+        _Run(graph, Random(seed), progress or (lambda stage, done, of: None)),
+    )
+    folders = [
+        one for one in (folder, folder / "text2cypher") if (one / SCHEMAS).exists()
+    ]
     films = [one for one in (folder, folder / "metaqa") if (one / "kb.txt").exists()]
     if not folders and not films:
-        raise InvalidInput(f"{folder}: there is neither {SCHEMAS} nor kb.txt, nor a folder text2cypher or metaqa")
+        raise InvalidInput(
+            f"{folder}: there is neither {SCHEMAS} nor kb.txt, nor a folder text2cypher"
+            " or metaqa"
+        )
     if folders and model is None:
         run.queries(load_queries(folders[0]), limit)
     if films:
-        asked = {n: load_questions(films[0], n, "dev", limit=limit, seed=seed) for n in hops}
+        asked = {
+            n: load_questions(films[0], n, "dev", limit=limit, seed=seed) for n in hops
+        }
         run.films(read_metaqa(films[0]).store(), asked, model)
-    return run.result("spark", {name: round(statistics.median(taken), 6) for name, taken in run.seconds.items()})
+    return run.result(
+        "spark",
+        {
+            name: round(statistics.median(taken), 6)
+            for name, taken in run.seconds.items()
+        },
+    )
 
 
 @contextmanager
 def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
-    """Give a database that holds a graph: the empty Neo4j at an address, emptied afterwards, or a Ladybug that goes."""
-    with tempfile.TemporaryDirectory() as folder, opened(graph or f"{folder}/g.lbug", create=True) as store:
+    """Give a database that holds a graph: the empty Neo4j at an address, emptied
+    afterwards, or a Ladybug that goes.
+    """
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(graph or f"{folder}/g.lbug", create=True) as store,
+    ):
         if store.count()[0]:
             raise InvalidInput(f"--graph: {graph} is not empty")
         try:
@@ -129,20 +160,38 @@ class _Run(Shares):
                 of[id(query.schema)].append(query)
         ends, right, again = Counter[str](), Counter[str](), Counter[str]()
         for number, given in enumerate(of.values(), 1):
-            chosen = given if limit is None or limit >= len(given) else self.rng.sample(given, limit)
-            with filled(made_up(chosen[0].schema, given, self.rng), self.graph) as store:
+            chosen = (
+                given
+                if limit is None or limit >= len(given)
+                else self.rng.sample(given, limit)
+            )
+            with filled(
+                made_up(chosen[0].schema, given, self.rng), self.graph
+            ) as store:
                 spark = Spark(ScriptedPlanner({}), store, BM25Index.of_store(store))
                 for place, query in enumerate(chosen, 1):
                     self.progress(f"database {number} of {len(of)}", place, len(chosen))
-                    kinds = _MISTAKES if self._rows(spark, query.text, "queries", ends) else ()
-                    wrong = {kind: mutate(query.text, kind, query.schema, self.rng) for kind in kinds}
-                    errors = {finding.kind for finding in check(query.text, query.schema).errors}
+                    kinds = (
+                        _MISTAKES
+                        if self._rows(spark, query.text, "queries", ends)
+                        else ()
+                    )
+                    wrong = {
+                        kind: mutate(query.text, kind, query.schema, self.rng)
+                        for kind in kinds
+                    }
+                    errors = {
+                        finding.kind
+                        for finding in check(query.text, query.schema).errors
+                    }
                     if errors and errors <= {*UNKNOWN_NAMES, WRONG_DIRECTION}:
                         wrong = {"own": query.text}
                     for kind, text in wrong.items():
                         if text is not None:
                             right[kind] += 1
-                            again[kind] += bool(self._rows(spark, text, f"mistakes/{kind}", Counter()))
+                            again[kind] += bool(
+                                self._rows(spark, text, f"mistakes/{kind}", Counter())
+                            )
         for what in ("ran", "refused", "broke"):
             self.share("queries", what, ends[what], ends.total())
         for kind in (*_MISTAKES, "own"):
@@ -157,17 +206,30 @@ class _Run(Shares):
             self.seconds["mend"].append(time.perf_counter() - began)
             _, _, rows = spark.rows(step, {})
         except Exception as error:
-            end = "refused" if isinstance(error, (QueryRefused, QueryTimeout)) else "broke"
+            end = (
+                "refused"
+                if isinstance(error, (QueryRefused, QueryTimeout))
+                else "broke"
+            )
             ends[end] += 1
-            self.missed[f"{row}/{end}"].append({"query": query, "why": f"{type(error).__name__}: {error}"})
+            self.missed[f"{row}/{end}"].append(
+                {"query": query, "why": f"{type(error).__name__}: {error}"}
+            )
             return 0
         ends["ran"] += 1
-        found = sum(any(value not in (None, 0, "", []) for value in one) for one in rows.rows)
+        found = sum(
+            any(value not in (None, 0, "", []) for value in one) for one in rows.rows
+        )
         if not found:
             self.missed[f"{row}/empty"].append({"query": query, "ran": step.query})
         return found
 
-    def films(self, source: MemoryStore, asked: Mapping[int, Sequence[MetaQuestion]], model: ChatModel | None) -> None:
+    def films(
+        self,
+        source: MemoryStore,
+        asked: Mapping[int, Sequence[MetaQuestion]],
+        model: ChatModel | None,
+    ) -> None:
         """Ask MetaQA's questions, by the plan of their type or by that of a model."""
         with filled(source, self.graph) as store:
             index = BM25Index.of_store(store)
@@ -182,31 +244,59 @@ class _Run(Shares):
                     began = time.perf_counter()
                     found = spark.retrieve(one.text, max(20, len(right)))
                     self.seconds[f"query_{n}-hop"].append(time.perf_counter() - began)
-                    seen.append((hit_at_k(found.ids, one.gold, 1), right <= set(found.ids[: len(right)])))
-                    steps = [stage for stage in found.trace.stages if stage.name.startswith("step ")]
+                    seen.append(
+                        (
+                            hit_at_k(found.ids, one.gold, 1),
+                            right <= set(found.ids[: len(right)]),
+                        )
+                    )
+                    steps = [
+                        stage
+                        for stage in found.trace.stages
+                        if stage.name.startswith("step ")
+                    ]
                     ends["parsed"] += bool(steps)
-                    ends["ran"] += bool(steps) and not any("error" in stage.details for stage in steps)
+                    ends["ran"] += bool(steps) and not any(
+                        "error" in stage.details for stage in steps
+                    )
                     ends["fell_back"] += bool(found.trace.fallbacks)
-                self.share(f"{n}-hop", "hit@1", int(sum(hit for hit, _ in seen)), len(seen))
+                self.share(
+                    f"{n}-hop", "hit@1", int(sum(hit for hit, _ in seen)), len(seen)
+                )
                 if model is None:
-                    self.share(f"{n}-hop", "all", sum(whole for _, whole in seen), len(seen))
+                    self.share(
+                        f"{n}-hop", "all", sum(whole for _, whole in seen), len(seen)
+                    )
                 for what in ("parsed", "ran", "fell_back"):
                     self.share(f"{n}-hop", what, ends[what], len(seen))
 
 
 def compiled(question: MetaQuestion) -> str:
-    """Return the plan of a question of MetaQA, from its entity along the relations of its type."""
+    """Return the plan of a question of MetaQA, from its entity along the relations of
+    its type.
+    """
     pattern = "(a0)"
     for number, (relation, outgoing) in enumerate(question.path, 1):
-        pattern += f"-[:{relation}]->(a{number})" if outgoing else f"<-[:{relation}]-(a{number})"
+        pattern += (
+            f"-[:{relation}]->(a{number})"
+            if outgoing
+            else f"<-[:{relation}]-(a{number})"
+        )
     entity = question.entity.replace("\\", "\\\\").replace("'", "\\'")
-    others = "".join(f" AND a{number}.name <> a0.name" for number in range(2, len(question.path) + 1))
-    query = f"MATCH {pattern} WHERE a0.name = '{entity}'{others} RETURN DISTINCT a{len(question.path)}"
+    others = "".join(
+        f" AND a{number}.name <> a0.name" for number in range(2, len(question.path) + 1)
+    )
+    query = (
+        f"MATCH {pattern} WHERE a0.name = '{entity}'{others} RETURN DISTINCT"
+        f" a{len(question.path)}"
+    )
     return json.dumps({"steps": [{"cypher": query}]})
 
 
 def made_up(schema: GraphSchema, queries: Iterable[Query], rng: Random) -> MemoryStore:
-    """Return a graph of a schema, with values of the types that it says and the texts that queries compare with."""
+    """Return a graph of a schema, with values of the types that it says and the texts
+    that queries compare with.
+    """
     texts: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for query in queries:
         if (tree := check(query.text).tree) is not None:
@@ -214,13 +304,18 @@ def made_up(schema: GraphSchema, queries: Iterable[Query], rng: Random) -> Memor
                 texts[one.key].setdefault(one.text)
     nodes: list[Node] = []
     ids: dict[str, list[str]] = {}
-    for label in sorted({*schema.labels, *(end for s, _, t in schema.relations for end in (s, t))}):
+    for label in sorted(
+        {*schema.labels, *(end for s, _, t in schema.relations for end in (s, t))}
+    ):
         properties = schema.properties.get(label, {})
-        wanted = max([_LEAST, *(len(texts[name]) for name in properties if name in texts)])
+        wanted = max(
+            [_LEAST, *(len(texts[name]) for name in properties if name in texts)]
+        )
         ids[label] = [f"{label}-{number}" for number in range(min(wanted, _MOST))]
         for number, node_id in enumerate(ids[label]):
             values = {
-                name: _value(name, known, list(texts.get(name, ())), number, rng) for name, known in properties.items()
+                name: _value(name, known, list(texts.get(name, ())), number, rng)
+                for name, known in properties.items()
             }
             name, text = (str(values.pop(own, "")) for own in ("name", "text"))
             values.pop("id", None)
@@ -230,19 +325,35 @@ def made_up(schema: GraphSchema, queries: Iterable[Query], rng: Random) -> Memor
         known = schema.relation_properties.get(relation, {})
         for start in ids[source]:
             for end in rng.sample(ids[target], min(_DEGREE, len(ids[target]))):
-                values = {name: _value(name, about, [], len(edges), rng) for name, about in known.items()}
-                edges[start, relation, end] = Edge(start, relation, end, properties=values)
+                values = {
+                    name: _value(name, about, [], len(edges), rng)
+                    for name, about in known.items()
+                }
+                edges[start, relation, end] = Edge(
+                    start, relation, end, properties=values
+                )
     return MemoryStore.of(nodes, edges.values())
 
 
-def _value(name: str, known: PropertySchema, texts: Sequence[str], number: int, rng: Random) -> Any:
+def _value(
+    name: str, known: PropertySchema, texts: Sequence[str], number: int, rng: Random
+) -> Any:
     kinds: dict[str, Callable[[], Any]] = {
-        "INTEGER": lambda: rng.choice((rng.randrange(10), rng.randrange(1900, 2024), rng.randrange(100_000))),
+        "INTEGER": lambda: rng.choice(
+            (rng.randrange(10), rng.randrange(1900, 2024), rng.randrange(100_000))
+        ),
         "FLOAT": lambda: round(rng.random() * 10 ** rng.randrange(5), 2),
         "BOOLEAN": lambda: rng.random() < 0.5,
-        "LIST": lambda: [texts[number % len(texts)] if texts else f"{name} {number % 10}"],
-        "DATE": lambda: f"{rng.randrange(1990, 2024)}-{rng.randrange(1, 13):02}-{rng.randrange(1, 28):02}",
+        "LIST": lambda: [
+            texts[number % len(texts)] if texts else f"{name} {number % 10}"
+        ],
+        "DATE": lambda: (
+            f"{rng.randrange(1990, 2024)}-{rng.randrange(1, 13):02}"
+            f"-{rng.randrange(1, 28):02}"
+        ),
     }
     kinds |= {"DATE_TIME": lambda: f"{kinds['DATE']()}T12:00:00Z"}
     make = kinds.get(known.type)
-    return make() if make else texts[number % len(texts)] if texts else f"{name} {number}"
+    return (
+        make() if make else texts[number % len(texts)] if texts else f"{name} {number}"
+    )

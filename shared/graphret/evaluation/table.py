@@ -19,7 +19,9 @@ _TITLES = {
 
 
 def render(result: Mapping[str, Any]) -> Group:
-    """Return a result as rich tables: each row with its gain over flat search, then the halves where there are some."""
+    """Return a result as rich tables: each row with its gain over flat search, then the
+    halves where there are some.
+    """
     if "missed" in result:
         return _shares(result)
     parts: list[Any] = []
@@ -28,48 +30,92 @@ def render(result: Mapping[str, Any]) -> Group:
         for group, members in grouped(rows).items():
             table = _table(title_of(group, result) or title, metrics)
             for row in members:
-                cells = [_cell(rows[row].get(m), intervals.get(row, {}).get(m)) for m in metrics]
+                cells = [
+                    _cell(rows[row].get(m), intervals.get(row, {}).get(m))
+                    for m in metrics
+                ]
                 table.add_row(row.rpartition("/")[2], *map(Text.from_markup, cells))
             parts.append(table)
     titled = result.get("titles", {})  # a title has the counts of its rows
-    kept = {name: count for name, count in result["counts"].items() if name.rpartition("/")[0] not in titled}
+    kept = {
+        name: count
+        for name, count in result["counts"].items()
+        if name.rpartition("/")[0] not in titled
+    }
     counts = ", ".join(f"{name} {count:,}" for name, count in kept.items())
-    parts += [Text(counts, style="dim"), *(Text(note, style="yellow") for note in result.get("notes", ()))]
+    parts += [
+        Text(counts, style="dim"),
+        *(Text(note, style="yellow") for note in result.get("notes", ())),
+    ]
     return Group(*parts)
 
 
 def _shares(result: Mapping[str, Any]) -> Group:
-    """Return the shares of each row with what they are shares of; the queries to read are in the JSON."""
+    """Return the shares of each row with what they are shares of; the queries to read
+    are in the JSON.
+    """
     parts: list[Any] = []
     for row, metrics in result["rows"].items():
         table = _table(_TITLES.get(row, row), ("%", "of"))
         for metric, share in metrics.items():
-            table.add_row(metric, f"{share:.2f}", f"{result['counts'][f'{row}/{metric}']:,}")
+            table.add_row(
+                metric, f"{share:.2f}", f"{result['counts'][f'{row}/{metric}']:,}"
+            )
         parts.append(table)
-    seconds = ", ".join(f"{name} {value * 1000:.2f} ms" for name, value in result["seconds"].items())
-    return Group(*parts, *map(Text, result.get("notes", ())), Text(seconds, style="dim"))
+    seconds = ", ".join(
+        f"{name} {value * 1000:.2f} ms" for name, value in result["seconds"].items()
+    )
+    return Group(
+        *parts, *map(Text, result.get("notes", ())), Text(seconds, style="dim")
+    )
 
 
 def _table(title: str, columns: Sequence[str]) -> Table:
-    table = Table(title=title, title_justify="left", header_style="bold", box=box.SIMPLE, pad_edge=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        header_style="bold",
+        box=box.SIMPLE,
+        pad_edge=False,
+    )
     table.add_column("", no_wrap=True)
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     return table
 
 
-def sections(result: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def sections(
+    result: Mapping[str, Any],
+) -> list[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """Return the parts of a result: what each is, its rows and its intervals."""
     questions = result["counts"].get("questions", 0)
-    sections = [(f"{result['name']}, {questions} questions", result["rows"], result.get("intervals", {}))]
+    sections = [
+        (
+            f"{result['name']}, {questions} questions",
+            result["rows"],
+            result.get("intervals", {}),
+        )
+    ]
     for half, part in result.get("halves", {}).items():
-        what = "settings were chosen on these" if half == "tuned" else "nothing was chosen on these"
-        sections.append((f"{half} half, {part['questions']} questions: {what}", part["rows"], part["intervals"]))
+        what = (
+            "settings were chosen on these"
+            if half == "tuned"
+            else "nothing was chosen on these"
+        )
+        sections.append(
+            (
+                f"{half} half, {part['questions']} questions: {what}",
+                part["rows"],
+                part["intervals"],
+            )
+        )
     return sections
 
 
 def title_of(group: str, result: Mapping[str, Any]) -> str:
-    """Return the title of a group of rows: that which the result has, or its name and questions; else nothing."""
+    """Return the title of a group of rows: that which the result has, or its name and
+    questions; else nothing.
+    """
     if group in result.get("titles", {}):
         return str(result["titles"][group])
     asked = result["counts"].get(f"{group}/questions")

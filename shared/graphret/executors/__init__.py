@@ -1,7 +1,18 @@
-"""The block-parallel parts of a build, and where they run: in this process, or on a Ray cluster."""
+"""The block-parallel parts of a build, and where they run: in this process, or on a Ray
+cluster.
+"""
 
 from graphret.executors.blocks import LOCAL, Executor, LocalExecutor, cut, embed
 from graphret.executors.cluster import RayExecutor
 from graphret.executors.nearest import nearest_rows, pair_similarities
 
-__all__ = ["LOCAL", "Executor", "LocalExecutor", "RayExecutor", "cut", "embed", "nearest_rows", "pair_similarities"]
+__all__ = [
+    "LOCAL",
+    "Executor",
+    "LocalExecutor",
+    "RayExecutor",
+    "cut",
+    "embed",
+    "nearest_rows",
+    "pair_similarities",
+]

@@ -1,4 +1,6 @@
-"""A build cut into blocks, and who runs a function over them: the contract, this process, and what embeds so."""
+"""A build cut into blocks, and who runs a function over them: the contract, this
+process, and what embeds so.
+"""
 
 from __future__ import annotations
 
@@ -14,26 +16,34 @@ B = TypeVar("B")
 R = TypeVar("R")
 S = TypeVar("S", bound="Sequence[Any] | Floats")
 
-#: Items of a block: texts, nodes, rows. What is computed is the same for any executor, as the blocks are.
+#: Items of a block: texts, nodes, rows. What is computed is the same for any executor,
+#: as the blocks are.
 BLOCK = 512
 
 
 class Executor(Protocol):
     """Runs a function over blocks.
 
-    A function that needs more than its block is an object with a method `__call__`, or a bound method: it goes to a
-    worker once, whatever it holds, and what it makes of that when it is first called stays with the worker.
+    A function that needs more than its block is an object with a method `__call__`, or
+    a bound method: it goes to a worker once, whatever it holds, and what it makes of
+    that when it is first called stays with the worker.
     """
 
-    def map(self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False) -> Iterator[R]:
-        """Yield what a function returns for each block, in the order of the blocks; `gpu` says that one would help."""
+    def map(
+        self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False
+    ) -> Iterator[R]:
+        """Yield what a function returns for each block, in the order of the blocks;
+        `gpu` says that one would help.
+        """
         ...
 
 
 class LocalExecutor:
     """Runs one block after another, in this process."""
 
-    def map(self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False) -> Iterator[R]:
+    def map(
+        self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False
+    ) -> Iterator[R]:
         return map(function, blocks)
 
 
@@ -42,16 +52,23 @@ LOCAL = LocalExecutor()
 
 
 def cut(items: S, size: int | None = None) -> Iterator[S]:
-    """Yield a sequence, or the rows of an array, in blocks of `size`, by default `BLOCK`."""
+    """Yield a sequence, or the rows of an array, in blocks of `size`, by default
+    `BLOCK`.
+    """
     step = size or BLOCK
     for start in range(0, len(items), step):
         yield items[start : start + step]  # type: ignore[misc]
 
 
 def embed(
-    encoder: Encoder, texts: Sequence[str], executor: Executor, progress: Callable[[int, int], None] | None = None
+    encoder: Encoder,
+    texts: Sequence[str],
+    executor: Executor,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Floats:
-    """Embed texts in blocks, each different one once, ``(n, d)``; `progress` is told how many are done of how many."""
+    """Embed texts in blocks, each different one once, ``(n, d)``; `progress` is told
+    how many are done of how many.
+    """
 
     def made(distinct: list[str]) -> Floats:
         parts, done = [], 0

@@ -1,4 +1,6 @@
-"""`RayExecutor`: blocks as tasks of a Ray cluster, done again where a worker dies, finished ones kept in a folder."""
+"""`RayExecutor`: blocks as tasks of a Ray cluster, done again where a worker dies,
+finished ones kept in a folder.
+"""
 
 from __future__ import annotations
 
@@ -22,24 +24,30 @@ from graphret.errors import ClusterError, MissingDependency
 from graphret.executors.blocks import B, R
 from graphret.storage import Folder, storing
 
-_AHEAD = 4  # blocks for each processor that are given out at once: all are busy while the oldest is waited for
+# Blocks for each processor that are given out at once: all are busy while the oldest is
+# waited for.
+_AHEAD = 4
 _DIGEST = 16
 
 
 class RayExecutor:
-    """Runs blocks as tasks of a Ray cluster; graphret, of the same version, is installed on its machines.
+    """Runs blocks as tasks of a Ray cluster; graphret, of the same version, is
+    installed on its machines.
 
-    The graph is the one that a build on one machine makes. A block whose worker dies is done again. Where there is a
-    folder to keep finished ones in, a build that broke off and is begun again goes on from them.
+    The graph is the one that a build on one machine makes. A block whose worker dies is
+    done again. Where there is a folder to keep finished ones in, a build that broke off
+    and is begun again goes on from them.
 
     Parameters
     ----------
     address
-        Of a cluster, as `ray.init` takes it: ``"auto"`` for the one that this machine belongs to. By default that of
-        ``$RAY_ADDRESS``, or one that is started on this machine. A Ray that is initialised already is used as it is.
+        Of a cluster, as `ray.init` takes it: ``"auto"`` for the one that this machine
+        belongs to. By default that of ``$RAY_ADDRESS``, or one that is started on this
+        machine. A Ray that is initialised already is used as it is.
     blocks
-        A folder on this machine for the results of finished blocks, by their content. Those of a function or an object
-        that has no name to be pickled by, such as a lambda, are not kept.
+        A folder on this machine for the results of finished blocks, by their content.
+        Those of a function or an object that has no name to be pickled by, such as a
+        lambda, are not kept.
     retries
         How often a block is done again whose worker died.
     options
@@ -50,12 +58,18 @@ class RayExecutor:
     MissingDependency
         Without the extra `ray`.
     ClusterError
-        Where there is no cluster at the address. In a build, where a block lost its worker too often, or where neither
-        the memory nor the disks of the cluster have room for a block.
+        Where there is no cluster at the address. In a build, where a block lost its
+        worker too often, or where neither the memory nor the disks of the cluster have
+        room for a block.
     """
 
     def __init__(
-        self, address: str | None = None, *, blocks: Folder | None = None, retries: int = 3, **options: Any
+        self,
+        address: str | None = None,
+        *,
+        blocks: Folder | None = None,
+        retries: int = 3,
+        **options: Any,
     ) -> None:
         try:
             import ray
@@ -63,28 +77,57 @@ class RayExecutor:
             raise MissingDependency("ray", "ray", "A build on a cluster") from error
         self.blocks = None if blocks is None else Path(blocks)
         self.retries = retries
-        given: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False} | options
+        given: dict[str, Any] = {
+            "logging_level": logging.ERROR,
+            "log_to_driver": False,
+        } | options
         if not ray.is_initialized():
-            with _telling(f"the Ray cluster {address or 'of this machine'} cannot be used"):
-                host, _, port = (address or os.environ.get("RAY_ADDRESS", "")).removeprefix("ray://").rpartition(":")
+            with _telling(
+                f"the Ray cluster {address or 'of this machine'} cannot be used"
+            ):
+                host, _, port = (
+                    (address or os.environ.get("RAY_ADDRESS", ""))
+                    .removeprefix("ray://")
+                    .rpartition(":")
+                )
                 if port.isdecimal():  # Ray would try for a quarter of an hour
                     socket.create_connection((host, int(port)), timeout=5.0).close()
                 here = {} if host or address == "auto" else {"include_dashboard": False}
                 ray.init(address, **here | given)
 
-    def map(self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False) -> Iterator[R]:
-        """Yield what a function returns for each block, in order; each has a GPU to itself where there are any."""
+    def map(
+        self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False
+    ) -> Iterator[R]:
+        """Yield what a function returns for each block, in order; each has a GPU to
+        itself where there are any.
+        """
         import ray
 
         named: Any = function if hasattr(function, "__qualname__") else type(function)
         name = f"{named.__module__}.{named.__qualname__}"
         held: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         on = "GPU" if gpu and held.get("GPU") else "CPU"
-        # A process that runs without end keeps what it made of the function, such as a model on its GPU.
-        options: Any = {"max_retries": self.retries, "num_gpus": int(on == "GPU"), "max_calls": 0, "num_cpus": 1}
+        # A process that runs without end keeps what it made of the function, such as a
+        # model on its GPU.
+        options: Any = {
+            "max_retries": self.retries,
+            "num_gpus": int(on == "GPU"),
+            "max_calls": 0,
+            "num_cpus": 1,
+        }
         task = ray.remote(**options)(_run).options(name=name)
-        kept = "" if self.blocks is None else f"; build again, and it goes on from the finished blocks in {self.blocks}"
-        failed, place = f"the Ray cluster failed at {name}{kept}", self._place_of(name, function)
+        kept = (
+            ""
+            if self.blocks is None
+            else (
+                "; build again, and it goes on from the finished blocks in"
+                f" {self.blocks}"
+            )
+        )
+        failed, place = (
+            f"the Ray cluster failed at {name}{kept}",
+            self._place_of(name, function),
+        )
         shared: list[Any] = []
 
         def begin(block: B) -> Any:
@@ -106,21 +149,35 @@ class RayExecutor:
         try:
             for block in blocks:
                 path = place(block)
-                waiting.append((block, path, None if path and path.exists() else begin(block)))
+                waiting.append(
+                    (block, path, None if path and path.exists() else begin(block))
+                )
                 if len(waiting) > _AHEAD * int(held.get(on, 1)):
                     yield finish(*waiting.popleft())
             while waiting:
                 yield finish(*waiting.popleft())
         finally:
-            for block, path, begun in waiting:  # after a failure: what is finished is kept, the rest is given up
+            for (
+                block,
+                path,
+                begun,
+            ) in (
+                waiting
+            ):  # after a failure: what is finished is kept, the rest is given up
                 with suppress(Exception):
-                    if begun is not None and path is not None and ray.wait([begun], timeout=0)[0]:
+                    if (
+                        begun is not None
+                        and path is not None
+                        and ray.wait([begun], timeout=0)[0]
+                    ):
                         finish(block, path, begun)
                     elif begun is not None:
                         ray.cancel(begun)
 
     def _place_of(self, name: str, function: Any) -> Callable[[Any], Path | None]:
-        """Return where the result of a block is kept, by its content and that of the function."""
+        """Return where the result of a block is kept, by its content and that of the
+        function.
+        """
         folder, identity = self.blocks, b""
         with suppress(pickle.PicklingError, AttributeError, TypeError):
             identity = _digest((version("graphret"), name, function))
@@ -136,7 +193,9 @@ class RayExecutor:
 
 @contextmanager
 def _telling(what: str) -> Iterator[None]:
-    """Raise what a function raised on a worker as if it had been here, and what failed of Ray as a `ClusterError`."""
+    """Raise what a function raised on a worker as if it had been here, and what failed
+    of Ray as a `ClusterError`.
+    """
     from ray.exceptions import RayError, RayTaskError
 
     try:
@@ -155,7 +214,9 @@ def _run(shared: list[Any], block: Any) -> Any:
 
 @lru_cache(maxsize=2)
 def _function(reference: Any) -> Callable[[Any], Any]:
-    """Fetch a function, once for a process: it keeps what it makes when it is first called."""
+    """Fetch a function, once for a process: it keeps what it makes when it is first
+    called.
+    """
     import ray
 
     found: Callable[[Any], Any] = ray.get(reference)
@@ -163,7 +224,9 @@ def _function(reference: Any) -> Callable[[Any], Any]:
 
 
 class _ByValue(pickle.Pickler):
-    """Makes the same bytes of equal values: it notes nothing of identity, and no order of sets."""
+    """Makes the same bytes of equal values: it notes nothing of identity, and no order
+    of sets.
+    """
 
     def __init__(self, file: Any) -> None:
         super().__init__(file, protocol=5)
@@ -182,10 +245,18 @@ def _digest(value: Any) -> bytes:
 
 
 class _Plain(pickle.Unpickler):
-    """Reads lists, tuples, dictionaries, strings, numbers and arrays: nothing that could do anything."""
+    """Reads lists, tuples, dictionaries, strings, numbers and arrays: nothing that
+    could do anything.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
-        if module.split(".")[0] == "numpy" and name in ("dtype", "ndarray", "_frombuffer", "_reconstruct", "scalar"):
+        if module.split(".")[0] == "numpy" and name in (
+            "dtype",
+            "ndarray",
+            "_frombuffer",
+            "_reconstruct",
+            "scalar",
+        ):
             return super().find_class(module, name)
         raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
 
@@ -194,7 +265,10 @@ def _read(path: Path) -> tuple[Any] | None:
     """Return what a file holds, `None` where that cannot be read or was altered."""
     with suppress(OSError, pickle.UnpicklingError):
         data = path.read_bytes()
-        if hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest() == data[:_DIGEST]:
+        if (
+            hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest()
+            == data[:_DIGEST]
+        ):
             return (_Plain(io.BytesIO(data[_DIGEST:])).load(),)
     return None
 

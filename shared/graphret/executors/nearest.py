@@ -1,4 +1,6 @@
-"""Nearest rows of vectors: exact in blocks of a matrix product, never n × n; shards of HNSW past a size."""
+"""Nearest rows of vectors: exact in blocks of a matrix product, never n × n; shards of
+HNSW past a size.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ BLOCK_BYTES = 64 << 20
 HNSW_SHARD = 1 << 20
 
 _ROWS = 4 * BLOCK  # that are compared at once
-_DECIMALS = 6  # so that a similarity does not depend on the shape of the block it comes from
-_SLACK = np.float32(2e-6)  # between a product of matrices and a product of rows, with rounding
+_DECIMALS = (
+    6  # so that a similarity does not depend on the shape of the block it comes from
+)
+_SLACK = np.float32(
+    2e-6
+)  # between a product of matrices and a product of rows, with rounding
 _SMALLEST = np.float32(2e-7)  # below what rounds to 0, however it was computed
 _GATHERED = 1 << 20  # numbers of rows that are multiplied at once
 
@@ -31,25 +37,35 @@ Positions: TypeAlias = NDArray[np.int64]
 Pairs: TypeAlias = tuple[Positions, Positions, Floats]
 
 
-def nearest_rows(a: Floats, b: Floats, k: int, executor: Executor) -> Iterator[Iterator[Pairs]]:
-    """Yield pairs of rows with similarities above 0, among which are the `k` nearest of `b` for each row of `a`.
+def nearest_rows(
+    a: Floats, b: Floats, k: int, executor: Executor
+) -> Iterator[Iterator[Pairs]]:
+    """Yield pairs of rows with similarities above 0, among which are the `k` nearest of
+    `b` for each row of `a`.
 
     They come for a shard of `b` at a time, and of that for a block of `a` at a time.
     """
     shards: list[Floats] = [b]
     graphs: Iterator[NDArray[np.uint8] | None] = iter([None])
-    if len(b) > HNSW_ABOVE and 10 * len(a) > len(b):  # a few rows are compared with all sooner than graphs are made
+    if len(b) > HNSW_ABOVE and 10 * len(a) > len(
+        b
+    ):  # a few rows are compared with all sooner than graphs are made
         shards = [*cut(b, HNSW_SHARD)]
         graphs = executor.map(_saved_graph, shards)
     first = 0
     for shard, graph in zip(shards, graphs, strict=True):
         found = executor.map(_Search(shard, k, graph), cut(a, _ROWS))
-        yield ((row + n * _ROWS, column + first, value) for n, (row, column, value) in enumerate(found))
+        yield (
+            (row + n * _ROWS, column + first, value)
+            for n, (row, column, value) in enumerate(found)
+        )
         first += len(shard)
 
 
 def pair_similarities(a: Floats, b: Floats, i: Positions, j: Positions) -> Floats:
-    """Return the rounded products of rows `i` of `a` and `j` of `b`, ``(p,)``: the same for a pair in any company."""
+    """Return the rounded products of rows `i` of `a` and `j` of `b`, ``(p,)``: the same
+    for a pair in any company.
+    """
     out = np.empty(len(i), np.float32)
     step = max(1, _GATHERED // max(1, a.shape[1]))
     for start in range(0, len(i), step):
@@ -59,13 +75,17 @@ def pair_similarities(a: Floats, b: Floats, i: Positions, j: Positions) -> Float
 
 
 def _saved_graph(rows: Floats) -> NDArray[np.uint8]:
-    graph = hnsw_graph(rows.shape[1], rows, threads=1)  # more would make another graph each time
+    graph = hnsw_graph(
+        rows.shape[1], rows, threads=1
+    )  # more would make another graph each time
     return np.frombuffer(graph.save(), dtype=np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """Finds the `k` nearest of some rows to each row of a block, exactly or by their graph of HNSW."""
+    """Finds the `k` nearest of some rows to each row of a block, exactly or by their
+    graph of HNSW.
+    """
 
     rows: Floats
     k: int
@@ -84,20 +104,30 @@ class _Search:
         return graph
 
     def _approximate(self, block: Floats) -> tuple[Positions, Positions]:
-        threads = int(os.environ.get("OMP_NUM_THREADS") or 0)  # which Ray sets on its workers
-        two = np.concatenate([block, block[:1]])  # two queries at least: one has another answer
+        threads = int(
+            os.environ.get("OMP_NUM_THREADS") or 0
+        )  # which Ray sets on its workers
+        two = np.concatenate(
+            [block, block[:1]]
+        )  # two queries at least: one has another answer
         found = self._hnsw.search(two, self.k, threads=threads)
-        row, column = np.nonzero(np.arange(self.k) < np.asarray(found.counts)[: len(block), None])
+        row, column = np.nonzero(
+            np.arange(self.k) < np.asarray(found.counts)[: len(block), None]
+        )
         return row, np.asarray(found.keys)[row, column].astype(np.int64)
 
     def _exact(self, block: Floats) -> Iterator[tuple[Positions, Positions]]:
         n, k = len(self.rows), self.k
-        step = max(1, BLOCK_BYTES // (12 * n))  # a block, a copy of it in part ordered, and a mask
+        step = max(
+            1, BLOCK_BYTES // (12 * n)
+        )  # a block, a copy of it in part ordered, and a mask
         for start in range(0, len(block), step):
             product = block[start : start + step] @ self.rows.T
             floor = np.full(len(product), _SMALLEST)
             if k < n:
                 kth = np.partition(product, n - k, axis=1)[:, n - k]
                 floor = np.maximum(floor, kth - _SLACK)
-            row, column = np.divmod(np.flatnonzero(product >= floor[:, None]), n)  # sooner than `nonzero`
+            row, column = np.divmod(
+                np.flatnonzero(product >= floor[:, None]), n
+            )  # sooner than `nonzero`
             yield row + start, column

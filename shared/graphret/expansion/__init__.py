@@ -9,16 +9,34 @@ from graphret.expansion.frontier import Frontier, Ranked, Ranking
 from graphret.expansion.paper import Paper
 from graphret.expansion.propagate import Propagate
 
-RANKINGS: dict[str, Callable[[], Ranking]] = {"coverage": Coverage, "propagate": Propagate, "paper": Paper}
+RANKINGS: dict[str, Callable[[], Ranking]] = {
+    "coverage": Coverage,
+    "propagate": Propagate,
+    "paper": Paper,
+}
 
 
 def ranking_of(ranking: Ranking | str) -> Ranking:
-    """Return a ranking, by its name where it is none itself; an `InvalidInput` says that there is no such ranking."""
+    """Return a ranking, by its name where it is none itself; an `InvalidInput` says
+    that there is no such ranking.
+    """
     if not isinstance(ranking, str):
         return ranking
     if ranking not in RANKINGS:
-        raise InvalidInput(f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}")
+        raise InvalidInput(
+            f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}"
+        )
     return RANKINGS[ranking]()
 
 
-__all__ = ["RANKINGS", "Coverage", "Expand", "Frontier", "Paper", "Propagate", "Ranked", "Ranking", "ranking_of"]
+__all__ = [
+    "RANKINGS",
+    "Coverage",
+    "Expand",
+    "Frontier",
+    "Paper",
+    "Propagate",
+    "Ranked",
+    "Ranking",
+    "ranking_of",
+]

@@ -1,4 +1,6 @@
-"""Coverage: nodes that, together with what they are linked to, say what the question asks."""
+"""Coverage: nodes that, together with what they are linked to, say what the question
+asks.
+"""
 
 from __future__ import annotations
 
@@ -197,7 +199,11 @@ class Coverage:
         )
 
     def _best_single(
-        self, frontier: Frontier, names: NamedTerms | None, candidates: Positions, lexical: Floats
+        self,
+        frontier: Frontier,
+        names: NamedTerms | None,
+        candidates: Positions,
+        lexical: Floats,
     ) -> float:
         """Return what the best node says by itself, of all that counts in pairs."""
         best = candidates[np.argsort(-lexical, kind="stable")[:_SINGLES]]
@@ -237,7 +243,9 @@ class Coverage:
             linked *= max(1.0, float(found.triples.scores.max(initial=0)) / best_pair)
         return linked_gain(frontier, linked, found.best_single)
 
-    def _source_weights(self, frontier: Frontier, edges: Positions, part: NDArray[np.int32]) -> Floats:
+    def _source_weights(
+        self, frontier: Frontier, edges: Positions, part: NDArray[np.int32]
+    ) -> Floats:
         """Return what the sources of edges count, ``(m,)``.
 
         `part` says which row of its node each edge is about.
@@ -252,12 +260,18 @@ class Coverage:
         weight = np.float32(self.mention_source_weight)
         return np.where(names & (part == NO_PART), weight, np.float32(1))
 
-    def _brought_by(self, frontier: Frontier, best: Ranked, linked: Ranked) -> Positions:
-        """Return the edge that brought each node; none for seeds that no link says better."""
+    def _brought_by(
+        self, frontier: Frontier, best: Ranked, linked: Ranked
+    ) -> Positions:
+        """Return the edge that brought each node; none for seeds that no link says
+        better.
+        """
         is_seed = np.isin(best.positions, frontier.seeds)
         # What is no seed was brought by a link, also where it stands by its own score.
         brought = spread(best.positions, linked.positions, linked.via + 1) - 1
-        return np.asarray(np.where((best.via == NONE) & ~is_seed, brought, best.via), dtype=np.int64)
+        return np.asarray(
+            np.where((best.via == NONE) & ~is_seed, brought, best.via), dtype=np.int64
+        )
 
     def _triples(
         self,
@@ -293,10 +307,14 @@ class Coverage:
         strength = frontier.weights(edges, self.strength)
         fits &= (n_links <= _HUB) & (strength > 0)
         fits &= (third != pairs.source[pair[end]]) & (third != pairs.target[pair[end]])
-        edges, end, third, outward, strength = (column[fits] for column in (edges, end, third, outward, strength))
+        edges, end, third, outward, strength = (
+            column[fits] for column in (edges, end, third, outward, strength)
+        )
 
         of_pair = pair[end]
-        third_part = np.where(outward, table.target_part[edges], table.source_part[edges])
+        third_part = np.where(
+            outward, table.target_part[edges], table.source_part[edges]
+        )
         same_row = outward & (end < len(beam))
         same_row &= table.source_part[edges] == pairs.source_part[of_pair]
         keep = np.where(same_row, _KEEP_SAME, _KEEP)
@@ -307,7 +325,9 @@ class Coverage:
         extra = np.maximum(weights - terms[of_pair], 0).sum(axis=1)
         near = _THIRD_COSINE * frontier.index.near_at(frontier.query, third)
         counts = np.where(outward, 1, self._source_weights(frontier, edges, third_part))
-        extended = counts * (keep * scores[of_pair] * strength + per_term * extra + near)
+        extended = counts * (
+            keep * scores[of_pair] * strength + per_term * extra + near
+        )
         return _Triples(
             np.append(third, middle[end]),
             np.append(extended, _MIDDLE * extended),
@@ -316,7 +336,9 @@ class Coverage:
 
 
 class Covered(NamedTuple):
-    """A ranking by coverage, the pairs that it was made of, and their scores, ``(m,)``."""
+    """A ranking by coverage, the pairs that it was made of, and their scores,
+    ``(m,)``.
+    """
 
     ranked: Ranked
     pairs: Links
@@ -365,7 +387,8 @@ def _best_of_each_edge(edges: Positions, scores: Floats) -> Positions:
 
 
 def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Ranked:
-    """Fuse a ranking by links with hybrid search, which counts the less links are trusted.
+    """Fuse a ranking by links with hybrid search, which counts the less links are
+    trusted.
 
     ``1 / (K + rank by links) + (1 − trust) / (K + rank by search)``. The first hit of
     the search stays first, unless links are sure.
@@ -408,7 +431,11 @@ def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Li
             named.append(nodes_by_name[form])
             question = f"{before} · {after}"
     pairs = [
-        (one, other) for these, those in combinations(named, 2) for one in these for other in those if one != other
+        (one, other)
+        for these, those in combinations(named, 2)
+        for one in these
+        for other in those
+        if one != other
     ]
     left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
     whole = np.full(len(pairs), NO_PART, dtype=np.int32)

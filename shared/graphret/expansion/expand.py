@@ -14,7 +14,15 @@ from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
 from graphret.expansion.reach import reach
 from graphret.fusion import filled, fills
-from graphret.retriever import Ask, Compute, IndexRetriever, Retriever, Steps, answered, require_on_failure
+from graphret.retriever import (
+    Ask,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    answered,
+    require_on_failure,
+)
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
@@ -28,39 +36,44 @@ Policy: TypeAlias = Literal["+edge", "-edge", "auto"]
 
 
 class Expand(Retriever):
-    """Ask a retriever for seeds, walk one hop from them and rank what is found (SAGE, section 2.2 B).
+    """Ask a retriever for seeds, walk one hop from them and rank what is found (SAGE,
+    section 2.2 B).
 
     Parameters
     ----------
     seeds
-        Who finds the seeds; `None` for a search of `index`. What a retriever reads cannot be checked: over views give
-        one that reads nothing else.
+        Who finds the seeds; `None` for a search of `index`. What a retriever reads
+        cannot be checked: over views give one that reads nothing else.
     store
         The graph: any `GraphStore`.
     index
-        A text index over the same nodes: a `HybridIndex` or `BM25Index`, or any other `TextIndex`, such as one of a
-        database. With the latter the nodes around the seeds are indexed by themselves for each question.
+        A text index over the same nodes: a `HybridIndex` or `BM25Index`, or any other
+        `TextIndex`, such as one of a database. With the latter the nodes around the
+        seeds are indexed by themselves for each question.
     ranking
         How seeds and neighbours become one list.
     links
-        At most this many edges of a node are walked, the heaviest first, where the graph is not in this process;
-        `None` walks all.
+        At most this many edges of a node are walked, the heaviest first, where the
+        graph is not in this process; `None` walks all.
     policy
-        When it walks from seeds that a retriever found by queries (section 3.2). ``"+edge"``: always. ``"-edge"``: not
-        where the query that found them walked relations itself; the seeds are the answer then. ``"auto"``, beyond the
-        paper: not where such a query found `k` nodes; where it found fewer, these stay first.
+        When it walks from seeds that a retriever found by queries (section 3.2).
+        ``"+edge"``: always. ``"-edge"``: not where the query that found them walked
+        relations itself; the seeds are the answer then. ``"auto"``, beyond the paper:
+        not where such a query found `k` nodes; where it found fewer, these stay first.
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
     Notes
     -----
-    `where` limits what is returned; the walk passes through the rest. To limit what may be read at all, expand over
-    views: ``Expand(None, store.view(where), index.view(where))``.
+    `where` limits what is returned; the walk passes through the rest. To limit what may
+    be read at all, expand over views: ``Expand(None, store.view(where),
+    index.view(where))``.
 
     Raises
     ------
     InvalidInput
-        When one of store and index is a view and the other is none of the same condition, or an option is malformed.
+        When one of store and index is a view and the other is none of the same
+        condition, or an option is malformed.
     """
 
     def __init__(
@@ -75,10 +88,15 @@ class Expand(Retriever):
         on_failure: str = "fallback",
     ) -> None:
         if policy not in get_args(Policy):
-            raise InvalidInput(f"policy: one of {', '.join(get_args(Policy))} is expected, not {policy!r}")
+            raise InvalidInput(
+                f"policy: one of {', '.join(get_args(Policy))} is expected, not"
+                f" {policy!r}"
+            )
         self.policy = policy
         self.store = store
-        self.index: HybridIndex | TextIndex = HybridIndex(index) if isinstance(index, BM25Index) else index
+        self.index: HybridIndex | TextIndex = (
+            HybridIndex(index) if isinstance(index, BM25Index) else index
+        )
         self.links = require_limit(links)
         self._search = IndexRetriever(self.index, store)
         self.seeds = seeds or self._search
@@ -94,12 +112,18 @@ class Expand(Retriever):
         if here is not None:
             here[0].nodes.warn_of_unknown(where, trace)
         if own_seeds and here is not None:
-            found: Retrieval = yield Compute(lambda: self._from_index(query, k, where, *here, trace))
+            found: Retrieval = yield Compute(
+                lambda: self._from_index(query, k, where, *here, trace)
+            )
             return found
         asked = wanted if self.policy == "+edge" else max(wanted, k)
         with trace.stage("seeds", retriever=str(self.seeds), asked=asked):
-            asks = [Ask(self.seeds, query, asked)]  # once: it may be a model that has to be paid
-            if where is not None:  # so that k nodes which qualify are among the candidates
+            asks = [
+                Ask(self.seeds, query, asked)
+            ]  # once: it may be a model that has to be paid
+            if (
+                where is not None
+            ):  # so that k nodes which qualify are among the candidates
                 asks.append(Ask(self._search, query, k, where))
             first, *others = yield asks
         seeds = answered(first, self.seeds, self.on_failure, trace)
@@ -112,39 +136,83 @@ class Expand(Retriever):
         trace.extend(seeds.trace, f"{self.seeds}/")
         selected = self._selected(seeds, k, where)
         if (self.policy == "-edge" and selected) or len(selected) >= k:
-            trace.note("expand", skipped="the query that found the seeds walked relations itself")
-            kept: list[Hit] = yield Compute(lambda: self._filled(query, k, where, selected[:k]))
+            trace.note(
+                "expand",
+                skipped="the query that found the seeds walked relations itself",
+            )
+            kept: list[Hit] = yield Compute(
+                lambda: self._filled(query, k, where, selected[:k])
+            )
             return Retrieval(query, k, kept, seeds.signals, trace)
-        walked = selected or seeds.hits  # what seeds were filled up with says nothing of a plan's answer
-        hits = list({hit.id: hit for answer in (walked[:wanted], *others) for hit in answer}.values())
+        walked = (
+            selected or seeds.hits
+        )  # what seeds were filled up with says nothing of a plan's answer
+        hits = list(
+            {
+                hit.id: hit for answer in (walked[:wanted], *others) for hit in answer
+            }.values()
+        )
         labels = seeds.signals.answer_labels or ()
         answer: Retrieval = yield Compute(
-            lambda: self._expanded(query, k, where, lambda: self._frontier(query, hits, own_seeds), trace, labels)
+            lambda: self._expanded(
+                query,
+                k,
+                where,
+                lambda: self._frontier(query, hits, own_seeds),
+                trace,
+                labels,
+            )
         )
         ranked = _with_seeds(answer.hits, hits)
-        return replace(answer, hits=filled(selected, ranked, k, mark=False) if selected else ranked)
+        return replace(
+            answer, hits=filled(selected, ranked, k, mark=False) if selected else ranked
+        )
 
     def _selected(self, seeds: Retrieval, k: int, where: Where | None) -> list[Hit]:
-        """Return what a query found by walking relations, where `policy` has it stay as it is."""
+        """Return what a query found by walking relations, where `policy` has it stay as
+        it is.
+        """
         if self.policy == "+edge" or not seeds.signals.walked_edges:
             return []
-        return [hit for hit in seeds if not fills(hit) and (where is None or where.matches(hit.node))]
+        return [
+            hit
+            for hit in seeds
+            if not fills(hit) and (where is None or where.matches(hit.node))
+        ]
 
     def _here(self) -> tuple[Graph, HybridIndex] | None:
-        """Return the graph and the index where both are in this process, over one table of nodes."""
-        if not isinstance(self.store, MemoryStore) or not isinstance(self.index, HybridIndex):
+        """Return the graph and the index where both are in this process, over one table
+        of nodes.
+        """
+        if not isinstance(self.store, MemoryStore) or not isinstance(
+            self.index, HybridIndex
+        ):
             return None
-        graph, index, alpha = self.store.graph, copy(self.index), getattr(self.ranking, "alpha", None)
+        graph, index, alpha = (
+            self.store.graph,
+            copy(self.index),
+            getattr(self.ranking, "alpha", None),
+        )
         if alpha is not None and alpha != index.alpha:
             index.alpha = alpha
             index.forget()
-        alike = graph.nodes is index.table or graph.nodes.ids.array.equals(index.table.ids.array)
+        alike = graph.nodes is index.table or graph.nodes.ids.array.equals(
+            index.table.ids.array
+        )
         return (graph, index) if alike else None
 
     def _from_index(
-        self, query: str, k: int, where: Where | None, graph: Graph, index: HybridIndex, trace: Trace
+        self,
+        query: str,
+        k: int,
+        where: Where | None,
+        graph: Graph,
+        index: HybridIndex,
+        trace: Trace,
     ) -> Retrieval:
-        """Expand from positions that the index finds: no node is read but those that are returned."""
+        """Expand from positions that the index finds: no node is read but those that
+        are returned.
+        """
         wanted = self.ranking.n_seeds(k)
         name = str(self.seeds)
         search = trace.stage(f"{name}/search", index=type(index).__name__)
@@ -153,7 +221,9 @@ class Expand(Retriever):
             if where is not None:
                 fitting = index.top(query, k, index.table.mask(where))
                 seeds = np.concatenate([seeds, fitting[~np.isin(fitting, seeds)]])
-        return self._expanded(query, k, where, lambda: Frontier(query, graph, index, seeds), trace)
+        return self._expanded(
+            query, k, where, lambda: Frontier(query, graph, index, seeds), trace
+        )
 
     def _expanded(
         self,
@@ -170,13 +240,17 @@ class Expand(Retriever):
             ranked = _labelled_first(frontier, self.ranking.rank(frontier, k), labels)
             stage.details.update(ranked.details)
             if ranked.details.get("trust") == 0:
-                stage.details["answered_by"] = "hybrid search alone: links add nothing to what one node says"
+                stage.details["answered_by"] = (
+                    "hybrid search alone: links add nothing to what one node says"
+                )
             hits, confidence = _hits(frontier, ranked, k, where)
         if len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
         walked = bool((ranked.via != NONE).any())
-        return Retrieval(query, k, hits, Signals(len(ranked.positions), confidence, walked), trace)
+        return Retrieval(
+            query, k, hits, Signals(len(ranked.positions), confidence, walked), trace
+        )
 
     def _frontier(self, query: str, seeds: Sequence[Hit], own_seeds: bool) -> Frontier:
         ids, here = [hit.id for hit in seeds], self._here()
@@ -190,22 +264,45 @@ class Expand(Retriever):
         said = {hit.id: hit.score for hit in seeds}
         held = frontier.graph.nodes.ids.take(frontier.seeds)
         scores = min_max(np.asarray([said[seed] for seed in held], dtype=np.float32))
-        return replace(frontier, seed_scores=scores if scores.any() else np.ones_like(scores))
+        return replace(
+            frontier, seed_scores=scores if scores.any() else np.ones_like(scores)
+        )
 
-    def _filled(self, query: str, k: int, where: Where | None, hits: list[Hit]) -> list[Hit]:
+    def _filled(
+        self, query: str, k: int, where: Where | None, hits: list[Hit]
+    ) -> list[Hit]:
         found = self.index.search(query, k + len(hits), where=where)
         table = self.index.table if isinstance(self.index, HybridIndex) else None
-        nodes = self.store.get(found.ids) if table is None else table.at(table.find(found.ids))
+        nodes = (
+            self.store.get(found.ids)
+            if table is None
+            else table.at(table.find(found.ids))
+        )
         scored = zip(nodes, found.scores.tolist(), strict=True)
-        return filled(hits, [Hit(node, score, (Evidence("fill"),), 0.0) for node, score in scored if node], k)
+        return filled(
+            hits,
+            [
+                Hit(node, score, (Evidence("fill"),), 0.0)
+                for node, score in scored
+                if node
+            ],
+            k,
+        )
 
 
-def _labelled_first(frontier: Frontier, ranked: Ranked, labels: Sequence[str]) -> Ranked:
-    """Return a ranking in which neighbours that bear one of some labels come before those that bear none.
+def _labelled_first(
+    frontier: Frontier, ranked: Ranked, labels: Sequence[str]
+) -> Ranked:
+    """Return a ranking in which neighbours that bear one of some labels come before
+    those that bear none.
 
     Each takes the place of a neighbour: seeds stay where they are.
     """
-    fits = frontier.graph.nodes.mask(Where.parse({"label": {"$in": list(labels)}})) if labels else None
+    fits = (
+        frontier.graph.nodes.mask(Where.parse({"label": {"$in": list(labels)}}))
+        if labels
+        else None
+    )
     if fits is None:
         return ranked
     places = np.flatnonzero(~np.isin(ranked.positions, frontier.seeds))
@@ -215,20 +312,39 @@ def _labelled_first(frontier: Frontier, ranked: Ranked, labels: Sequence[str]) -
 
 
 def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
-    """Return the hits, those that were seeds with what the seeds' retriever said of them: votes, paths, plans."""
-    said = {seed.id: [one for one in seed.evidence if one.kind not in ("seed", "fill")] for seed in seeds}
+    """Return the hits, those that were seeds with what the seeds' retriever said of
+    them: votes, paths, plans.
+    """
+    said = {
+        seed.id: [one for one in seed.evidence if one.kind not in ("seed", "fill")]
+        for seed in seeds
+    }
     return [
-        replace(hit, evidence=(*hit.evidence, *(one for one in said.get(hit.id, ()) if one not in hit.evidence)))
+        replace(
+            hit,
+            evidence=(
+                *hit.evidence,
+                *(one for one in said.get(hit.id, ()) if one not in hit.evidence),
+            ),
+        )
         for hit in hits
     ]
 
 
-def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> tuple[list[Hit], float]:
-    """Return the hits, and how well the first answers together with the node that an edge joins it to."""
+def _hits(
+    frontier: Frontier, ranked: Ranked, k: int, where: Where | None
+) -> tuple[list[Hit], float]:
+    """Return the hits, and how well the first answers together with the node that an
+    edge joins it to.
+    """
     nodes, edges = frontier.graph.nodes, frontier.graph.edges
     positions = ranked.positions
     mask = nodes.mask(where)
-    chosen = np.flatnonzero(mask[positions])[:k] if mask is not None else np.arange(min(k, len(positions)))
+    chosen = (
+        np.flatnonzero(mask[positions])[:k]
+        if mask is not None
+        else np.arange(min(k, len(positions)))
+    )
     rank = {p: i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
     via, at = ranked.via[chosen], positions[chosen]
     walked = np.flatnonzero(via != NONE)
@@ -236,7 +352,9 @@ def _hits(frontier: Frontier, ranked: Ranked, k: int, where: Where | None) -> tu
     ends = frontier.stands_for(at[walked], source) & (target != at[walked])
     others = np.where(ends, target, source)
     distinct = np.unique(np.concatenate([at, others]))
-    known = dict(zip(distinct.tolist(), nodes.at(distinct), strict=True))  # most others are hits themselves
+    known = dict(
+        zip(distinct.tolist(), nodes.at(distinct), strict=True)
+    )  # most others are hits themselves
     brought = zip(edges.at(via[walked], nodes.ids), others.tolist(), strict=True)
     links = dict(zip(walked.tolist(), brought, strict=True))
     scores = ranked.scores[chosen].tolist()

@@ -12,26 +12,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_PART
-from graphret.expansion.frontier import NONE, SHARES_NAME, Frontier, Links, Ranked, spread
+from graphret.expansion.frontier import (
+    NONE,
+    SHARES_NAME,
+    Frontier,
+    Links,
+    Ranked,
+    spread,
+)
 from graphret.search.index import min_max
 
-_TOLD = frozenset(("name", "column", "entities", "shared_entities"))  # what edges say of themselves
+_TOLD = frozenset(
+    ("name", "column", "entities", "shared_entities")
+)  # what edges say of themselves
 
 _CHECKED = 50
 
 
 @dataclass(frozen=True)
 class Paper:
-    """The union of the k seeds and the k′ best of their one-hop neighbours (SAGE, section 2.2 B and listing 1).
+    """The union of the k seeds and the k′ best of their one-hop neighbours (SAGE,
+    section 2.2 B and listing 1).
 
-    Neighbours are ranked by BM25 and cosine, scaled over the neighbours alone. Of the best 50, or 5 k′ if that is more,
-    those come first whose edge agrees with the question (section 2.1 B): it says a shared entity, its name, its column
-    or a cell of its row. Shared names, which the paper does not link by, do not count.
+    Neighbours are ranked by BM25 and cosine, scaled over the neighbours alone. Of the
+    best 50, or 5 k′ if that is more, those come first whose edge agrees with the
+    question (section 2.1 B): it says a shared entity, its name, its column or a cell of
+    its row. Shared names, which the paper does not link by, do not count.
 
     Parameters
     ----------
     seed_share
-        The share of the total that goes to seeds, rounded up; the paper gives totals only.
+        The share of the total that goes to seeds, rounded up; the paper gives totals
+        only.
     """
 
     seed_share: float = 0.7
@@ -60,17 +72,23 @@ class Paper:
         agrees = _agreement(links.take(np.searchsorted(links.edges, via[near])), query)
         order[: len(near)] = near[np.argsort(-agrees, kind="stable")]
         floor = frontier.own(seeds).min(initial=0)
-        ladder = floor * (1 - np.arange(1, len(order) + 1) / (len(order) + 1))  # below every seed, in their order
+        ladder = floor * (
+            1 - np.arange(1, len(order) + 1) / (len(order) + 1)
+        )  # below every seed, in their order
         return Ranked(
             np.concatenate([seeds, neighbors[order]]),
-            np.concatenate([np.maximum.accumulate(frontier.own(seeds)[::-1])[::-1], ladder]).astype(np.float32),
+            np.concatenate(
+                [np.maximum.accumulate(frontier.own(seeds)[::-1])[::-1], ladder]
+            ).astype(np.float32),
             np.concatenate([np.full(len(seeds), NONE), via[order]]),
             {"links": len(links), "candidates": len(neighbors)},
         )
 
 
 def _agreement(links: Links, query: str) -> NDArray[np.int64]:
-    """Whether the question says what an edge is about: an entity, a name, a column or a cell of its row, ``(m,)``."""
+    """Whether the question says what an edge is about: an entity, a name, a column or a
+    cell of its row, ``(m,)``.
+    """
     graph, analyzer = links.frontier.graph, links.frontier.index.lexical.analyzer
     asked = frozenset(analyzer(query))
 
@@ -84,14 +102,33 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
         return graph.nodes.properties[position].get("table_rows") or []
 
     def row_said(position: int, part: int) -> bool:
-        return part != NO_PART and any(said(cell) for row in rows(position)[part : part + 1] for cell in row)
+        return part != NO_PART and any(
+            said(cell) for row in rows(position)[part : part + 1] for cell in row
+        )
 
     def edge_said(known: Mapping[str, Any]) -> bool:
-        listed = (value if isinstance(value, list) else [value] for key, value in known.items() if key in _TOLD)
-        return any(said(phrase) for phrases in listed for phrase in phrases if isinstance(phrase, str))
+        listed = (
+            value if isinstance(value, list) else [value]
+            for key, value in known.items()
+            if key in _TOLD
+        )
+        return any(
+            said(phrase)
+            for phrases in listed
+            for phrase in phrases
+            if isinstance(phrase, str)
+        )
 
     ends = (links.source, links.source_part, links.target, links.target_part)
-    edges = zip(graph.edges.properties.take(links.edges), *(column.tolist() for column in ends), strict=True)
+    edges = zip(
+        graph.edges.properties.take(links.edges),
+        *(column.tolist() for column in ends),
+        strict=True,
+    )
     return np.asarray(
-        [edge_said(known) or row_said(a, i) or row_said(b, j) for known, a, i, b, j in edges], dtype=np.int64
+        [
+            edge_said(known) or row_said(a, i) or row_said(b, j)
+            for known, a, i, b, j in edges
+        ],
+        dtype=np.int64,
     )

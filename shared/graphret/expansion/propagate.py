@@ -7,15 +7,24 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from graphret.expansion.frontier import NONE, STRENGTH, Frontier, Ranked, best_of, spread
+from graphret.expansion.frontier import (
+    NONE,
+    STRENGTH,
+    Frontier,
+    Ranked,
+    best_of,
+    spread,
+)
 
 
 @dataclass(frozen=True)
 class Propagate:
-    """Give each node its own score plus a share of the best seed that a link joins it to.
+    """Give each node its own score plus a share of the best seed that a link joins it
+    to.
 
-    ``score(n) = own(n) + inherit · max_s strength(s, n) · own(s)`` over the seeds s that are linked to n, so that seeds
-    and neighbours compete in one list. Beyond the SAGE paper.
+    ``score(n) = own(n) + inherit · max_s strength(s, n) · own(s)`` over the seeds s
+    that are linked to n, so that seeds and neighbours compete in one list. Beyond the
+    SAGE paper.
 
     Parameters
     ----------
@@ -24,7 +33,8 @@ class Propagate:
     walked
         How many of the best seeds are walked from.
     strength
-        Factor on the weight of links by relation; 0 leaves a relation out, one that is not named counts 1.
+        Factor on the weight of links by relation; 0 leaves a relation out, one that is
+        not named counts 1.
     """
 
     inherit: float = 0.5
@@ -42,9 +52,13 @@ class Propagate:
         links = frontier.incident(seeds[: self.walked], self.strength, by_source=True)
         walked = seeds[: self.walked]
         candidates = np.concatenate([seeds, links.target, links.source])
-        given = spread(np.concatenate([links.source, links.target]), walked, frontier.own(walked))
+        given = spread(
+            np.concatenate([links.source, links.target]), walked, frontier.own(walked)
+        )
         passed = given * np.tile(links.strength, 2)
-        inherited = np.concatenate([np.zeros(len(seeds), dtype=np.float32), self.inherit * passed])
+        inherited = np.concatenate(
+            [np.zeros(len(seeds), dtype=np.float32), self.inherit * passed]
+        )
         via = np.concatenate([np.full(len(seeds), NONE), links.edges, links.edges])
         scores = frontier.own(candidates) + inherited
         return best_of(candidates, scores.astype(np.float32), via, links=len(links))

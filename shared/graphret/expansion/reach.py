@@ -20,30 +20,45 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph
 from graphret.types import Edge
 
-#: From how many of the nodes that seeds lead to, the best by their own score, a second hop goes.
+#: From how many of the nodes that seeds lead to, the best by their own score, a second
+#: hop goes.
 ONWARD = 60
 
 
 def reach(
-    store: GraphStore, index: HybridIndex | TextIndex, query: str, seeds: Sequence[str], links: int | None
+    store: GraphStore,
+    index: HybridIndex | TextIndex,
+    query: str,
+    seeds: Sequence[str],
+    links: int | None,
 ) -> Frontier:
-    """Read one hop around all seeds, and a second around the best of what they lead to: two batched calls.
+    """Read one hop around all seeds, and a second around the best of what they lead to:
+    two batched calls.
 
-    Where `index` is in this process and holds every node, no node is read from the store but the seeds, which the store
-    must hold; positions are those of the index, and all its statistics stay those of the whole graph. Otherwise the
-    nodes are read and indexed by themselves, and each node's own score is asked of `index`.
+    Where `index` is in this process and holds every node, no node is read from the
+    store but the seeds, which the store must hold; positions are those of the index,
+    and all its statistics stay those of the whole graph. Otherwise the nodes are read
+    and indexed by themselves, and each node's own score is asked of `index`.
 
     Parameters
     ----------
     links
         At most this many edges of a node are read, the heaviest first.
     """
-    held = [node.id for node in store.get(list(dict.fromkeys(seeds))) if node is not None]
-    edges = {edge.identity: edge for edge in store.neighbors(held, limit=links)} if held else {}
+    held = [
+        node.id for node in store.get(list(dict.fromkeys(seeds))) if node is not None
+    ]
+    edges = (
+        {edge.identity: edge for edge in store.neighbors(held, limit=links)}
+        if held
+        else {}
+    )
     near = _others(edges.values(), held)
     onward = near if len(near) <= ONWARD else _best(index, query, near)
     if onward:
-        edges.update({edge.identity: edge for edge in store.neighbors(onward, limit=links)})
+        edges.update(
+            {edge.identity: edge for edge in store.neighbors(onward, limit=links)}
+        )
     found = list(edges.values())
     ids = [*held, *_others(found, held)]
     if isinstance(index, HybridIndex) and (index.table.find(ids) >= 0).all():
@@ -51,18 +66,33 @@ def reach(
         return Frontier(query, graph, index, graph.nodes.find(held))
     table = NodeTable.of(node for node in store.get(ids) if node is not None)
     there = set(table.ids)
-    graph = Graph(table, EdgeTable.of(table, (e for e in found if e.source in there and e.target in there)))
+    graph = Graph(
+        table,
+        EdgeTable.of(
+            table, (e for e in found if e.source in there and e.target in there)
+        ),
+    )
     at = table.find(seed for seed in held if seed in there)
     if isinstance(index, HybridIndex):
         own = index.lexical
-        around = BM25Index.build(table, text=own.text, analyzer=own.analyzer, settings=own.settings)
+        around = BM25Index.build(
+            table, text=own.text, analyzer=own.analyzer, settings=own.settings
+        )
         return Frontier(query, graph, HybridIndex(around), at)
     around = BM25Index.build(table, text=_own_text(index))
-    return Frontier(query, graph, HybridIndex(around), at, scores=_asked(index, query, table.ids.tolist()))
+    return Frontier(
+        query,
+        graph,
+        HybridIndex(around),
+        at,
+        scores=_asked(index, query, table.ids.tolist()),
+    )
 
 
 def _own_text(index: TextIndex) -> NodeText:
-    """How an index elsewhere reads nodes, without the names of neighbours: each would lead to more nodes to read."""
+    """How an index elsewhere reads nodes, without the names of neighbours: each would
+    lead to more nodes to read.
+    """
     text = getattr(index, "text", None)
     return replace(text, neighbors=0) if type(text) is NodeText else NodeText()
 

@@ -1,8 +1,8 @@
 """What relations and labels say of a question: `DIRECTED` of “Who directed …?”.
 
-In a graph of knowledge the texts of nodes are short: how two nodes are related stands in
-the relation between them, and what they are in their labels. So both count as words that
-a linked pair says, by their stems and the thesaurus that planning has.
+In a graph of knowledge the texts of nodes are short: how two nodes are related stands
+in the relation between them, and what they are in their labels. So both count as words
+that a linked pair says, by their stems and the thesaurus that planning has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ Floats = NDArray[np.float32]
 Positions = NDArray[np.int64]
 
 # Relations that graphret finds in texts and tables: their names say nothing.
-_FOUND_IN_TEXTS = frozenset({MENTIONS, SHARES_NAME, SAME_SOURCE, "NEXT", "JOINS", "IS_SIMILAR", "SHARES_ENTITY"})
+_FOUND_IN_TEXTS = frozenset(
+    {MENTIONS, SHARES_NAME, SAME_SOURCE, "NEXT", "JOINS", "IS_SIMILAR", "SHARES_ENTITY"}
+)
 # What a relation or a label says of a word, as a share of the word's rarity: about as
 # much as a title does.
 _SAID = 0.67
@@ -90,8 +92,12 @@ class NamedTerms:
         return np.hstack([said, named[:, -1:]])
 
 
-def _weights(names: Iterable[Sequence[str]], question: Sequence[_Word], n_terms: int) -> Floats:
-    """Return what each set of names says of the words of a question, ``(names, t + 1)``."""
+def _weights(
+    names: Iterable[Sequence[str]], question: Sequence[_Word], n_terms: int
+) -> Floats:
+    """Return what each set of names says of the words of a question, ``(names, t +
+    1)``.
+    """
     rows = []
     for several in names:
         row = np.zeros(n_terms + 1, dtype=np.float32)

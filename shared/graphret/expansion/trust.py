@@ -42,7 +42,9 @@ def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
 
 
 class Trust(NamedTuple):
-    """How much links count for a question, 0 … 1, and whether they may choose the first hit."""
+    """How much links count for a question, 0 … 1, and whether they may choose the first
+    hit.
+    """
 
     share: float
     sure: bool
@@ -72,11 +74,15 @@ def names_one(question: str, names: list[str]) -> bool:
     case nobody can tell, and it counts.
     """
     said = f" {normalize_name(question)} "
-    written = {word for word, start, _ in tokenize(question) if not question[start].islower()}
+    written = {
+        word for word, start, _ in tokenize(question) if not question[start].islower()
+    }
     has_case = question != question.lower()
     forms = (form for name in names for form in spoken_forms(name))
     return any(
-        f" {form} " in said and _is_informative(form) and (" " in form or form in written or not has_case)
+        f" {form} " in said
+        and _is_informative(form)
+        and (" " in form or form in written or not has_case)
         for form in forms
     )
 
@@ -86,6 +92,9 @@ def _is_informative(name: str) -> bool:
     if sum(not word.isascii() and word.isalpha() for word in words) > 1:
         return True  # Chinese characters and kana are a word each
     return any(
-        len(word) > 1 and not word.isdigit() and word not in FUNCTION_WORDS and word not in COMMON_WORDS
+        len(word) > 1
+        and not word.isdigit()
+        and word not in FUNCTION_WORDS
+        and word not in COMMON_WORDS
         for word in words
     )

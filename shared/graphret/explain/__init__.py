@@ -1,9 +1,27 @@
-"""A `Retrieval` explained: in the terminal, and as a page that needs nothing but a browser."""
+"""A `Retrieval` explained: in the terminal, and as a page that needs nothing but a
+browser.
+"""
 
-from graphret.explain.pages import Figures, Panel, html_page, timeline_page, write_html, write_timeline
+from graphret.explain.pages import (
+    Figures,
+    Panel,
+    html_page,
+    timeline_page,
+    write_html,
+    write_timeline,
+)
 from graphret.explain.runs import timeline
 from graphret.explain.terminal import Plain, render, render_timeline
 from graphret.explain.words import Lookup, store_lookup
 
-__all__ = ["Figures", "Lookup", "Panel", "Plain", "html_page", "render", "render_timeline", "store_lookup"]
+__all__ = [
+    "Figures",
+    "Lookup",
+    "Panel",
+    "Plain",
+    "html_page",
+    "render",
+    "render_timeline",
+    "store_lookup",
+]
 __all__ += ["timeline", "timeline_page", "write_html", "write_timeline"]

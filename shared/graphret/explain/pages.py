@@ -1,7 +1,7 @@
 """Pages that need nothing but a browser: one for retrievals, one for a run of agents.
 
-Templates escape every text, since what nodes say is not to be trusted, and a content security policy keeps a page from
-loading anything.
+Templates escape every text, since what nodes say is not to be trusted, and a content
+security policy keeps a page from loading anything.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from graphret.explain import runs
 from graphret.explain.pictures import EDGES, retrieval_picture, run_picture
 from graphret.explain.runs import Source, timeline
-from graphret.explain.words import Lookup, Marker, evidence_row, known_nodes, name_of, reasons, text_of
+from graphret.explain.words import (
+    Lookup,
+    Marker,
+    evidence_row,
+    known_nodes,
+    name_of,
+    reasons,
+    text_of,
+)
 from graphret.types import Node, Retrieval
 
 _MAX_TEXT = 20_000
@@ -29,7 +37,8 @@ _KINDS = 6
 class Panel:
     """A retrieval on the page, beside what flat search returns for the same question.
 
-    `gold` holds ids of right answers; `answer`, which is marked where texts hold it, and `note` stand below the query.
+    `gold` holds ids of right answers; `answer`, which is marked where texts hold it,
+    and `note` stand below the query.
     """
 
     retrieval: Retrieval
@@ -41,7 +50,9 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A table of measures in percent: ``{row: {measure: value}}``, each row with all; the row `best` is set off."""
+    """A table of measures in percent: ``{row: {measure: value}}``, each row with all;
+    the row `best` is set off.
+    """
 
     rows: Mapping[str, Mapping[str, float]]
     title: str = ""
@@ -56,30 +67,41 @@ def html_page(
     figures: Figures | None = None,
     lookup: Lookup | None = None,
 ) -> str:
-    """Return a page that draws one or several retrievals; the same input makes the same page.
+    """Return a page that draws one or several retrievals; the same input makes the same
+    page.
 
-    It begins with its title, what leads to the rest, and figures. `lookup` finds the nodes that edges come from where
-    they are not among the hits.
+    It begins with its title, what leads to the rest, and figures. `lookup` finds the
+    nodes that edges come from where they are not among the hits.
     """
     given = [panels] if isinstance(panels, Panel) else panels
     shown = [_panel(panel, lookup) for panel in given]
-    return _rendered("retrieval.html", title=title, lead=lead, figures=figures, panels=shown)
+    return _rendered(
+        "retrieval.html", title=title, lead=lead, figures=figures, panels=shown
+    )
 
 
-def write_html(path: str | os.PathLike[str], panels: Panel | Sequence[Panel], **options: Any) -> Path:
-    """Write `html_page`, which takes the same options, to a file, making its folder if need be; return its path."""
+def write_html(
+    path: str | os.PathLike[str], panels: Panel | Sequence[Panel], **options: Any
+) -> Path:
+    """Write `html_page`, which takes the same options, to a file, making its folder if
+    need be; return its path.
+    """
     return _written(path, html_page(panels, **options))
 
 
-def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | None = None) -> str:
-    """Return a page that shows what exploring agents did; the same input makes the same page.
+def timeline_page(
+    source: Source, *, title: str = "graphret", lookup: Lookup | None = None
+) -> str:
+    """Return a page that shows what exploring agents did; the same input makes the same
+    page.
 
     Parameters
     ----------
     source
         A trace, a retrieval of `Ark`, or a `Run`.
     lookup
-        Finds the nodes that were reached, for their names and texts; without it the source has to tell.
+        Finds the nodes that were reached, for their names and texts; without it the
+        source has to tell.
     """
     run = timeline(source)
     known = run.known(lookup)
@@ -95,8 +117,12 @@ def timeline_page(source: Source, *, title: str = "graphret", lookup: Lookup | N
     )
 
 
-def write_timeline(path: str | os.PathLike[str], source: Source, **options: Any) -> Path:
-    """Write `timeline_page`, which takes the same options, to a file as `write_html` does, and return its path."""
+def write_timeline(
+    path: str | os.PathLike[str], source: Source, **options: Any
+) -> Path:
+    """Write `timeline_page`, which takes the same options, to a file as `write_html`
+    does, and return its path.
+    """
     return _written(path, timeline_page(source, **options))
 
 
@@ -110,7 +136,13 @@ def _written(path: str | os.PathLike[str], page: str) -> Path:
 @cache
 def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
-    return Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
 
 
 def _rendered(template: str, **given: Any) -> str:
@@ -119,24 +151,44 @@ def _rendered(template: str, **given: Any) -> str:
     kinds: dict[str, int] = {}
 
     def number(node: Node) -> int:
-        """Return the number of a node whose text the page can show, entering it the first time."""
+        """Return the number of a node whose text the page can show, entering it the
+        first time.
+        """
         return nodes.setdefault(node.id, (len(nodes), node))[0]
 
     def kind(node: Node) -> int:
-        """Return the colour of a node's label: the first six labels on a page have one each."""
+        """Return the colour of a node's label: the first six labels on a page have one
+        each.
+        """
         return kinds.setdefault(node.label, len(kinds)) % _KINDS
 
-    shown = {"records": lambda: [_record(node) for _, node in nodes.values()], "name_of": name_of}
-    return _environment().get_template(template).render(**shown, number=number, kind=kind, **given)
+    shown = {
+        "records": lambda: [_record(node) for _, node in nodes.values()],
+        "name_of": name_of,
+    }
+    return (
+        _environment()
+        .get_template(template)
+        .render(**shown, number=number, kind=kind, **given)
+    )
 
 
 def _record(node: Node) -> dict[str, Any]:
-    """Return what can be read of a node: its text, or the rows of a segment of a table."""
-    record, given = {"id": node.id, "name": name_of(node), "label": node.label}, node.properties
+    """Return what can be read of a node: its text, or the rows of a segment of
+    a table.
+    """
+    record, given = (
+        {"id": node.id, "name": name_of(node), "label": node.label},
+        node.properties,
+    )
     if not isinstance(rows := given.get("table_rows"), list):
         return {**record, "text": text_of(node)[:_MAX_TEXT]}
-    about = "\n\n".join(str(given[name]) for name in ("introduction", "section_text") if given.get(name))[:_MAX_TEXT]
-    header, *rows = [list(map(str, row)) for row in (given.get("table_header") or (), *rows)]
+    about = "\n\n".join(
+        str(given[name]) for name in ("introduction", "section_text") if given.get(name)
+    )[:_MAX_TEXT]
+    header, *rows = [
+        list(map(str, row)) for row in (given.get("table_header") or (), *rows)
+    ]
     return {**record, "about": about, "header": header, "rows": rows}
 
 
@@ -144,7 +196,9 @@ def _panel(panel: Panel, lookup: Lookup | None) -> dict[str, Any]:
     hits, flat = panel.retrieval.hits, panel.flat.hits if panel.flat else None
     known = known_nodes([*hits, *(flat or ())], lookup)
     kinds = {hit.id: {evidence.kind for evidence in hit.evidence} for hit in hits}
-    found = {id_ for id_, own in kinds.items() if "seed" in own or own.isdisjoint(EDGES)}
+    found = {
+        id_ for id_, own in kinds.items() if "seed" in own or own.isdisjoint(EDGES)
+    }
     if flat is not None:
         found = {hit.id for hit in flat[: len(hits)]}
     marker = Marker(panel.retrieval.query, panel.answer)

@@ -18,23 +18,33 @@ from graphret.types import Retrieval
 _NAMES, _VOTES = 4, 10  # that are shown: of what a call brought, and of the vote
 _STOPS = {"finished": "green", "settled": "green", "failed": "red", "cancelled": "red"}
 _MARKS = {"seed": "•", "neighbor": "↳", "fill": "·"}
-# What moves the cursor or turns the direction of writing, but for the line break; and what no encoding can hold.
-_UNSEEN = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# What moves the cursor or turns the direction of writing, but for the line break; and
+# what no encoding can hold.
+_UNSEEN = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class Plain:
-    """What rich prints, without the characters that steer a terminal: texts are data, whoever wrote them."""
+    """What rich prints, without the characters that steer a terminal: texts are data,
+    whoever wrote them.
+    """
 
     def __init__(self, shown: RenderableType) -> None:
         self.shown = shown
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[Segment]:
         for text, style, control in console.render(self.shown, options):
             yield Segment(text if control else _UNSEEN.sub("", text), style, control)
 
 
-def render(retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = "") -> RenderableType:
-    """Return a retrieval as something that rich prints: rank, kind, name, score, why, and a marked snippet.
+def render(
+    retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = ""
+) -> RenderableType:
+    """Return a retrieval as something that rich prints: rank, kind, name, score, why,
+    and a marked snippet.
 
     Parameters
     ----------
@@ -50,26 +60,44 @@ def render(retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = ""
     table.add_column(justify="right", style="dim", no_wrap=True)
     marker = Marker(retrieval.query, answer)
     for rank, hit in enumerate(retrieval.hits, start=1):
-        body = Text.assemble((name_of(hit.node), "bold"), (f"  {hit.node.label}", "cyan"))
+        body = Text.assemble(
+            (name_of(hit.node), "bold"), (f"  {hit.node.label}", "cyan")
+        )
         for kind, why in reasons(hit):
-            body.append(f"\n{_MARKS.get(kind, '·')} {why}", "green" if kind == "neighbor" else "dim")
+            body.append(
+                f"\n{_MARKS.get(kind, '·')} {why}",
+                "green" if kind == "neighbor" else "dim",
+            )
         body.append("\n")
         for text, marked in marker.snippet(hit.node, row=evidence_row(hit)):
-            body.append(text, "bold yellow" if marked and text[0] == "«" else "underline" if marked else "")
+            body.append(
+                text,
+                (
+                    "bold yellow"
+                    if marked and text[0] == "«"
+                    else "underline"
+                    if marked
+                    else ""
+                ),
+            )
         star = Text("★", style="bold yellow") if hit.id in gold else Text(" ")
         table.add_row(str(rank), star, body, f"{hit.score:.3f}")
     return Plain(table)
 
 
-def render_timeline(source: Source, lookup: Lookup | None = None, *, steps: bool = True) -> RenderableType:
-    """Return what exploring agents did as something that rich prints: each agent, its steps, and the vote.
+def render_timeline(
+    source: Source, lookup: Lookup | None = None, *, steps: bool = True
+) -> RenderableType:
+    """Return what exploring agents did as something that rich prints: each agent, its
+    steps, and the vote.
 
     Parameters
     ----------
     source
         A trace, a retrieval of `Ark`, or a `Run`.
     lookup
-        Finds the nodes that were reached, for their names; without it they are called what the source calls them.
+        Finds the nodes that were reached, for their names; without it they are called
+        what the source calls them.
     steps
         Whether each step is shown with its calls and what came back.
     """
@@ -93,7 +121,10 @@ def _steps(lane: Lane, names: Mapping[str, str]) -> RenderableType:
         if trouble := runs.trouble_text(step):
             out.append(f"\n    {trouble}", "not bold red")
         for call in step.calls:
-            out.append(f"\n    {runs.call_text(call)}", "not bold red" if call.failed else "not bold default")
+            out.append(
+                f"\n    {runs.call_text(call)}",
+                "not bold red" if call.failed else "not bold default",
+            )
             came = [runs.outcome_text(call), runs.names_text(call.nodes, names, _NAMES)]
             if said := ": ".join(filter(None, came)):
                 out.append(f" → {said}", "not bold dim")
@@ -101,13 +132,27 @@ def _steps(lane: Lane, names: Mapping[str, str]) -> RenderableType:
 
 
 def _votes(run: Timeline, names: Mapping[str, str]) -> RenderableType:
-    table = Table(title="\nVote", title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    table = Table(
+        title="\nVote",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 2, 0, 0),
+    )
     for column in ("", "node", "votes", "place", "by"):
-        table.add_column(column, justify="left" if column in ("node", "by") else "right", overflow="fold")
+        table.add_column(
+            column,
+            justify="left" if column in ("node", "by") else "right",
+            overflow="fold",
+        )
     for rank, vote in enumerate(run.ranking[:_VOTES], start=1):
         by = " ".join(str(voter + 1) for voter in vote.voters)
         voted = f"{vote.votes} of {len(run.lanes)}"
-        table.add_row(f"{rank}", Text(names.get(vote.id, vote.id)), voted, f"{vote.position}", by)
+        table.add_row(
+            f"{rank}", Text(names.get(vote.id, vote.id)), voted, f"{vote.position}", by
+        )
     if len(run.ranking) > _VOTES:
-        table.add_row("", f"and {len(run.ranking) - _VOTES} more", "", "", "", style="dim")
+        table.add_row(
+            "", f"and {len(run.ranking) - _VOTES} more", "", "", "", style="dim"
+        )
     return table

@@ -14,7 +14,8 @@ from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, tokenize
 from graphret.types import PART_KEYS, Evidence, Hit, Node
 
-#: A stretch of text, and whether it is a word of the question, or the answer in guillemets.
+#: A stretch of text, and whether it is a word of the question, or the answer in
+#: guillemets.
 Piece: TypeAlias = tuple[str, bool]
 #: Finds nodes by their ids; ids that it does not know are left out.
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
@@ -30,10 +31,15 @@ def reasons(hit: Hit) -> list[tuple[str, str]]:
 
 def _reason(evidence: Evidence) -> str:
     if evidence.kind == "seed":
-        return "found by the question" + (f", rank {evidence.rank}" if evidence.rank is not None else "")
+        return "found by the question" + (
+            f", rank {evidence.rank}" if evidence.rank is not None else ""
+        )
     if evidence.kind == "neighbor":
         arrow = {"in": "→", "out": "←"}.get(evidence.direction or "", "↔")
-        return f"{edge_text(evidence.relation, evidence.properties)} {arrow} {evidence.source_name or evidence.source}"
+        return (
+            f"{edge_text(evidence.relation, evidence.properties)} {arrow}"
+            f" {evidence.source_name or evidence.source}"
+        )
     return "fills a free place" if evidence.kind == "fill" else str(evidence)
 
 
@@ -42,23 +48,35 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column": "Director", "source_row": 3})
-    'MENTIONS “Ann Ames” · row 3 · column “Director”'
+    >>> edge_text("MENTIONS", {"kind": "exact", "name": "Ann Ames", "column":
+    "Director", "source_row": 3}) 'MENTIONS “Ann Ames” · row 3 · column “Director”'
     """
     said = [relation or "LINK"]
     if isinstance(name := properties.get("name"), str) and name:
         said[0] += f" “{name}”"
-    if isinstance(shared := properties.get("shared_entities") or properties.get("entities"), list):
+    if isinstance(
+        shared := properties.get("shared_entities") or properties.get("entities"), list
+    ):
         said.append("both name " + _quoted(shared))
-    if rows := [str(row) for key in PART_KEYS if isinstance(row := properties.get(key), int)]:
+    if rows := [
+        str(row) for key in PART_KEYS if isinstance(row := properties.get(key), int)
+    ]:
         said.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
     if isinstance(column := properties.get("column"), str) and column:
         said.append(f"column “{column}”")
     if isinstance(columns := properties.get("columns"), list):
-        pairs = [one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one))) for one in columns]
+        pairs = [
+            one if isinstance(one, str) else " = ".join(dict.fromkeys(map(str, one)))
+            for one in columns
+        ]
         said.append("columns " + _quoted(pairs))
     if isinstance(signals := properties.get("signals"), Mapping) and signals:
-        said.append(", ".join(f"{str(name).replace('_', ' ')} {value:.2f}" for name, value in signals.items()))
+        said.append(
+            ", ".join(
+                f"{str(name).replace('_', ' ')} {value:.2f}"
+                for name, value in signals.items()
+            )
+        )
     return " · ".join(said)
 
 
@@ -67,20 +85,24 @@ def _quoted(names: Sequence[Any]) -> str:
 
 
 class Marker:
-    """Marks the words of a question in texts, inflected forms among them, and cuts texts to where they are.
+    """Marks the words of a question in texts, inflected forms among them, and cuts
+    texts to where they are.
 
     Parameters
     ----------
     question
         Its stop words are not marked.
     answer
-        Is marked «so» where it stands in a text word for word, in any case, and texts are cut to it first.
+        Is marked «so» where it stands in a text word for word, in any case, and texts
+        are cut to it first.
     """
 
     def __init__(self, question: str, answer: str = "") -> None:
         self._analyzer = Analyzer()
         self._terms = frozenset(self._analyzer.of_query(question))
-        literal = r"\s+".join(map(re.escape, answer.split())) or "(?!)"  # which is nowhere
+        literal = (
+            r"\s+".join(map(re.escape, answer.split())) or "(?!)"
+        )  # which is nowhere
         self._answer = re.compile(rf"(?<!\w){literal}(?!\w)", re.IGNORECASE)
 
     def answered(self, node: Node) -> bool:
@@ -96,43 +118,70 @@ class Marker:
         done = 0
         for start, end in sorted([*answers, *words]):
             out.append((text[done:start], False))
-            out.append((f"«{text[start:end]}»" if start in within else text[start:end], True))
+            out.append(
+                (f"«{text[start:end]}»" if start in within else text[start:end], True)
+            )
             done = end
         return [piece for piece in (*out, (text[done:], False)) if piece[0]]
 
     def snippet(self, node: Node, *, row: int | None = None) -> list[Piece]:
-        """Return the part of a node that says most of the question, marked, of about 220 characters.
+        """Return the part of a node that says most of the question, marked, of about
+        220 characters.
 
-        `row` is the row of a table segment that an edge is about, from 0: shown unless another says more.
+        `row` is the row of a table segment that an edge is about, from 0: shown unless
+        another says more.
         """
         text, rows = " ".join(text_of(node).split()), node.properties.get("table_rows")
         if isinstance(rows, list) and rows:
             header = [str(cell) for cell in node.properties.get("table_header") or ()]
             texts = [_row_text(header, cells) for cells in rows]
-            best = max(range(len(rows)), key=lambda i: (self._says(texts[i])[0], i == row, self._says(texts[i])))
+            best = max(
+                range(len(rows)),
+                key=lambda i: (self._says(texts[i])[0], i == row, self._says(texts[i])),
+            )
             text = texts[best]
         return self.pieces(self._window(text))
 
     def _places(self, text: str) -> list[tuple[int, int]]:
-        return [(a, b) for word, a, b in tokenize(text) if any(term in self._terms for term in self._analyzer(word))]
+        return [
+            (a, b)
+            for word, a, b in tokenize(text)
+            if any(term in self._terms for term in self._analyzer(word))
+        ]
 
     def _says(self, text: str) -> tuple[bool, int]:
         """Whether a text says the answer, and how many words of the question."""
-        return self._answer.search(text) is not None, len(self._terms.intersection(self._analyzer(text)))
+        return self._answer.search(text) is not None, len(
+            self._terms.intersection(self._analyzer(text))
+        )
 
     def _window(self, text: str) -> str:
         width = _SNIPPET
-        places = [match.start() for match in self._answer.finditer(text)] + [start for start, _ in self._places(text)]
-        starts = [0, *(max(0, min(place - width // 5, len(text) - width)) for place in places)]
+        places = [match.start() for match in self._answer.finditer(text)] + [
+            start for start, _ in self._places(text)
+        ]
+        starts = [
+            0,
+            *(max(0, min(place - width // 5, len(text) - width)) for place in places),
+        ]
         start = max(starts, key=lambda s: (*self._says(text[s : s + width]), -s))
         start = 0 if not start else text.find(" ", start) + 1
         return ("… " if start else "") + _shortened(text[start:])
 
 
 def text_of(node: Node) -> str:
-    """Return the text of a node, or that of its properties where it has none: graphs of others keep it there."""
-    lists = {name: value if isinstance(value, list) else [value] for name, value in sorted(node.properties.items())}
-    texts = [name for name, value in lists.items() if value and all(isinstance(one, str) for one in value)]
+    """Return the text of a node, or that of its properties where it has none: graphs of
+    others keep it there.
+    """
+    lists = {
+        name: value if isinstance(value, list) else [value]
+        for name, value in sorted(node.properties.items())
+    }
+    texts = [
+        name
+        for name, value in lists.items()
+        if value and all(isinstance(one, str) for one in value)
+    ]
     return node.text or NodeText(properties=tuple(texts)).text(replace(node, name=""))
 
 
@@ -145,34 +194,55 @@ def known_nodes(hits: Iterable[Hit], lookup: Lookup | None = None) -> dict[str, 
     """Return the nodes of hits and those at the other ends of their edges, by id."""
     hits = list(hits)
     known = {hit.id: hit.node for hit in hits}
-    wanted = dict.fromkeys(e.source for hit in hits for e in hit.evidence if e.source and e.source not in known)
+    wanted = dict.fromkeys(
+        e.source
+        for hit in hits
+        for e in hit.evidence
+        if e.source and e.source not in known
+    )
     return {**(lookup(list(wanted)) if lookup and wanted else {}), **known}
 
 
 def evidence_row(hit: Hit) -> int | None:
-    """Return the row of a table segment that an edge of its evidence is about, from 0 within the segment."""
+    """Return the row of a table segment that an edge of its evidence is about, from 0
+    within the segment.
+    """
     for evidence in hit.evidence:
-        row = evidence.properties.get(PART_KEYS[evidence.direction == "out"])  # an edge leads out of the other node
+        row = evidence.properties.get(
+            PART_KEYS[evidence.direction == "out"]
+        )  # an edge leads out of the other node
         if isinstance(row, int) and "table_rows" in hit.node.properties:
             return row - 1 - int(hit.node.properties.get("table_row_start", 0))
     return None
 
 
 def name_of(node: Node) -> str:
-    """Return what a node is called: its name, with the section and rows of a segment of a table, or its id."""
+    """Return what a node is called: its name, with the section and rows of a segment of
+    a table, or its id.
+    """
     name, given = node.name or node.id, node.properties
     if "table_rows" not in given:
         return name
     section = given.get("section")
-    if isinstance(section, str) and section and normalize_name(section) != normalize_name(name):
+    if (
+        isinstance(section, str)
+        and section
+        and normalize_name(section) != normalize_name(name)
+    ):
         name = f"{name} · {section}"
     start, end = given.get("table_row_start"), given.get("table_row_end")
-    return f"{name} · rows {start + 1}–{end}" if isinstance(start, int) and start > 0 else name
+    return (
+        f"{name} · rows {start + 1}–{end}"
+        if isinstance(start, int) and start > 0
+        else name
+    )
 
 
 def _row_text(header: Sequence[str], cells: Sequence[Any]) -> str:
     named = zip_longest(header, map(str, cells), fillvalue="")
-    return " · ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+    return " · ".join(
+        f"{name}: {cell}" if name else cell for name, cell in named if cell
+    )
 
 
 def _shortened(text: str) -> str:

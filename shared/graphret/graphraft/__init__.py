@@ -1,11 +1,17 @@
-"""GraphRAFT: queries that exist around a question's entities, ranked by a model or without one, and run.
+"""GraphRAFT: queries that exist around a question's entities, ranked by a model or
+without one, and run.
 
-`entities` finds what a question names, `counts` the paths around it and how much each finds, which `candidates` makes
-queries of; `path_writer` ranks them without a model, `writer` with one. `reasoner` reads what they found, and
-`retriever` joins all of it.
+`entities` finds what a question names, `counts` the paths around it and how much each
+finds, which `candidates` makes queries of; `path_writer` ranks them without a model,
+`writer` with one. `reasoner` reads what they found, and `retriever` joins all of it.
 """
 
-from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter
+from graphret.graphraft.candidates import (
+    Candidate,
+    CandidateFinder,
+    GraphRAFTSettings,
+    QueryWriter,
+)
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer
 from graphret.graphraft.path_writer import PathWriter

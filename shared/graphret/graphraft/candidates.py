@@ -1,4 +1,6 @@
-"""`Candidate`: a query that exists around the entities of a question, as a plan that runs and as text to write."""
+"""`Candidate`: a query that exists around the entities of a question, as a plan that
+runs and as text to write.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from graphret.cypher.execution import TIMEOUT
 from graphret.cypher.patterns import Hop, pattern_of
 from graphret.errors import InvalidInput
-from graphret.graphraft.counts import Count, Entity, Task, counts_in_database, counts_in_memory
+from graphret.graphraft.counts import (
+    Count,
+    Entity,
+    Task,
+    counts_in_database,
+    counts_in_memory,
+)
 from graphret.planning import Bindings, GraphPlan, PathSpace
 from graphret.planning.path_planner import plan_of
 from graphret.planning.paths import MOST_HOPS
@@ -34,9 +42,11 @@ class Candidate:
     walks
         Paths that meet in what it finds, each with the name that it begins at.
     bindings
-        Of each anchor the nodes that it stands for, with the score of each; what else the question names as ``named``.
+        Of each anchor the nodes that it stands for, with the score of each; what else
+        the question names as ``named``.
     text
-        The pattern that a writer writes: ``(a1:Disease {name: "x"})-[:INDICATION]-(T:Drug)``.
+        The pattern that a writer writes: ``(a1:Disease {name:
+        "x"})-[:INDICATION]-(T:Drug)``.
     size
         How many nodes it finds.
     hits
@@ -56,26 +66,37 @@ class Candidate:
 
     @property
     def query(self) -> str:
-        """The pattern as a query for people and models to read; what runs is the plan."""
+        """The pattern as a query for people and models to read; what runs is
+        the plan.
+        """
         return f"MATCH {self.text} RETURN T.name AS name"
 
 
 @runtime_checkable
 class QueryWriter(Protocol):
-    """Ranks the candidates of a question, by writing them with a model or in another way."""
+    """Ranks the candidates of a question, by writing them with a model or in another
+    way.
+    """
 
     name: str
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
-        """Return the places of the best candidates, at most so many, with the probability of each, the best first.
+    def rank(
+        self,
+        question: str,
+        candidates: Sequence[Candidate],
+        most: int,
+        prior: Prior = None,
+    ) -> Written:
+        """Return the places of the best candidates, at most so many, with the
+        probability of each, the best first.
 
         None where none fits. `prior` is how `GraphRAFT` ranks them by words.
         """
         ...
 
 
-#: The lengths of walks that meet: the paper's 1-hop, 2-hop and length two between entities (appendix A.2), and beyond
-#: it 3-hop and three entities that meet.
+#: The lengths of walks that meet: the paper's 1-hop, 2-hop and length two between
+#: entities (appendix A.2), and beyond it 3-hop and three entities that meet.
 TEMPLATES = ((1,), (2,), (1, 1), (1, 1, 1), (3,))
 
 
@@ -88,7 +109,8 @@ class GraphRAFTSettings:
     templates
         The lengths of the walks from entities to one target.
     most
-        At most so many candidates: those of the fewest hops, then of the fewest results.
+        At most so many candidates: those of the fewest hops, then of the fewest
+        results.
     results
         A candidate that finds more nodes is left out.
     hub
@@ -96,7 +118,8 @@ class GraphRAFTSettings:
     targets
         The labels that results may bear; none for any.
     queries, nodes
-        How many of the best may run, until so many nodes are found (section 5.2), or `k` where that is more.
+        How many of the best may run, until so many nodes are found (section 5.2), or
+        `k` where that is more.
     timeout
         Seconds for each query of a database.
     """
@@ -111,15 +134,22 @@ class GraphRAFTSettings:
     timeout: float = TIMEOUT
 
     def __post_init__(self) -> None:
-        if not self.templates or not all(one and all(1 <= hops <= MOST_HOPS for hops in one) for one in self.templates):
-            raise InvalidInput(f"templates: tuples of 1 to {MOST_HOPS} hops are expected, not {self.templates!r}")
+        if not self.templates or not all(
+            one and all(1 <= hops <= MOST_HOPS for hops in one)
+            for one in self.templates
+        ):
+            raise InvalidInput(
+                f"templates: tuples of 1 to {MOST_HOPS} hops are expected, not"
+                f" {self.templates!r}"
+            )
 
 
 class CandidateFinder:
-    """Finds the queries that exist around entities, with how many nodes each finds (GraphRAFT, section 4.1).
+    """Finds the queries that exist around entities, with how many nodes each finds
+    (GraphRAFT, section 4.1).
 
-    In memory all paths of one length are followed at once, in a database one aggregating query counts what the paths
-    of a template find. Both find the same.
+    In memory all paths of one length are followed at once, in a database one
+    aggregating query counts what the paths of a template find. Both find the same.
 
     Parameters
     ----------
@@ -129,25 +159,38 @@ class CandidateFinder:
         The kinds of paths that it has, such as ``PathPlanner(store).space``.
     """
 
-    def __init__(self, store: GraphStore, space: PathSpace, settings: GraphRAFTSettings | None = None) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        space: PathSpace,
+        settings: GraphRAFTSettings | None = None,
+    ) -> None:
         self.store, self.settings = store, settings or GraphRAFTSettings()
         self.schema = None if isinstance(store, MemoryStore) else store.schema()
         self._hops = frozenset(space.hops)
         self._paths = lru_cache(maxsize=64)(partial(_paths, space))
 
     def find(
-        self, entities: Sequence[Entity], answers: Collection[str] | None = None, trace: Trace | None = None
+        self,
+        entities: Sequence[Entity],
+        answers: Collection[str] | None = None,
+        trace: Trace | None = None,
     ) -> list[Candidate]:
-        """Return the candidates around entities, those of the fewest hops first, then of the fewest results.
+        """Return the candidates around entities, those of the fewest hops first, then
+        of the fewest results.
 
         Parameters
         ----------
         answers
             The ids of which each candidate's hits are counted.
         trace
-            Where it is noted if a database fails or is too slow for a template, whose candidates are then missing.
+            Where it is noted if a database fails or is too slow for a template, whose
+            candidates are then missing.
         """
-        chosen, labels = self.settings, tuple(sorted({label for one in entities for label in one.labels}))
+        chosen, labels = (
+            self.settings,
+            tuple(sorted({label for one in entities for label in one.labels})),
+        )
         places = len({one.place for one in entities})
         templates = [one for one in chosen.templates if len(one) <= places]
         if not templates:
@@ -157,34 +200,68 @@ class CandidateFinder:
         if self.schema is None:
             found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
         else:
-            found = counts_in_database(require_cypher(self.store), self.schema, task, chosen.timeout, trace or Trace())
+            found = counts_in_database(
+                require_cypher(self.store),
+                self.schema,
+                task,
+                chosen.timeout,
+                trace or Trace(),
+            )
         fits = [
             one
             for one in found
-            if one.size <= chosen.results and (not chosen.targets or one.walks[0].label in chosen.targets)
+            if one.size <= chosen.results
+            and (not chosen.targets or one.walks[0].label in chosen.targets)
         ]
         fits.sort(key=lambda one: (sum(len(walk.path) for walk in one.walks), one.size))
-        made = [self._candidate(one, task, paths, answers is not None) for one in fits[: chosen.most]]
-        return sorted(made, key=lambda one: (sum(len(path) for _, path in one.walks), one.size, one.text))
+        made = [
+            self._candidate(one, task, paths, answers is not None)
+            for one in fits[: chosen.most]
+        ]
+        return sorted(
+            made,
+            key=lambda one: (
+                sum(len(path) for _, path in one.walks),
+                one.size,
+                one.text,
+            ),
+        )
 
-    def _candidate(self, count: Count, task: Task, paths: Mapping[Path, Path], counted: bool) -> Candidate:
+    def _candidate(
+        self, count: Count, task: Task, paths: Mapping[Path, Path], counted: bool
+    ) -> Candidate:
         # one text for what meets, whichever walk was counted first
         ordered = sorted(count.walks, key=lambda walk: (len(walk.path), walk.entity))
         found = [(task.entities[walk.entity], paths[walk.path]) for walk in ordered]
         walks = [(entity.name, path) for entity, path in found]
-        bindings = {f"a{number}": entity.nodes for number, (entity, _) in enumerate(found, 1)}
-        if len(ordered) < len(task.entities):  # what else the question names is no answer either: see GraphPlan.apart
+        bindings = {
+            f"a{number}": entity.nodes for number, (entity, _) in enumerate(found, 1)
+        }
+        if len(ordered) < len(
+            task.entities
+        ):  # what else the question names is no answer either: see GraphPlan.apart
             bindings["named"] = dict.fromkeys(task.named, 0.0)
-        return Candidate(walks, bindings, pattern_of(walks, self._hops), count.size, count.hits if counted else None)
+        return Candidate(
+            walks,
+            bindings,
+            pattern_of(walks, self._hops),
+            count.size,
+            count.hits if counted else None,
+        )
 
 
 def _paths(space: PathSpace, labels: tuple[str, ...]) -> dict[Path, Path]:
-    """The paths that there may be from nodes of some labels, by what walks make of them: hops that follow one another.
+    """The paths that there may be from nodes of some labels, by what walks make of
+    them: hops that follow one another.
 
-    In a path that a space has a hop may begin at another label than the one before leads to: one person, two parts.
+    In a path that a space has a hop may begin at another label than the one before
+    leads to: one person, two parts.
     """
     found: dict[Path, Path] = {}
     for path in map(space.path, space.table(labels)):
         ends = [path[0].start, *(hop.label for hop in path)]
-        found.setdefault(tuple(hop._replace(start=at) for hop, at in zip(path, ends, strict=False)), path)
+        found.setdefault(
+            tuple(hop._replace(start=at) for hop, at in zip(path, ends, strict=False)),
+            path,
+        )
     return found

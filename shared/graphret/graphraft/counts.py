@@ -1,5 +1,6 @@
-"""How many nodes the paths around some entities find: in memory a join for each hop, and a product where they meet; in
-a database one aggregating query for each template (GraphRAFT, figure 1).
+"""How many nodes the paths around some entities find: in memory a join for each hop,
+and a product where they meet; in a database one aggregating query for each template
+(GraphRAFT, figure 1).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class Entity:
     labels
         What labels they bear; an empty one for none.
     place
-        Where the question names it, ``(start, end)``; entities of one place are readings of one name.
+        Where the question names it, ``(start, end)``; entities of one place are
+        readings of one name.
     """
 
     name: str
@@ -55,11 +57,15 @@ class Walk(NamedTuple):
 
     def on(self, relation: str, outgoing: bool, label: str) -> Walk:
         """Return the walk that is one hop longer."""
-        return Walk(self.entity, label, (*self.path, Hop(relation, outgoing, self.label, label)))
+        return Walk(
+            self.entity, label, (*self.path, Hop(relation, outgoing, self.label, label))
+        )
 
 
 class Count(NamedTuple):
-    """How many nodes walks find that meet in them, and how many of these are among given answers."""
+    """How many nodes walks find that meet in them, and how many of these are among
+    given answers.
+    """
 
     walks: tuple[Walk, ...]
     size: int
@@ -67,10 +73,12 @@ class Count(NamedTuple):
 
 
 class Task(NamedTuple):
-    """What is to be counted: what walks from entities find, along paths that there may be, and hits among answers.
+    """What is to be counted: what walks from entities find, along paths that there may
+    be, and hits among answers.
 
-    Templates are lengths of walks that meet: ``(2,)`` is the paper's 2-hop, ``(1, 1)`` its length-two path between
-    entities. A path that finds more nodes than `hub` is followed no further.
+    Templates are lengths of walks that meet: ``(2,)`` is the paper's 2-hop, ``(1, 1)``
+    its length-two path between entities. A path that finds more nodes than `hub` is
+    followed no further.
     """
 
     entities: Sequence[Entity]
@@ -81,20 +89,33 @@ class Task(NamedTuple):
 
     @property
     def named(self) -> list[str]:
-        """The nodes that the question names, which are no answers, nor on the way to one."""
+        """The nodes that the question names, which are no answers, nor on the way to
+        one.
+        """
         return [node_id for entity in self.entities for node_id in entity.nodes]
 
     def meet(self, walks: Sequence[Walk], other: Walk) -> bool:
-        """Whether one more walk meets others: at a label, and from other places; those of one length in their order."""
-        places = [(self.entities[walk.entity].place, len(walk.path)) for walk in (*walks, other)]
+        """Whether one more walk meets others: at a label, and from other places; those
+        of one length in their order.
+        """
+        places = [
+            (self.entities[walk.entity].place, len(walk.path))
+            for walk in (*walks, other)
+        ]
         *before, (place, length) = places
-        apart = all(at < place if long == length else at != place for at, long in before)
+        apart = all(
+            at < place if long == length else at != place for at, long in before
+        )
         return apart and walks[0].label == other.label
 
 
 def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
     """Count what walks find; those that find nothing are left out."""
-    n, right, named = len(graph.nodes), _among(graph, task.answers), _among(graph, task.named)
+    n, right, named = (
+        len(graph.nodes),
+        _among(graph, task.answers),
+        _among(graph, task.named),
+    )
     levels = [_begin(graph, task)]
     for _ in range(max(map(max, task.templates))):
         levels.append(_onward(graph, task, levels[-1], named))
@@ -102,15 +123,24 @@ def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
     for first, *more in task.templates:
         met, where = [(walk,) for walk in levels[first]], ends[first]
         for length in more:
-            others, pairs = [*levels[length]], zip(*(where @ ends[length].T).tocoo().coords, strict=True)
+            others, pairs = (
+                [*levels[length]],
+                zip(*(where @ ends[length].T).tocoo().coords, strict=True),
+            )
             both = [(i, j) for i, j in pairs if task.meet(met[i], others[j])]
             rows, columns = np.asarray(both, dtype=np.int64).reshape(-1, 2).T
-            met, where = [(*met[i], others[j]) for i, j in both], where[rows].multiply(ends[length][columns]).tocsr()
+            met, where = (
+                [(*met[i], others[j]) for i, j in both],
+                where[rows].multiply(ends[length][columns]).tocsr(),
+            )
         yield from map(Count, met, where.sum(axis=1).tolist(), (where @ right).tolist())
 
 
 def _among(graph: Graph, ids: Collection[str]) -> NDArray[np.bool_]:
-    positions, mask = graph.nodes.find(list(ids)), np.zeros(len(graph.nodes), dtype=bool)
+    positions, mask = (
+        graph.nodes.find(list(ids)),
+        np.zeros(len(graph.nodes), dtype=bool),
+    )
     mask[positions[positions >= 0]] = True
     return mask
 
@@ -118,7 +148,10 @@ def _among(graph: Graph, ids: Collection[str]) -> NDArray[np.bool_]:
 def _matrix(ends: Sequence[_Array], n: int) -> sp.csr_array:
     """Where walks lead, ``(walks, n)``."""
     nodes = np.concatenate([np.empty(0, np.int64), *ends])
-    return sp.csr_array((np.ones(len(nodes), np.int64), nodes, np.cumsum([0, *map(len, ends)])), shape=(len(ends), n))
+    return sp.csr_array(
+        (np.ones(len(nodes), np.int64), nodes, np.cumsum([0, *map(len, ends)])),
+        shape=(len(ends), n),
+    )
 
 
 def _begin(graph: Graph, task: Task) -> dict[Walk, _Array]:
@@ -133,24 +166,48 @@ def _begin(graph: Graph, task: Task) -> dict[Walk, _Array]:
     return found
 
 
-def _onward(graph: Graph, task: Task, level: Mapping[Walk, _Array], named: NDArray[np.bool_]) -> dict[Walk, _Array]:
+def _onward(
+    graph: Graph, task: Task, level: Mapping[Walk, _Array], named: NDArray[np.bool_]
+) -> dict[Walk, _Array]:
     """The walks that are one hop longer, with the nodes that they lead to."""
     nodes, edges = graph.nodes, graph.edges
-    walks = [walk for walk, ends in level.items() if len(ends) <= task.hub or not walk.path]
+    walks = [
+        walk for walk, ends in level.items() if len(ends) <= task.hub or not walk.path
+    ]
     of, begin = _matrix([level[walk] for walk in walks], len(nodes)).nonzero()
-    shape, keys = (len(walks), len(edges.relations), 2, len(nodes.label_sets), len(nodes)), []
+    shape, keys = (
+        (len(walks), len(edges.relations), 2, len(nodes.label_sets), len(nodes)),
+        [],
+    )
     for outgoing, other in ((True, edges.target), (False, edges.source)):
         edge, which = edges.incident_each(begin, "out" if outgoing else "in")
         edge, which = (one[~named[other[edge]]] for one in (edge, which))
         way, to = np.full(len(edge), int(outgoing)), other[edge]
-        keys.append(np.ravel_multi_index((of[which], edges.relation[edge], way, nodes.labels[to], to), shape))
-    key = np.sort(np.concatenate(keys))  # which is faster than the hashes of `np.unique`
+        keys.append(
+            np.ravel_multi_index(
+                (of[which], edges.relation[edge], way, nodes.labels[to], to), shape
+            )
+        )
+    key = np.sort(
+        np.concatenate(keys)
+    )  # which is faster than the hashes of `np.unique`
     kind, ends = np.divmod(key[np.diff(key, prepend=-1) > 0], max(len(nodes), 1))
     firsts = np.flatnonzero(np.diff(kind, prepend=-1))
-    kinds = zip(*(one.tolist() for one in np.unravel_index(kind[firsts], shape[:-1])), strict=True)
-    found, untyped = defaultdict[Walk, list[_Array]](list), ("",) if () in nodes.label_sets else ()
-    for (walk, relation, outgoing, labels), some in zip(kinds, np.split(ends, firsts[1:]), strict=False):
-        for label in (*nodes.label_sets[labels], *untyped):  # a path to nodes of no label is one to any
+    kinds = zip(
+        *(one.tolist() for one in np.unravel_index(kind[firsts], shape[:-1])),
+        strict=True,
+    )
+    found, untyped = (
+        defaultdict[Walk, list[_Array]](list),
+        ("",) if () in nodes.label_sets else (),
+    )
+    for (walk, relation, outgoing, labels), some in zip(
+        kinds, np.split(ends, firsts[1:]), strict=False
+    ):
+        for label in (
+            *nodes.label_sets[labels],
+            *untyped,
+        ):  # a path to nodes of no label is one to any
             longer = walks[walk].on(edges.relations[relation], bool(outgoing), label)
             if longer.path in task.paths:
                 found[longer].append(some)
@@ -158,13 +215,30 @@ def _onward(graph: Graph, task: Task, level: Mapping[Walk, _Array], named: NDArr
 
 
 def counts_in_database(
-    store: CypherStore, schema: GraphSchema, task: Task, timeout: float | None, trace: Trace
+    store: CypherStore,
+    schema: GraphSchema,
+    task: Task,
+    timeout: float | None,
+    trace: Trace,
 ) -> Iterator[Count]:
-    """Count what walks find; a template whose query fails, or takes longer than `timeout` seconds, is left out."""
-    keyed = [(str(number), "{:09} {:09}".format(*one.place), one) for number, one in enumerate(task.entities)]
+    """Count what walks find; a template whose query fails, or takes longer than
+    `timeout` seconds, is left out.
+    """
+    keyed = [
+        (str(number), "{:09} {:09}".format(*one.place), one)
+        for number, one in enumerate(task.entities)
+    ]
     asked: dict[str, Any] = {
-        "begins": [{"id": node_id, "key": key, "place": at} for key, at, entity in keyed for node_id in entity.nodes],
-        "followed": [f"{key}{SEPARATOR}{label}" for key, _, entity in keyed for label in entity.labels],
+        "begins": [
+            {"id": node_id, "key": key, "place": at}
+            for key, at, entity in keyed
+            for node_id in entity.nodes
+        ],
+        "followed": [
+            f"{key}{SEPARATOR}{label}"
+            for key, _, entity in keyed
+            for label in entity.labels
+        ],
         "named": task.named,
         "answers": sorted(task.answers),
     }
@@ -174,9 +248,15 @@ def counts_in_database(
     for template in [*singles, *(one for one in task.templates if len(one) > 1)]:
         query = TemplateQuery(store, template, untyped=untyped)
         try:
-            rows = store.query(query.text, asked | query.parameters, timeout=timeout).rows
+            rows = store.query(
+                query.text, asked | query.parameters, timeout=timeout
+            ).rows
         except GraphretError as error:
-            trace.note("fallback", failed=f"paths {template}", error=f"{type(error).__name__}: {error}")
+            trace.note(
+                "fallback",
+                failed=f"paths {template}",
+                error=f"{type(error).__name__}: {error}",
+            )
             continue
         for *keys, size, hits in rows:
             walks = tuple(_walk(key, relations) for key in keys)

@@ -1,4 +1,6 @@
-"""`PathWriter`: candidates ranked with no model, by how well their paths fit the words of the question."""
+"""`PathWriter`: candidates ranked with no model, by how well their paths fit the words
+of the question.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +14,27 @@ from graphret.planning import Hop, PathScorer, PathSpace
 from graphret.planning.question import place_of, readings
 from graphret.planning.scorer import masked
 
-#: What it costs to leave out an entity, and each power of ten of the results: of two paths that fit alike that with
-#: fewer comes first.
+#: What it costs to leave out an entity, and each power of ten of the results: of two
+#: paths that fit alike that with fewer comes first.
 LEFT_OUT, RESULTS = 1.0, 0.1
 
 
 class PathWriter:
-    """Ranks candidates without a model, as `graphret.planning.PathPlanner` does (the place of section 4.2's model).
+    """Ranks candidates without a model, as `graphret.planning.PathPlanner` does (the
+    place of section 4.2's model).
 
-    A candidate costs what its paths cost: words left unread, hops that no word names, an end of another kind than asked
-    for; more the more it finds, the less of an entity's name the question has, and the more entities it leaves out.
-    The probabilities are the softmax of these costs.
+    A candidate costs what its paths cost: words left unread, hops that no word names,
+    an end of another kind than asked for; more the more it finds, the less of an
+    entity's name the question has, and the more entities it leaves out. The
+    probabilities are the softmax of these costs.
 
     Parameters
     ----------
     space
         The kinds of paths in the graph.
     scorer
-        What ``graphret train paths`` learned; by default words are read as general English has them.
+        What ``graphret train paths`` learned; by default words are read as general
+        English has them.
     """
 
     name = "paths"
@@ -38,20 +43,43 @@ class PathWriter:
         self.space = space
         self.scorer = scorer or PathScorer()
 
-    def rank(self, question: str, candidates: Sequence[Candidate], most: int, prior: Prior = None) -> Written:
-        """Return the places of the best candidates with the probability of each, the best first."""
+    def rank(
+        self,
+        question: str,
+        candidates: Sequence[Candidate],
+        most: int,
+        prior: Prior = None,
+    ) -> Written:
+        """Return the places of the best candidates with the probability of each, the
+        best first.
+        """
         if not candidates:
             return []
         walks = [walk for one in candidates for walk in one.walks]
         said, places, facts = fits(question, walks, self.space)
-        costs = RESULTS * np.log10([one.size + 1 for one in candidates]) - np.asarray(prior or 0.0)
-        of_walks = self.scorer.costs(said, self.scorer.parts_of([path for _, path in walks]), facts)
-        np.add.at(costs, np.repeat(np.arange(len(candidates)), [len(one.walks) for one in candidates]), of_walks)
+        costs = RESULTS * np.log10([one.size + 1 for one in candidates]) - np.asarray(
+            prior or 0.0
+        )
+        of_walks = self.scorer.costs(
+            said, self.scorer.parts_of([path for _, path in walks]), facts
+        )
+        np.add.at(
+            costs,
+            np.repeat(
+                np.arange(len(candidates)), [len(one.walks) for one in candidates]
+            ),
+            of_walks,
+        )
         spots = [{places[name][:2] for name, _ in one.walks} for one in candidates]
-        costs += LEFT_OUT * (len(set().union(*spots)) - np.asarray([len(one) for one in spots]))
+        costs += LEFT_OUT * (
+            len(set().union(*spots)) - np.asarray([len(one) for one in spots])
+        )
         shares = np.exp(costs.min() - costs)
         shares /= shares.sum()
-        return [(place, float(shares[place])) for place in np.argsort(costs, kind="stable")[:most].tolist()]
+        return [
+            (place, float(shares[place]))
+            for place in np.argsort(costs, kind="stable")[:most].tolist()
+        ]
 
 
 def fits(
@@ -62,8 +90,8 @@ def fits(
     Returns
     -------
     words, places, facts
-        The question as a `PathScorer` reads it, the `place_of` each name, and what the scorer weighs of each path,
-        ``(walks, 3)``, the number of results left at 0.
+        The question as a `PathScorer` reads it, the `place_of` each name, and what the
+        scorer weighs of each path, ``(walks, 3)``, the number of results left at 0.
     """
     places = {name: place_of(question, name) for name, _ in walks}
     facts, hops = np.zeros((len(walks), 3)), np.full((len(walks), 3), -1)
@@ -71,8 +99,16 @@ def fits(
         hops[row, : len(path)] = [space.number[hop] for hop in path]
     for name, (start, end, share) in places.items():
         own = [i for i, (other, _) in enumerate(walks) if other == name]
-        others = frozenset(one[:2] for one in places.values() if one[2] and one[:2] != (start, end))
+        others = frozenset(
+            one[:2] for one in places.values() if one[2] and one[:2] != (start, end)
+        )
         labels = sorted({walks[i][1][0].start for i in own})
-        facts[own, 0] = space.costs(readings(question, start, end, others, space.lexicon), labels, hops[own])
+        facts[own, 0] = space.costs(
+            readings(question, start, end, others, space.lexicon), labels, hops[own]
+        )
         facts[own, 2] = 1 - share
-    return masked(question, [one[:2] for one in places.values() if one[2] == 1]), places, facts
+    return (
+        masked(question, [one[:2] for one in places.values() if one[2] == 1]),
+        places,
+        facts,
+    )

@@ -1,4 +1,6 @@
-"""`GraphRAFT`: the best of the queries that exist around a question's entities, run (Clemedtson and Shi 2025)."""
+"""`GraphRAFT`: the best of the queries that exist around a question's entities, run
+(Clemedtson and Shi 2025).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,28 @@ from typing import Any, TypeAlias
 
 from graphret.contracts import require_same_view
 from graphret.errors import RetrievalFailed
-from graphret.graphraft.candidates import Candidate, CandidateFinder, GraphRAFTSettings, QueryWriter, Written
+from graphret.graphraft.candidates import (
+    Candidate,
+    CandidateFinder,
+    GraphRAFTSettings,
+    QueryWriter,
+    Written,
+)
 from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer, spotted
 from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
 from graphret.llm import ChatModel
 from graphret.planning import PathPlanner, compile_plan, find_matches
-from graphret.retriever import Call, Compute, IndexRetriever, Retriever, Steps, completed, require_on_failure
+from graphret.retriever import (
+    Call,
+    Compute,
+    IndexRetriever,
+    Retriever,
+    Steps,
+    completed,
+    require_on_failure,
+)
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
@@ -29,32 +45,38 @@ _Part: TypeAlias = Generator[Any, Any, Any]
 
 
 class GraphRAFT(Retriever):
-    """Find the queries that exist around a question's entities, have a writer rank them, and run the best (section 4).
+    """Find the queries that exist around a question's entities, have a writer rank
+    them, and run the best (section 4).
 
-    Every query that runs is a plan made of relations and labels of the graph, with ids as parameters: what a model
-    writes only chooses among those. Hits come by the probability of the first query that found them, then by how many
-    paths lead to them and how like their text is to the question, or in the order that a reasoner gives.
+    Every query that runs is a plan made of relations and labels of the graph, with ids
+    as parameters: what a model writes only chooses among those. Hits come by the
+    probability of the first query that found them, then by how many paths lead to them
+    and how like their text is to the question, or in the order that a reasoner gives.
 
     Parameters
     ----------
     store
         The graph. No view of a database: a query could read past it.
     index
-        Fills the places that the queries leave, and tells equals apart: a text index over the nodes.
+        Fills the places that the queries leave, and tells equals apart: a text index
+        over the nodes.
     writer
-        Ranks the candidates: `graphret.graphraft.writer.Writer`, a `ChatWriter`, or `None` for a `PathWriter`, which
-        needs no model.
+        Ranks the candidates: `graphret.graphraft.writer.Writer`, a `ChatWriter`, or
+        `None` for a `PathWriter`, which needs no model.
     planner
-        Spots names and knows the kinds of paths; made of the store by default. Its aliases and its scorer are those of
-        the default writer.
+        Spots names and knows the kinds of paths; made of the store by default. Its
+        aliases and its scorer are those of the default writer.
     entities
-        A chat model that names what a question mentions, or an `EntityNamer`; without one the planner spots names.
+        A chat model that names what a question mentions, or an `EntityNamer`; without
+        one the planner spots names.
     reasoner
-        A chat model that selects and ranks what was found, or a `Reasoner` (section 4.3).
+        A chat model that selects and ranks what was found, or a `Reasoner` (section
+        4.3).
     settings
         How much is looked for and run.
     on_failure
-        ``"fallback"`` goes on with what did not fail and says so in the trace; ``"raise"`` raises `RetrievalFailed`.
+        ``"fallback"`` goes on with what did not fail and says so in the trace;
+        ``"raise"`` raises `RetrievalFailed`.
     """
 
     name = "graphraft"
@@ -77,12 +99,18 @@ class GraphRAFT(Retriever):
         self.store = store
         self.index = index
         self.settings = settings or GraphRAFTSettings()
-        self.planner = planner or PathPlanner(store, None if isinstance(store, MemoryStore) else index)
+        self.planner = planner or PathPlanner(
+            store, None if isinstance(store, MemoryStore) else index
+        )
         self.text = IndexRetriever(index, store, name="text")
         if entities is not None and not isinstance(entities, EntityNamer):
             entities = EntityNamer(entities, store, self.planner.names)
         self.namer = entities
-        self.reasoner = Reasoner(reasoner) if reasoner is not None and not isinstance(reasoner, Reasoner) else reasoner
+        self.reasoner = (
+            Reasoner(reasoner)
+            if reasoner is not None and not isinstance(reasoner, Reasoner)
+            else reasoner
+        )
         self.finder = CandidateFinder(store, self.planner.space, self.settings)
         self.paths = PathWriter(self.planner.space, self.planner.scorer)
         self.writer: QueryWriter = writer or self.paths
@@ -109,35 +137,64 @@ class GraphRAFT(Retriever):
                     linked = Compute(lambda: namer.link(query, reply.value.names))
                     found = yield from self._tried("entities", linked, trace)
             if not found:
-                found = yield from self._tried("entities", Compute(lambda: spotted(self.planner, query)), trace)
-            stage.details["entities"] = {one.name: list(one.nodes) for one in found or ()}
+                found = yield from self._tried(
+                    "entities", Compute(lambda: spotted(self.planner, query)), trace
+                )
+            stage.details["entities"] = {
+                one.name: list(one.nodes) for one in found or ()
+            }
         return found or []
 
     def candidates(self, entities: Sequence[Entity], trace: Trace) -> _Part:
         """Find the queries that exist around entities: a list of `Candidate`."""
         with trace.stage("paths") as stage:
-            found = yield from self._tried("paths", Compute(lambda: self.finder.find(entities, trace=trace)), trace)
+            found = yield from self._tried(
+                "paths", Compute(lambda: self.finder.find(entities, trace=trace)), trace
+            )
             stage.details["candidates"] = len(found or ())
         return found or []
 
     def write(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> _Part:
-        """Have the writer rank candidates: a list of the places of the best with the probability of each."""
+        """Have the writer rank candidates: a list of the places of the best with the
+        probability of each.
+        """
         most = self.settings.queries
         with trace.stage("write", writer=self.writer.name) as stage:
-            by_words = dict((yield Compute(partial(self.paths.rank, query, candidates, len(candidates)))))
+            by_words = dict(
+                (
+                    yield Compute(
+                        partial(self.paths.rank, query, candidates, len(candidates))
+                    )
+                )
+            )
             written: Written = list(by_words.items())[:most]
             if candidates and self.writer is not self.paths:
-                prior = [math.log(max(by_words[place], 1e-300)) for place in range(len(candidates))]
-                step = Compute(partial(self.writer.rank, query, candidates, most, prior))
+                prior = [
+                    math.log(max(by_words[place], 1e-300))
+                    for place in range(len(candidates))
+                ]
+                step = Compute(
+                    partial(self.writer.rank, query, candidates, most, prior)
+                )
                 chosen = yield from self._tried(self.writer.name, step, trace)
                 written = written if chosen is None else chosen
-            stage.details["queries"] = [[candidates[place].query, round(p, 4)] for place, p in written]
+            stage.details["queries"] = [
+                [candidates[place].query, round(p, 4)] for place, p in written
+            ]
         return written
 
     def run(
-        self, query: str, k: int, where: Where | None, candidates: Sequence[Candidate], written: Written, trace: Trace
+        self,
+        query: str,
+        k: int,
+        where: Where | None,
+        candidates: Sequence[Candidate],
+        written: Written,
+        trace: Trace,
     ) -> _Part:
-        """Run the queries that were written, the likeliest first, until there are enough nodes: a list of `Hit`."""
+        """Run the queries that were written, the likeliest first, until there are
+        enough nodes: a list of `Hit`.
+        """
         found, wanted = dict[str, Hit](), max(k, self.settings.nodes)
         with trace.stage("run") as stage:
             for place, probability in written:
@@ -146,48 +203,83 @@ class GraphRAFT(Retriever):
                 one = candidates[place]
                 step = Compute(partial(self._nodes, query, one, where, trace))
                 nodes = yield from self._tried(one.query, step, trace)
-                about = {"cypher": one.query, "pattern": one.text, "probability": probability}
+                about = {
+                    "cypher": one.query,
+                    "pattern": one.text,
+                    "probability": probability,
+                }
                 for row, node in enumerate(nodes or (), 1):
                     if node.id in found or len(found) < wanted:
                         known = found.get(node.id, Hit(node, probability))
-                        why = Evidence("query", rank=row, retriever=self.name, properties=about)
+                        why = Evidence(
+                            "query", rank=row, retriever=self.name, properties=about
+                        )
                         found[node.id] = replace(known, evidence=(*known.evidence, why))
             stage.details["found"] = len(found)
         return list(found.values())
 
-    def _nodes(self, query: str, candidate: Candidate, where: Where | None, trace: Trace) -> list[Node]:
+    def _nodes(
+        self, query: str, candidate: Candidate, where: Where | None, trace: Trace
+    ) -> list[Node]:
         """What a candidate finds that satisfies `where`, the most relevant first."""
         plan, bindings, schema = candidate.plan, candidate.bindings, self.finder.schema
-        matches = find_matches(plan, self.store, bindings, schema=schema, timeout=self.settings.timeout)
+        matches = find_matches(
+            plan, self.store, bindings, schema=schema, timeout=self.settings.timeout
+        )
         if schema is not None and matches:
-            cypher, _ = compile_plan(plan, require_cypher(self.store), bindings, schema=schema)
+            cypher, _ = compile_plan(
+                plan, require_cypher(self.store), bindings, schema=schema
+            )
             trace.note("cypher", query=cypher)
         nodes = self.store.get([match.id for match in matches])
-        both = [(m, n) for m, n in zip(matches, nodes, strict=True) if n and (where is None or where.matches(n))]
+        both = [
+            (m, n)
+            for m, n in zip(matches, nodes, strict=True)
+            if n and (where is None or where.matches(n))
+        ]
         ids = [n.id for _, n in both]
         likeness = dict(zip(ids, self.index.score(query, ids).tolist(), strict=True))
         both.sort(key=lambda one: (-one[0].score, -one[0].paths, -likeness[one[1].id]))
         return [node for _, node in both]
 
     def reason(self, query: str, hits: Sequence[Hit], trace: Trace) -> _Part:
-        """Have the reasoner select and rank hits, those that it leaves out behind the others."""
+        """Have the reasoner select and rank hits, those that it leaves out behind the
+        others.
+        """
         if (reasoner := self.reasoner) is None or not hits:
             return list(hits)
         with trace.stage("reason", model=reasoner.model.name) as stage:
             reply = yield from self._tried("reasoner", reasoner.ask(query, hits), trace)
             if reply is None:
                 return list(hits)
-            numbers = [number for number in dict.fromkeys(reply.value.numbers) if 1 <= number <= len(hits)]
-            stage.details |= {"tokens": reply.usage.total_tokens, "selected": len(numbers)}
+            numbers = [
+                number
+                for number in dict.fromkeys(reply.value.numbers)
+                if 1 <= number <= len(hits)
+            ]
+            stage.details |= {
+                "tokens": reply.usage.total_tokens,
+                "selected": len(numbers),
+            }
         chosen = [hits[number - 1] for number in numbers]
         ranked = []
-        for rank, hit in enumerate([*chosen, *(hit for hit in hits if hit not in chosen)], 1):
-            told = (Evidence("rank", rank=rank, retriever="reasoner"),) if rank <= len(chosen) else ()
+        for rank, hit in enumerate(
+            [*chosen, *(hit for hit in hits if hit not in chosen)], 1
+        ):
+            told = (
+                (Evidence("rank", rank=rank, retriever="reasoner"),)
+                if rank <= len(chosen)
+                else ()
+            )
             ranked.append(replace(hit, score=1 / rank, evidence=hit.evidence + told))
         return ranked
 
-    def answer(self, query: str, k: int, where: Where | None, hits: Sequence[Hit], trace: Trace) -> _Part:
-        """Return the first `k` hits, places that are free filled from the index: a `Retrieval`."""
+    def answer(
+        self, query: str, k: int, where: Where | None, hits: Sequence[Hit], trace: Trace
+    ) -> _Part:
+        """Return the first `k` hits, places that are free filled from the index: a
+        `Retrieval`.
+        """
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits[:k])) or None
         signals = Signals(len(hits), None, bool(hits), labels, plan_valid=bool(hits))
         if not hits:
@@ -202,5 +294,7 @@ class GraphRAFT(Retriever):
         except Exception as error:
             if self.on_failure == "raise":
                 raise RetrievalFailed(f"{what} failed: {error}") from error
-            trace.note("fallback", failed=what, error=f"{type(error).__name__}: {error}")
+            trace.note(
+                "fallback", failed=what, error=f"{type(error).__name__}: {error}"
+            )
             return None

@@ -1,4 +1,6 @@
-"""Candidates as a trie of tokens: what a model may write next, and which of them it would write first (section 4.2)."""
+"""Candidates as a trie of tokens: what a model may write next, and which of them it
+would write first (section 4.2).
+"""
 
 from __future__ import annotations
 
@@ -13,12 +15,15 @@ from numpy.typing import NDArray
 from graphret.errors import ModelError
 
 _Floats = NDArray[np.float64]
-#: Tokens that a model reads at once, where the best branch alone has fewer: enough to keep a processor busy.
+#: Tokens that a model reads at once, where the best branch alone has fewer: enough to
+#: keep a processor busy.
 _TOKENS = 128
 
 
 class Span(NamedTuple):
-    """A node of the trie: the sequences, by their order, that begin with the same so many tokens."""
+    """A node of the trie: the sequences, by their order, that begin with the same so
+    many tokens.
+    """
 
     start: int
     stop: int
@@ -40,20 +45,30 @@ class Trie:
     """
 
     def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
-        self.places = sorted(range(len(sequences)), key=lambda place: list(sequences[place]))
+        self.places = sorted(
+            range(len(sequences)), key=lambda place: list(sequences[place])
+        )
         self.sequences = [sequences[place] for place in self.places]
         self.root = Span(0, len(self.sequences), 0)
         self._children: dict[Span, dict[int, Span]] = {}
 
     def children(self, node: Span) -> dict[int, Span]:
-        """Return what follows each token that may come next; nothing where a sequence is complete."""
+        """Return what follows each token that may come next; nothing where a sequence
+        is complete.
+        """
         if node not in self._children:
             found, depth, at = {}, node.depth, node.start
             while at < node.stop and depth < len(self.sequences[at]):
                 token = self.sequences[at][depth]
                 end = node.stop
                 if self.sequences[end - 1][depth] != token:
-                    end = bisect_right(self.sequences, token, at, end, key=lambda sequence: sequence[depth])
+                    end = bisect_right(
+                        self.sequences,
+                        token,
+                        at,
+                        end,
+                        key=lambda sequence: sequence[depth],
+                    )
                 found[token] = Span(at, end, depth + 1)
                 at = end
             self._children[node] = found
@@ -68,10 +83,11 @@ class Trie:
 
 
 class GroundedLogits:
-    """A logits processor for ``generate`` that lets each question's beams write its candidates alone (equation 2).
+    """A logits processor for ``generate`` that lets each question's beams write its
+    candidates alone (equation 2).
 
-    A step costs what the tokens cost that are allowed at the beams' places in the trie, whatever the number of
-    candidates. NaN counts as next to nothing.
+    A step costs what the tokens cost that are allowed at the beams' places in the trie,
+    whatever the number of candidates. NaN counts as next to nothing.
 
     Parameters
     ----------
@@ -87,7 +103,9 @@ class GroundedLogits:
         self.tries, self.prompt, self.end = tries, prompt, end
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Return the scores, ``(rows, vocabulary)``, with those of all other tokens at −∞."""
+        """Return the scores, ``(rows, vocabulary)``, with those of all other tokens at
+        −∞.
+        """
         masked = scores.new_full(scores.shape, -np.inf)
         beams = len(scores) // len(self.tries)
         for row, written in enumerate(input_ids[:, self.prompt :].tolist()):
@@ -95,19 +113,24 @@ class GroundedLogits:
             node = trie.find(written)
             if node is not None and (allowed := [*trie.children(node)]):
                 masked[row, allowed] = scores[row, allowed].nan_to_num(nan=-1e4)
-            else:  # no more than an end after it, and where there are fewer candidates than beams
+            # No more than an end after it, and where there are fewer candidates than
+            # beams.
+            else:
                 masked[row, self.end] = 0.0
         return masked
 
 
-#: What leads to a branch, its tokens, and the first of them after which logits are wanted.
+#: What leads to a branch, its tokens, and the first of them after which logits are
+#: wanted.
 _Branch = tuple[NDArray[np.intp], Sequence[int], int]
 
 
 class SharedPrefixes:
-    """Reads branches with a causal model in one sequence, whose mask shows each branch what leads to it.
+    """Reads branches with a causal model in one sequence, whose mask shows each branch
+    what leads to it.
 
-    Keys and values of shared prefixes are computed once. What leads to a branch is its positions in the sequence.
+    Keys and values of shared prefixes are computed once. What leads to a branch is its
+    positions in the sequence.
     """
 
     def __init__(self, model: Any) -> None:
@@ -116,10 +139,15 @@ class SharedPrefixes:
         self._model, self._cache = model, DynamicCache()
 
     def read(self, branches: Sequence[_Branch]) -> list[tuple[Any, NDArray[np.intp]]]:
-        """Return the logits after the tokens of each branch from `first` on, and what leads to its own end."""
+        """Return the logits after the tokens of each branch from `first` on, and what
+        leads to its own end.
+        """
         import torch
 
-        past, sizes = self._cache.get_seq_length(), [len(tokens) for _, tokens, _ in branches]
+        past, sizes = (
+            self._cache.get_seq_length(),
+            [len(tokens) for _, tokens, _ in branches],
+        )
         ends = np.cumsum(sizes)
         mask = np.full((ends[-1], past + ends[-1]), -np.inf, dtype=np.float32)
         positions: list[int] = []
@@ -133,23 +161,38 @@ class SharedPrefixes:
             kept += own[first:].tolist()
         device, dtype = self._model.device, self._model.dtype
         logits = self._model(
-            input_ids=torch.tensor([[token for _, tokens, _ in branches for token in tokens]], device=device),
+            input_ids=torch.tensor(
+                [[token for _, tokens, _ in branches for token in tokens]],
+                device=device,
+            ),
             attention_mask=torch.from_numpy(mask)[None, None].to(device, dtype),
             position_ids=torch.tensor([positions], device=device),
             past_key_values=self._cache,
             use_cache=True,
             logits_to_keep=torch.tensor(kept, device=device),
         ).logits[0]
-        return list(zip(logits.split([len(tokens) - first for _, tokens, first in branches]), paths, strict=True))
+        return list(
+            zip(
+                logits.split([len(tokens) - first for _, tokens, first in branches]),
+                paths,
+                strict=True,
+            )
+        )
 
 
 def best_first(
-    trie: Trie, reader: SharedPrefixes, prompt: Sequence[int], most: int, prior: _Floats, length_power: float
+    trie: Trie,
+    reader: SharedPrefixes,
+    prompt: Sequence[int],
+    most: int,
+    prior: _Floats,
+    length_power: float,
 ) -> list[tuple[int, float]]:
-    """Return the best sequences, exactly: the same as if each were scored alone, with the score of each.
+    """Return the best sequences, exactly: the same as if each were scored alone, with
+    the score of each.
 
-    What is read next is the branch whose bound is the highest. A bound falls with every token, and a complete sequence
-    above all bounds is the best of what is left.
+    What is read next is the branch whose bound is the highest. A bound falls with every
+    token, and a complete sequence above all bounds is the best of what is left.
 
     Parameters
     ----------
@@ -169,8 +212,16 @@ def best_first(
     added = prior[trie.places]
     heap: list[tuple[float, bool, int, float, Any]] = []
 
-    def push(logprob: float, node: Span, before: NDArray[np.intp], tokens: list[int], first: int) -> None:
-        """Add what begins with tokens, of which those up to the first are counted in the log-probability."""
+    def push(
+        logprob: float,
+        node: Span,
+        before: NDArray[np.intp],
+        tokens: list[int],
+        first: int,
+    ) -> None:
+        """Add what begins with tokens, of which those up to the first are counted in
+        the log-probability.
+        """
         while len(after := trie.children(node)) == 1:
             [(token, node)] = after.items()
             tokens = [*tokens, token]
@@ -179,7 +230,9 @@ def best_first(
             return
         span = slice(node.start, node.stop)
         bound = float(logprob / lengths[span].max() + added[span].max())
-        heapq.heappush(heap, (-bound, False, node.start, logprob, (node, before, tokens, first)))
+        heapq.heappush(
+            heap, (-bound, False, node.start, logprob, (node, before, tokens, first))
+        )
 
     def complete(logprob: float, node: Span) -> None:
         for i in range(node.start, node.stop):  # of one text
@@ -199,9 +252,17 @@ def best_first(
             _, _, place, score, _ = heapq.heappop(heap)
             found.append((place, score))
             continue
-        whole = [tokens if trie.children(node) else tokens[:-1] for _, (node, _, tokens, _) in branches]
-        asked = [(before, read, first) for read, (_, (_, before, _, first)) in zip(whole, branches, strict=True)]
-        for (logprob, (node, _, tokens, first)), (logits, before) in zip(branches, reader.read(asked), strict=True):
+        whole = [
+            tokens if trie.children(node) else tokens[:-1]
+            for _, (node, _, tokens, _) in branches
+        ]
+        asked = [
+            (before, read, first)
+            for read, (_, (_, before, _, first)) in zip(whole, branches, strict=True)
+        ]
+        for (logprob, (node, _, tokens, first)), (logits, before) in zip(
+            branches, reader.read(asked), strict=True
+        ):
             shares, forced = logits.float().log_softmax(-1), tokens[first + 1 :]
             logprob += float(shares[range(len(forced)), forced].sum())
             after = trie.children(node)

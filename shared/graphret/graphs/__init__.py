@@ -1,4 +1,6 @@
-"""Getting graphs in and out: readers of other formats, imports into a store, and files of other formats."""
+"""Getting graphs in and out: readers of other formats, imports into a store, and files
+of other formats.
+"""
 
 from graphret.graphs.columns import Columns
 from graphret.graphs.exports import Exported, export_graph

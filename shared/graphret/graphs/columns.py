@@ -25,19 +25,22 @@ _OF_EDGES = ("source", "target", "relation", "weight", "properties")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Which columns hold what; the other columns are properties. A table with a source and a target holds edges.
+    """Which columns hold what; the other columns are properties.
+
+    A table with a source and a target holds edges.
 
     Parameters
     ----------
     id, label, name, text
-        Columns of node tables. Where one is `None`, a column of a usual name (`USUAL`) is taken.
+        Columns of node tables. Where one is `None`, a column of a usual name (`USUAL`)
+        is taken.
     source, target, relation, weight
         Columns of edge tables.
     properties
         A column of JSON objects, whose fields become properties.
     default_label, default_relation
-        The label of nodes and the relation of edges in tables with no such column; with no relation such a table is
-        refused.
+        The label of nodes and the relation of edges in tables with no such column; with
+        no relation such a table is refused.
     delimiter
         What stands between the fields of CSV; a comma, or in ``.tsv`` files a tab.
     """
@@ -57,14 +60,20 @@ class Columns:
 
     def named(self) -> dict[str, str]:
         """Return the columns that were named, by role."""
-        return {role: column for role in USUAL if (column := getattr(self, role)) is not None}
+        return {
+            role: column
+            for role in USUAL
+            if (column := getattr(self, role)) is not None
+        }
 
     def has_edges(self, header: Sequence[str]) -> bool:
         """Whether a table with these columns holds edges."""
         return {"source", "target"} <= self._found(header).keys()
 
     def roles(self, header: Sequence[str], table: object) -> dict[str, str]:
-        """Return the column of each role that a table has; an `InvalidInput` says that one is missing."""
+        """Return the column of each role that a table has; an `InvalidInput` says that
+        one is missing.
+        """
         edges, found = self.has_edges(header), self._found(header)
         roles: dict[str, str] = {}
         for role in _OF_EDGES if edges else _OF_NODES:
@@ -72,16 +81,33 @@ class Columns:
                 roles[role] = found[role]
         needed = "relation" if edges else "id"
         if needed not in roles and not (edges and self.default_relation):
-            named = f"(--{needed}-column{', or --relation for all edges' if edges else ''})"
-            raise InvalidInput(f"{table}: no column holds the {needed}; name one {named} of: {', '.join(header)}")
+            named = (
+                f"(--{needed}-column{', or --relation for all edges' if edges else ''})"
+            )
+            raise InvalidInput(
+                f"{table}: no column holds the {needed}; name one {named} of:"
+                f" {', '.join(header)}"
+            )
         return roles
 
     def _found(self, header: Sequence[str]) -> dict[str, str]:
-        usual = {role: next((name for name in names if name in header), "") for role, names in USUAL.items()}
-        return {role: name for role, name in (usual | self.named()).items() if name in header}
+        usual = {
+            role: next((name for name in names if name in header), "")
+            for role, names in USUAL.items()
+        }
+        return {
+            role: name
+            for role, name in (usual | self.named()).items()
+            if name in header
+        }
 
     def require_in(self, header: Sequence[str], source: str) -> None:
-        """Raise an `InvalidInput` if a column was named that is not among those that a source has."""
+        """Raise an `InvalidInput` if a column was named that is not among those that a
+        source has.
+        """
         for role, column in self.named().items():
             if column not in header:
-                raise InvalidInput(f"--{role}-column: {source} has no column {column!r}; it has: {', '.join(header)}")
+                raise InvalidInput(
+                    f"--{role}-column: {source} has no column {column!r}; it has:"
+                    f" {', '.join(header)}"
+                )

@@ -35,7 +35,9 @@ class Exported:
     edges: int
 
 
-def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: Progress = no_progress) -> Exported:
+def export_graph(
+    store: GraphStore, out: str | Path, format: str, *, progress: Progress = no_progress
+) -> Exported:
     """Write a graph as files; what is there is replaced when all is written.
 
     Parameters
@@ -45,12 +47,14 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     out
         The folder, or for GraphML the file.
     format
-        ``parquet`` is the layout in which public ARK graphs are published: ``nodes.parquet`` with the columns ``id,
-        name, type, properties``, ``edges.parquet`` with ``from, to, type, properties`` (JSON objects), and beside them
-        ``labels``, ``text`` and ``weight``. `import_graph` reads it all back.
+        ``parquet`` is the layout in which public ARK graphs are published:
+        ``nodes.parquet`` with the columns ``id, name, type, properties``,
+        ``edges.parquet`` with ``from, to, type, properties`` (JSON objects), and beside
+        them ``labels``, ``text`` and ``weight``. `import_graph` reads it all back.
 
-        ``graphml`` is for Gephi, yEd, Cytoscape; networkx holds it in memory. Lists and maps are JSON, a property that
-        is called like a field is written as ``properties.name``, and characters that XML forbids become U+FFFD.
+        ``graphml`` is for Gephi, yEd, Cytoscape; networkx holds it in memory. Lists and
+        maps are JSON, a property that is called like a field is written as
+        ``properties.name``, and characters that XML forbids become U+FFFD.
 
     Raises
     ------
@@ -61,14 +65,22 @@ def export_graph(store: GraphStore, out: str | Path, format: str, *, progress: P
     """
     writers = {"parquet": _write_parquet, "graphml": _write_graphml}
     if format not in writers:
-        raise InvalidInput(f"--format: there is no format {format!r} to write; known are {', '.join(writers)}")
+        raise InvalidInput(
+            f"--format: there is no format {format!r} to write; known are"
+            f" {', '.join(writers)}"
+        )
     return writers[format](store, Path(out), progress)
 
 
 def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Exported:
     text, counts, done = pa.string(), store.count(), 0
-    of_nodes = dict.fromkeys(("id", "name", "type", "properties"), text) | {"labels": pa.list_(text), "text": text}
-    of_edges = dict.fromkeys(("from", "to", "type", "properties"), text) | {"weight": pa.float64()}
+    of_nodes = dict.fromkeys(("id", "name", "type", "properties"), text) | {
+        "labels": pa.list_(text),
+        "text": text,
+    }
+    of_edges = dict.fromkeys(("from", "to", "type", "properties"), text) | {
+        "weight": pa.float64()
+    }
     with _replacing(folder) as fresh:
         for name, schema, blocks in (
             (NODES, pa.schema(of_nodes), map(_node_rows, store.nodes())),
@@ -83,7 +95,13 @@ def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Expor
 
 def _node_rows(nodes: Iterable[Node]) -> list[dict[str, Any]]:
     return [
-        {"id": node.id, "name": node.name, "type": node.label or None, "labels": list(node.labels), "text": node.text}
+        {
+            "id": node.id,
+            "name": node.name,
+            "type": node.label or None,
+            "labels": list(node.labels),
+            "text": node.text,
+        }
         | {"properties": to_json(dict(node.properties))}
         for node in nodes
     ]
@@ -91,7 +109,12 @@ def _node_rows(nodes: Iterable[Node]) -> list[dict[str, Any]]:
 
 def _edge_rows(edges: Iterable[Edge]) -> list[dict[str, Any]]:
     return [
-        {"from": edge.source, "to": edge.target, "type": edge.relation, "weight": edge.weight}
+        {
+            "from": edge.source,
+            "to": edge.target,
+            "type": edge.relation,
+            "weight": edge.weight,
+        }
         | {"properties": to_json(dict(edge.properties))}
         for edge in edges
     ]
@@ -101,11 +124,18 @@ def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exporte
     nx = required("networkx", "import", "Writing GraphML")
     counts, graph = store.count(), nx.MultiDiGraph()
     for node in chain.from_iterable(store.nodes()):
-        own: dict[str, Any] = {"label": node.label, "labels": node.labels, "name": node.name, "text": node.text}
+        own: dict[str, Any] = {
+            "label": node.label,
+            "labels": node.labels,
+            "name": node.name,
+            "text": node.text,
+        }
         graph.add_nodes_from([(_clean(node.id), _keys(own, node.properties))])
     for edge in chain.from_iterable(store.edges()):
         own = {"relation": edge.relation, "weight": edge.weight}
-        graph.add_edges_from([(_clean(edge.source), _clean(edge.target), _keys(own, edge.properties))])
+        graph.add_edges_from(
+            [(_clean(edge.source), _clean(edge.target), _keys(own, edge.properties))]
+        )
     with _replacing(path.parent) as fresh:
         nx.write_graphml(graph, fresh / path.name)
     progress("write", sum(counts), sum(counts))
@@ -114,9 +144,22 @@ def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exporte
 
 def _keys(own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a node or an edge as GraphML has them."""
-    found = {**own, **{f"properties.{name}" if name in own else name: value for name, value in properties.items()}}
-    shown = {name: to_json(v) if isinstance(v, list | tuple | dict) else v for name, v in found.items()}
-    return {_clean(name): _clean(v) if isinstance(v, str) else v for name, v in shown.items() if v is not None}
+    found = {
+        **own,
+        **{
+            f"properties.{name}" if name in own else name: value
+            for name, value in properties.items()
+        },
+    }
+    shown = {
+        name: to_json(v) if isinstance(v, list | tuple | dict) else v
+        for name, v in found.items()
+    }
+    return {
+        _clean(name): _clean(v) if isinstance(v, str) else v
+        for name, v in shown.items()
+        if v is not None
+    }
 
 
 def _clean(text: str) -> str:
@@ -133,4 +176,6 @@ def _replacing(folder: Path) -> Iterator[Path]:
             for file in Path(fresh).iterdir():
                 os.replace(file, folder / file.name)
     except OSError as error:
-        raise InvalidInput(f"{folder}: cannot be written: {error.strerror or error}") from error
+        raise InvalidInput(
+            f"{folder}: cannot be written: {error.strerror or error}"
+        ) from error

@@ -1,4 +1,6 @@
-"""Where graphs come from and go to: one string for a folder, a Ladybug file or a Neo4j."""
+"""Where graphs come from and go to: one string for a folder, a Ladybug file or
+a Neo4j.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,31 @@ FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 #: What a file is called that is to be made as a Ladybug database.
 LADYBUG_SUFFIX = ".lbug"
 #: A silent server is waited for five seconds, where the driver would wait a minute.
-_PATIENCE = {"connection_timeout": 5.0, "connection_acquisition_timeout": 5.0, "max_transaction_retry_time": 1.0}
+_PATIENCE = {
+    "connection_timeout": 5.0,
+    "connection_acquisition_timeout": 5.0,
+    "max_transaction_retry_time": 1.0,
+}
 
 
 def kind_of(where: str) -> str:
     """Return what is, or will be, at a place: ``folder``, ``ladybug`` or ``neo4j``.
 
-    An address (``bolt://``, ``neo4j://``) is a Neo4j. What is a Ladybug database already, or ends in ``.lbug`` and is
-    no folder of graphret's, is a Ladybug database. Anything else is a folder.
+    An address (``bolt://``, ``neo4j://``) is a Neo4j. What is a Ladybug database
+    already, or ends in ``.lbug`` and is no folder of graphret's, is a Ladybug database.
+    Anything else is a folder.
     """
     if not where:
-        raise InvalidInput("a folder, a Ladybug file or the address of a Neo4j is expected, not an empty string")
+        raise InvalidInput(
+            "a folder, a Ladybug file or the address of a Neo4j is expected, not an"
+            " empty string"
+        )
     if is_address(where):
         return NEO4J
     path = Path(where)
-    if is_ladybug(path) or (path.suffix.lower() == LADYBUG_SUFFIX and not (path / CURRENT).is_file()):
+    if is_ladybug(path) or (
+        path.suffix.lower() == LADYBUG_SUFFIX and not (path / CURRENT).is_file()
+    ):
         return LADYBUG
     return FOLDER
 
@@ -48,7 +60,8 @@ def place_of(where: str) -> str:
 
 @contextmanager
 def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[GraphStore]:
-    """Open the graph at a place (see `kind_of`) as `open_store` does, and close what holds a connection or a file.
+    """Open the graph at a place (see `kind_of`) as `open_store` does, and close what
+    holds a connection or a file.
 
     With `create`, a Ladybug database that is not there is made.
     """
@@ -58,7 +71,9 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
             Path(where).parent.mkdir(parents=True, exist_ok=True)
         store: GraphStore = LadybugStore(where, **options)
     else:
-        store = open_store(where, **({"options": _PATIENCE} if kind == NEO4J else {}) | options)
+        store = open_store(
+            where, **({"options": _PATIENCE} if kind == NEO4J else {}) | options
+        )
     try:
         yield store
     finally:

@@ -1,4 +1,6 @@
-"""MetaQA's layout: lines of ``subject|relation|object`` over names without types (Zhang et al., 2018)."""
+"""MetaQA's layout: lines of ``subject|relation|object`` over names without types (Zhang
+et al., 2018).
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,9 @@ _LABELS = (SUBJECT, *OBJECTS.values())
 def read_metaqa(source: str | Path) -> GraphTables:
     """Read a knowledge base in MetaQA's layout.
 
-    A name is one node, and its id. Its labels are the roles that it plays, in the order of `OBJECTS` behind ``Movie``:
-    a director who also acts is one node with the labels ``Director`` and ``Actor``.
+    A name is one node, and its id. Its labels are the roles that it plays, in the order
+    of `OBJECTS` behind ``Movie``: a director who also acts is one node with the labels
+    ``Director`` and ``Actor``.
 
     Parameters
     ----------
@@ -42,8 +45,8 @@ def read_metaqa(source: str | Path) -> GraphTables:
     Raises
     ------
     InvalidInput
-        If a line has not three fields, an empty name, an unknown relation, or bytes that are not UTF-8; the
-        message names the file and the line.
+        If a line has not three fields, an empty name, an unknown relation, or bytes
+        that are not UTF-8; the message names the file and the line.
     """
     path = Path(source)
     path = path / FILE if path.is_dir() else path
@@ -51,9 +54,16 @@ def read_metaqa(source: str | Path) -> GraphTables:
     roles: dict[str, set[str]] = {}
     for number, line in numbered_lines(path):
         fields = line.split("|")
-        if len(fields) != 3 or not all(map(str.strip, fields)) or fields[1] not in OBJECTS:
+        if (
+            len(fields) != 3
+            or not all(map(str.strip, fields))
+            or fields[1] not in OBJECTS
+        ):
             known = ", ".join(OBJECTS)
-            raise InvalidInput(f"{path}, line {number}: subject|relation|object is expected; relations are {known}")
+            raise InvalidInput(
+                f"{path}, line {number}: subject|relation|object is expected; relations"
+                f" are {known}"
+            )
         subject, relation, object_ = fields
         roles.setdefault(subject, set()).add(SUBJECT)
         roles.setdefault(object_, set()).add(OBJECTS[relation])

@@ -1,4 +1,6 @@
-"""RDF in N-Triples, through rdflib: types become labels, literals properties, other triples edges."""
+"""RDF in N-Triples, through rdflib: types become labels, literals properties, other
+triples edges.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +45,15 @@ _Literals: TypeAlias = "defaultdict[str, list[tuple[str, Any]]]"
 
 
 class _Sink:
-    """Takes triples from rdflib's parser; literals are pairs of language and value, by predicate."""
+    """Takes triples from rdflib's parser; literals are pairs of language and value, by
+    predicate.
+    """
 
     def __init__(self) -> None:
         self.types: defaultdict[str, set[str]] = defaultdict(set)
-        self.literals: defaultdict[str, _Literals] = defaultdict(lambda: defaultdict(list))
+        self.literals: defaultdict[str, _Literals] = defaultdict(
+            lambda: defaultdict(list)
+        )
         self.edges: list[tuple[str, str, str]] = []
         self.ill_typed = 0
 
@@ -57,7 +63,11 @@ class _Sink:
         if hasattr(object_, "language"):
             self.ill_typed += bool(object_.ill_typed)
             value = object_.toPython()
-            value = str(object_) if value is object_ or isinstance(value, bytes) else json_value(value)
+            value = (
+                str(object_)
+                if value is object_ or isinstance(value, bytes)
+                else json_value(value)
+            )
             literals[relation].append(((object_.language or "").lower(), value))
         elif relation == _RDF_TYPE:
             self.types[str(subject)].add(str(object_))
@@ -67,7 +77,9 @@ class _Sink:
 
 
 class _BlankLabels(dict[str, Any]):
-    """Keeps the labels that blank nodes have in a file, so that a second import gives the same ids."""
+    """Keeps the labels that blank nodes have in a file, so that a second import gives
+    the same ids.
+    """
 
     prefix = ""
 
@@ -75,24 +87,30 @@ class _BlankLabels(dict[str, Any]):
         return f"_:{self.prefix}{label}"
 
 
-def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str = "en") -> GraphTables:
+def read_ntriples(
+    sources: str | Path | Iterable[str | Path], *, language: str = "en"
+) -> GraphTables:
     """Read RDF in N-Triples.
 
-    An IRI or a blank node is a node, with itself as its id (``_:2.b0`` in the second file, since labels belong to a
-    file). Objects of ``rdf:type`` become labels, other objects nodes, literals properties. Labels, relations and
-    properties have short names: what stands behind the last ``#`` or ``/`` of the IRI; where that is not unique, the
-    part before goes in front (``foaf_name``). The name is the best of `NAMES`, the text of `TEXTS`.
+    An IRI or a blank node is a node, with itself as its id (``_:2.b0`` in the second
+    file, since labels belong to a file). Objects of ``rdf:type`` become labels, other
+    objects nodes, literals properties. Labels, relations and properties have short
+    names: what stands behind the last ``#`` or ``/`` of the IRI; where that is not
+    unique, the part before goes in front (``foaf_name``). The name is the best of
+    `NAMES`, the text of `TEXTS`.
 
-    Numbers, truth values and dates are what their type says, other literals their text; a warning of the logger
-    ``graphret.graphs.rdf`` says how many were not of their type. Several values become a list, and those in another
-    language than `language` a property of their own, as ``comment@fr``.
+    Numbers, truth values and dates are what their type says, other literals their text;
+    a warning of the logger ``graphret.graphs.rdf`` says how many were not of their
+    type. Several values become a list, and those in another language than `language` a
+    property of their own, as ``comment@fr``.
 
     Parameters
     ----------
     sources
         Files.
     language
-        Which name is taken where there are several; then one without a language, then by language.
+        Which name is taken where there are several; then one without a language, then
+        by language.
 
     Raises
     ------
@@ -113,7 +131,9 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
             try:
                 parser.parsestring(text)
             except (ntriples.ParseError, ValueError, OverflowError) as error:
-                raise InvalidInput(f"{source}, line {line}: no triple of N-Triples: {text[:80]}") from error
+                raise InvalidInput(
+                    f"{source}, line {line}: no triple of N-Triples: {text[:80]}"
+                ) from error
     if not sink.literals:
         raise InvalidInput(f"{', '.join(map(str, given))}: no triples")
     return _tables(sink, language.lower())
@@ -121,14 +141,24 @@ def read_ntriples(sources: str | Path | Iterable[str | Path], *, language: str =
 
 def _tables(sink: _Sink, language: str) -> GraphTables:
     labels = short_names(iri for types in sink.types.values() for iri in types)
-    keys = short_names((iri for literals in sink.literals.values() for iri in literals), _FIELDS)
+    keys = short_names(
+        (iri for literals in sink.literals.values() for iri in literals), _FIELDS
+    )
     relations = short_names(relation for _, relation, _ in sink.edges)
     tables = GraphTables()
     if sink.ill_typed:
-        _log.warning(f"{sink.ill_typed:,} literals are not of the type that they say, and stay text")
+        _log.warning(
+            f"{sink.ill_typed:,} literals are not of the type that they say, and stay"
+            " text"
+        )
     for iri, literals in sink.literals.items():
-        own = tuple(labels[one] for one in sorted(sink.types.get(iri, ()))) or (UNTYPED,)
-        name, text = _taken(literals, NAMES, language), _taken(literals, TEXTS, language)
+        own = tuple(labels[one] for one in sorted(sink.types.get(iri, ()))) or (
+            UNTYPED,
+        )
+        name, text = (
+            _taken(literals, NAMES, language),
+            _taken(literals, TEXTS, language),
+        )
         properties: dict[str, Any] = {}
         for predicate, values in literals.items():
             properties.update(_properties(keys[predicate], values, language))
@@ -138,8 +168,12 @@ def _tables(sink: _Sink, language: str) -> GraphTables:
     return tables
 
 
-def _taken(literals: dict[str, list[tuple[str, Any]]], predicates: Sequence[str], language: str) -> str:
-    """Take the first value of the first predicate: in the language, or in none, or in the first by name."""
+def _taken(
+    literals: dict[str, list[tuple[str, Any]]], predicates: Sequence[str], language: str
+) -> str:
+    """Take the first value of the first predicate: in the language, or in none, or in
+    the first by name.
+    """
     for predicate in predicates:
         values = [one for one in literals.get(predicate, ()) if str(one[1]).strip()]
         if values:
@@ -149,8 +183,12 @@ def _taken(literals: dict[str, list[tuple[str, Any]]], predicates: Sequence[str]
     return ""
 
 
-def _properties(key: str, values: list[tuple[str, Any]], language: str) -> dict[str, Any]:
-    """Return the properties that the values of one predicate make: one for each language besides ours."""
+def _properties(
+    key: str, values: list[tuple[str, Any]], language: str
+) -> dict[str, Any]:
+    """Return the properties that the values of one predicate make: one for each
+    language besides ours.
+    """
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for own, value in dict.fromkeys(values):
         found[key if own in ("", language) else f"{key}@{own}"].append(value)
@@ -158,20 +196,27 @@ def _properties(key: str, values: list[tuple[str, Any]], language: str) -> dict[
 
 
 def local_name(iri: str) -> str:
-    """Return what stands behind the last ``#``, ``/`` or ``:`` of an IRI; the IRI where nothing does."""
+    """Return what stands behind the last ``#``, ``/`` or ``:`` of an IRI; the IRI where
+    nothing does.
+    """
     parts = [part for part in _SEPARATORS.split(iri) if part]
     return unquote(parts[-1]) if parts else iri
 
 
 def short_names(iris: Iterable[str], reserved: Iterable[str] = ()) -> dict[str, str]:
-    """Return a short name for each IRI, all different: the local name where it is one IRI's alone and not `reserved`,
-    else with the part before it, and where even that is not unique the IRI.
+    """Return a short name for each IRI, all different: the local name where it is one
+    IRI's alone and not `reserved`, else with the part before it, and where even that is
+    not unique the IRI.
     """
     names: dict[str, str] = {}
     left, taken = set(iris), set(reserved)
     for shorten in (local_name, _longer_name, str):
         counts = Counter(map(shorten, left))
-        names |= {iri: shorten(iri) for iri in left if counts[shorten(iri)] == 1 and shorten(iri) not in taken}
+        names |= {
+            iri: shorten(iri)
+            for iri in left
+            if counts[shorten(iri)] == 1 and shorten(iri) not in taken
+        }
         taken.update(counts)  # one that two IRIs would have, neither gets
         left -= names.keys()
     return names

@@ -1,4 +1,6 @@
-"""A processed STaRK knowledge base: a folder of pickles and tensors (Wu et al., 2024)."""
+"""A processed STaRK knowledge base: a folder of pickles and tensors (Wu et al.,
+2024).
+"""
 
 from __future__ import annotations
 
@@ -15,22 +17,33 @@ from graphret.graphs.tables import GraphTables, required
 from graphret.validation import json_value
 
 INFO = "node_info.pkl"
-FILES = (INFO, "edge_index.pt", "edge_types.pt", "node_types.pt", "node_type_dict.pkl", "edge_type_dict.pkl")
+FILES = (
+    INFO,
+    "edge_index.pt",
+    "edge_types.pt",
+    "node_types.pt",
+    "node_type_dict.pkl",
+    "edge_type_dict.pkl",
+)
 
-#: The fields that hold a node's name, the first that is there; ``{type}_name`` comes before them.
+#: The fields that hold a node's name, the first that is there; ``{type}_name`` comes
+#: before them.
 NAMES = ("name", "title", "DisplayName", "display_name", "Title")
 #: The fields that hold what a node says.
 TEXTS = ("text", "abstract", "description")
 
-_CONTAINERS: dict[str, Any] = {kind.__name__: kind for kind in (set, frozenset, list, dict, tuple)}
+_CONTAINERS: dict[str, Any] = {
+    kind.__name__: kind for kind in (set, frozenset, list, dict, tuple)
+}
 
 
 def read_stark(source: str | Path) -> GraphTables:
     """Read a processed STaRK knowledge base.
 
-    The id of a node is its number, as in the answers of STaRK's questions, and its label the type. Its name is taken
-    from the field ``{type}_name`` or one of `NAMES`, its text from one of `TEXTS`; the other fields are properties,
-    nested as they are. A field ``id`` becomes ``original_id``. What is missing (`None`, NaN) is left out.
+    The id of a node is its number, as in the answers of STaRK's questions, and its
+    label the type. Its name is taken from the field ``{type}_name`` or one of `NAMES`,
+    its text from one of `TEXTS`; the other fields are properties, nested as they are. A
+    field ``id`` becomes ``original_id``. What is missing (`None`, NaN) is left out.
 
     Parameters
     ----------
@@ -40,38 +53,64 @@ def read_stark(source: str | Path) -> GraphTables:
     Raises
     ------
     InvalidInput
-        If a file is missing, damaged, asks for anything but plain data or tensors (nothing of it is run), or the files
-        do not agree; the message names the file and the item.
+        If a file is missing, damaged, asks for anything but plain data or tensors
+        (nothing of it is run), or the files do not agree; the message names the file
+        and the item.
     MissingDependency
         If torch is not installed.
     """
     folder = Path(source)
     info = _load_plain(folder / INFO)
-    label_names, relation_names = (_load_plain(folder / file) for file in ("node_type_dict.pkl", "edge_type_dict.pkl"))
-    labels, relations = _integers(folder / "node_types.pt"), _integers(folder / "edge_types.pt")
+    label_names, relation_names = (
+        _load_plain(folder / file)
+        for file in ("node_type_dict.pkl", "edge_type_dict.pkl")
+    )
+    labels, relations = (
+        _integers(folder / "node_types.pt"),
+        _integers(folder / "edge_types.pt"),
+    )
     ends = _integers(folder / "edge_index.pt", dimensions=2)
     if len(labels) != len(info) or ends.shape != (2, len(relations)):
         nodes = f"node_types.pt has {len(labels)} nodes and {INFO} {len(info)}"
-        raise InvalidInput(f"{folder}: {nodes}; {len(relations)} edges, and edge_index.pt has the shape {ends.shape}")
+        raise InvalidInput(
+            f"{folder}: {nodes}; {len(relations)} edges, and edge_index.pt has the"
+            f" shape {ends.shape}"
+        )
     tables = GraphTables()
     for i, code in enumerate(labels.tolist()):
         try:
             label = label_names[code]
             name, text, rest = _fields(info[i], label)
             tables.node(str(i), (label,), name, text, rest)
-        except (KeyError, TypeError, AttributeError, RecursionError, InvalidInput) as error:
-            raise InvalidInput(f"{folder / INFO}, node {i}: type {code} or a field is missing: {error}") from error
-    for column, (source, target, code) in enumerate(zip(*ends.tolist(), relations.tolist(), strict=True)):
+        except (
+            KeyError,
+            TypeError,
+            AttributeError,
+            RecursionError,
+            InvalidInput,
+        ) as error:
+            raise InvalidInput(
+                f"{folder / INFO}, node {i}: type {code} or a field is missing: {error}"
+            ) from error
+    for column, (source, target, code) in enumerate(
+        zip(*ends.tolist(), relations.tolist(), strict=True)
+    ):
         try:
             tables.edge(str(source), relation_names[code], str(target))
         except (KeyError, InvalidInput) as error:
-            raise InvalidInput(f"{folder / 'edge_index.pt'}, column {column}: type {code}: {error}") from error
+            raise InvalidInput(
+                f"{folder / 'edge_index.pt'}, column {column}: type {code}: {error}"
+            ) from error
     return tables
 
 
 def _fields(info: dict[str, Any], label: str) -> tuple[str, str, dict[str, Any]]:
     """Return the name, the text and the properties of a node."""
-    rest = {str(field): kept for field, value in info.items() if (kept := json_value(value)) is not None}
+    rest = {
+        str(field): kept
+        for field, value in info.items()
+        if (kept := json_value(value)) is not None
+    }
     name = _taken(rest, (f"{label}_name", *NAMES))
     text = _taken(rest, TEXTS)
     if rest.get("type") == label:
@@ -84,7 +123,10 @@ def _fields(info: dict[str, Any], label: str) -> tuple[str, str, dict[str, Any]]
 def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> str:
     """Take the first of the fields that holds a string or a number."""
     for name in names:
-        if isinstance(value := fields.get(name), str | int | float) and str(value).strip():
+        if (
+            isinstance(value := fields.get(name), str | int | float)
+            and str(value).strip()
+        ):
             return str(fields.pop(name))
     return ""
 
@@ -96,31 +138,50 @@ def _integers(path: Path, dimensions: int = 1) -> NDArray[np.int64]:
         tensor = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # whatever a damaged file makes of it
         said = (str(error) or type(error).__name__).splitlines()[0]
-        raise InvalidInput(f"{path}: is no tensor that torch can read, and nothing of it was run ({said})") from error
+        raise InvalidInput(
+            f"{path}: is no tensor that torch can read, and nothing of it was run"
+            f" ({said})"
+        ) from error
     array = tensor.numpy() if isinstance(tensor, torch.Tensor) else None
     if array is None or array.ndim != dimensions or array.dtype.kind not in "iu":
-        raise InvalidInput(f"{path}: a tensor of whole numbers in {dimensions} dimensions is expected")
+        raise InvalidInput(
+            f"{path}: a tensor of whole numbers in {dimensions} dimensions is expected"
+        )
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Reads containers, strings, numbers, `None` and numpy numbers; anything else is refused by name."""
+    """Reads containers, strings, numbers, `None` and numpy numbers; anything else is
+    refused by name.
+    """
 
     def find_class(self, module: str, name: str) -> Any:
-        """Return what stands in for an admitted name: a fresh function, and no object of the running program."""
-        if module in ("builtins", "__builtin__") and (kind := _CONTAINERS.get(name)) is not None:
+        """Return what stands in for an admitted name: a fresh function, and no object
+        of the running program.
+        """
+        if (
+            module in ("builtins", "__builtin__")
+            and (kind := _CONTAINERS.get(name)) is not None
+        ):
             return lambda *items: kind(*items)
         if module == "collections" and name in ("OrderedDict", "defaultdict"):
             return lambda *_: {}  # what makes missing items is code, and not wanted
         if (module, name) == ("numpy", "dtype"):
             return lambda code, *_: _Dtype(code)
-        if module in ("numpy.core.multiarray", "numpy._core.multiarray") and name == "scalar":
+        if (
+            module in ("numpy.core.multiarray", "numpy._core.multiarray")
+            and name == "scalar"
+        ):
             return lambda dtype, data: dtype.scalar(data)
-        raise pickle.UnpicklingError(f"asks for {module}.{name}, which is not plain data")
+        raise pickle.UnpicklingError(
+            f"asks for {module}.{name}, which is not plain data"
+        )
 
 
 class _Dtype:
-    """What a pickle says of the type of a numpy number, kept and not believed; it is little-endian everywhere."""
+    """What a pickle says of the type of a numpy number, kept and not believed; it is
+    little-endian everywhere.
+    """
 
     def __init__(self, code: str) -> None:
         self.code = code
@@ -130,7 +191,9 @@ class _Dtype:
 
     def scalar(self, data: bytes) -> Any:
         if not re.fullmatch(r"[biuf][1248]", self.code):
-            raise pickle.UnpicklingError(f"asks for a numpy scalar of the type {self.code!r}")
+            raise pickle.UnpicklingError(
+                f"asks for a numpy scalar of the type {self.code!r}"
+            )
         return np.frombuffer(data, f"<{self.code}")[0].item()
 
 
@@ -140,7 +203,9 @@ def _load_plain(path: Path) -> dict[Any, Any]:
         with path.open("rb") as file:
             found = _PlainUnpickler(file).load()
     except Exception as error:  # whatever a damaged file makes of it
-        raise InvalidInput(f"{path}: is no pickle of plain data, and nothing of it was run ({error})") from error
+        raise InvalidInput(
+            f"{path}: is no pickle of plain data, and nothing of it was run ({error})"
+        ) from error
     if not isinstance(found, dict):
         raise InvalidInput(f"{path}: a dict is expected, not {type(found).__name__}")
     return found

@@ -19,7 +19,9 @@ _NONE: Fields = {}
 
 
 class GraphTables:
-    """Takes nodes, then the edges among them, and refuses what cannot stand in a graph."""
+    """Takes nodes, then the edges among them, and refuses what cannot stand in
+    a graph.
+    """
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
@@ -29,13 +31,22 @@ class GraphTables:
         return node_id in self._nodes
 
     def count(self) -> tuple[int, int]:
-        """Return how many nodes and how many edges were read, parallel edges counted each."""
+        """Return how many nodes and how many edges were read, parallel edges counted
+        each.
+        """
         return len(self._nodes), len(self._edges)
 
     def node(
-        self, node_id: str, labels: tuple[str, ...], name: str = "", text: str = "", properties: Fields = _NONE
+        self,
+        node_id: str,
+        labels: tuple[str, ...],
+        name: str = "",
+        text: str = "",
+        properties: Fields = _NONE,
     ) -> None:
-        """Take a node; an `InvalidInput` says that its id or a label is empty, or that the id comes twice."""
+        """Take a node; an `InvalidInput` says that its id or a label is empty, or that
+        the id comes twice.
+        """
         if not node_id:
             raise InvalidInput("the id is empty")
         if node_id in self._nodes:
@@ -44,20 +55,37 @@ class GraphTables:
             raise InvalidInput(f"node {node_id!r} has an empty label")
         self._nodes[node_id] = Node(node_id, labels, name, text, properties)
 
-    def edge(self, source: str, relation: str, target: str, weight: float = 1.0, properties: Fields = _NONE) -> None:
-        """Take an edge; an `InvalidInput` says that it has no relation, no finite weight, or an end that is no node."""
+    def edge(
+        self,
+        source: str,
+        relation: str,
+        target: str,
+        weight: float = 1.0,
+        properties: Fields = _NONE,
+    ) -> None:
+        """Take an edge; an `InvalidInput` says that it has no relation, no finite
+        weight, or an end that is no node.
+        """
         if not relation or not math.isfinite(weight):
-            raise InvalidInput(f"the edge from {source!r} to {target!r} has no relation, or no finite weight")
+            raise InvalidInput(
+                f"the edge from {source!r} to {target!r} has no relation, or no finite"
+                " weight"
+            )
         for end in (source, target):
             if end not in self._nodes:
-                raise InvalidInput(f"the edge from {source!r} to {target!r} dangles: there is no node {end!r}")
+                raise InvalidInput(
+                    f"the edge from {source!r} to {target!r} dangles: there is no node"
+                    f" {end!r}"
+                )
         for key in PART_KEYS:
             if key in properties:
                 require_part(properties[key], key)
         self._edges.append(Edge(source, relation, target, weight, properties or _NONE))
 
     def store(self) -> MemoryStore:
-        """Return the graph; of edges with the same source, relation, target and rows, the last is kept."""
+        """Return the graph; of edges with the same source, relation, target and rows,
+        the last is kept.
+        """
         return MemoryStore.of(self._nodes.values(), self._edges)
 
 
@@ -70,7 +98,9 @@ def required(module: str, extra: str, purpose: str) -> Any:
 
 
 def parsed_json(text: str) -> Any:
-    """Return the value of a JSON text; an `InvalidInput` refuses what is none, NaN among it."""
+    """Return the value of a JSON text; an `InvalidInput` refuses what is none, NaN
+    among it.
+    """
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:

@@ -1,4 +1,6 @@
-"""Node and edge tables become a graph: CSV and Parquet through pyarrow, JSON Lines, GraphML through networkx."""
+"""Node and edge tables become a graph: CSV and Parquet through pyarrow, JSON Lines,
+GraphML through networkx.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from graphret.validation import json_value
 
 _BLOCK_ROWS = 1 << 16
 
-#: What a column of CSV must hold throughout to be of a type; ``007`` and numbers of more than 15 digits stay text.
+#: What a column of CSV must hold throughout to be of a type; ``007`` and numbers of
+#: more than 15 digits stay text.
 _INTEGER = r"0|-?[1-9][0-9]{0,14}"
 _FLOAT = rf"{_INTEGER}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{1,17}}([eE][-+]?[0-9]{{1,2}})?"
 _TYPES = {"int64": _INTEGER, "double": _FLOAT, "bool": "(?i)true|false"}
@@ -30,7 +33,8 @@ _TYPES = {"int64": _INTEGER, "double": _FLOAT, "bool": "(?i)true|false"}
 class _Table(NamedTuple):
     """A table: its columns, and its rows, without missing values.
 
-    Rows have their lines in JSON Lines, and else their numbers, of which the header of CSV is the first.
+    Rows have their lines in JSON Lines, and else their numbers, of which the header of
+    CSV is the first.
     """
 
     path: Path
@@ -45,37 +49,49 @@ def read_tables(
     suffixes: Iterable[str] | None = None,
     make_nodes: bool = False,
 ) -> GraphTables:
-    """Read node tables and edge tables: CSV, TSV, JSON Lines or Parquet; a GraphML file is one of each.
+    """Read node tables and edge tables: CSV, TSV, JSON Lines or Parquet; a GraphML file
+    is one of each.
 
     Parameters
     ----------
     sources
-        Files, and folders of them; a table with a column for the source and one for the target holds edges, any other
-        nodes.
+        Files, and folders of them; a table with a column for the source and one for the
+        target holds edges, any other nodes.
     columns
         Which columns hold what; by default those of the usual names.
     suffixes
         The types of files that are read from a folder; all of `SUFFIXES` by default.
     make_nodes
-        Make a node of an id that only an edge has, with the default label and the id as its name, where such an edge is
-        refused otherwise.
+        Make a node of an id that only an edge has, with the default label and the id as
+        its name, where such an edge is refused otherwise.
 
     Raises
     ------
     InvalidInput
-        If a file is malformed, an id comes twice, an edge dangles; the message names the file, and the line or row.
+        If a file is malformed, an id comes twice, an edge dangles; the message names
+        the file, and the line or row.
     MissingDependency
         If networkx is not installed and a GraphML file is given.
     """
     columns = columns or Columns()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
     wanted = SUFFIXES if suffixes is None else tuple(suffixes)
-    found = [table for source in given for table in _opened(Path(source), wanted, columns)]
-    columns.require_in(list(dict.fromkeys(name for table in found for name in table.header)), "the source")
+    found = [
+        table for source in given for table in _opened(Path(source), wanted, columns)
+    ]
+    columns.require_in(
+        list(dict.fromkeys(name for table in found for name in table.header)),
+        "the source",
+    )
     if not make_nodes and all(columns.has_edges(table.header) for table in found):
-        raise InvalidInput(f"{', '.join(map(str, given))}: no table of nodes; edges alone need --make-nodes")
+        raise InvalidInput(
+            f"{', '.join(map(str, given))}: no table of nodes; edges alone need"
+            " --make-nodes"
+        )
     tables = GraphTables()
-    for path, header, rows in sorted(found, key=lambda table: columns.has_edges(table.header)):  # nodes come first
+    for path, header, rows in sorted(
+        found, key=lambda table: columns.has_edges(table.header)
+    ):  # nodes come first
         has_edges, roles = columns.has_edges(header), columns.roles(header, path)
         for number, row in rows:
             try:
@@ -89,32 +105,46 @@ def read_tables(
     return tables
 
 
-def _opened(source: Path, suffixes: tuple[str, ...], columns: Columns) -> Iterator[_Table]:
+def _opened(
+    source: Path, suffixes: tuple[str, ...], columns: Columns
+) -> Iterator[_Table]:
     """Open a file, or the files of a folder."""
     paths = [source]
     if source.is_dir():
-        paths = sorted(path for path in source.iterdir() if path.suffix.lower() in suffixes and path.is_file())
+        paths = sorted(
+            path
+            for path in source.iterdir()
+            if path.suffix.lower() in suffixes and path.is_file()
+        )
         if not paths:
             raise InvalidInput(f"{source}: holds no table ({', '.join(suffixes)})")
     for path in paths:
         if (opener := _OPENERS.get(path.suffix.lower())) is None:
-            raise InvalidInput(f"{path}: unknown type of table {path.suffix!r}; known are {', '.join(SUFFIXES)}")
+            raise InvalidInput(
+                f"{path}: unknown type of table {path.suffix!r}; known are"
+                f" {', '.join(SUFFIXES)}"
+            )
         if not path.is_file():
             raise InvalidInput(f"{path}: no such file")
         yield from opener(path, columns)
 
 
-def _add_node(tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns) -> None:
+def _add_node(
+    tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns
+) -> None:
     node_id, name, text = (_text(row, roles, role) for role in ("id", "name", "text"))
     labels: Any = row.pop(roles["label"], None) if "label" in roles else None
     if isinstance(labels, str):
         labels = parsed_json(labels) if labels.startswith("[") else labels.split(";")
     if labels is None:
         labels = [columns.default_label]
-    if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+    if not isinstance(labels, list) or not all(
+        isinstance(label, str) for label in labels
+    ):
         raise InvalidInput(f"labels are a string or a list of strings, not {labels!r}")
     own = tuple(dict.fromkeys(label.strip() for label in labels))
-    # Of its own files, Parquet has the first label as `type` besides, and GraphML as `label`.
+    # Of its own files, Parquet has the first label as `type` besides, and GraphML as
+    # `label`.
     for column in ("type", "label"):
         if roles.get("label") == "labels" and row.get(column) == next(iter(own), ""):
             del row[column]
@@ -122,25 +152,42 @@ def _add_node(tables: GraphTables, row: dict[str, Any], roles: dict[str, str], c
 
 
 def _add_edge(
-    tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns, make_nodes: bool
+    tables: GraphTables,
+    row: dict[str, Any],
+    roles: dict[str, str],
+    columns: Columns,
+    make_nodes: bool,
 ) -> None:
-    source, target, relation = (_text(row, roles, role) for role in ("source", "target", "relation"))
+    source, target, relation = (
+        _text(row, roles, role) for role in ("source", "target", "relation")
+    )
     for role, end in (("source", source), ("target", target)):
         if not end:
-            raise InvalidInput(f"an edge is expected, but the {role} is empty; nodes go in files of their own")
+            raise InvalidInput(
+                f"an edge is expected, but the {role} is empty; nodes go in files of"
+                " their own"
+            )
         if make_nodes and end not in tables:
             tables.node(end, (columns.default_label,), end)
     weight = row.pop(roles["weight"], 1.0) if "weight" in roles else 1.0
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         raise InvalidInput(f"the weight must be a number, not {weight!r}")
-    tables.edge(source, relation or columns.default_relation or "", target, float(weight), _properties(row, roles))
+    tables.edge(
+        source,
+        relation or columns.default_relation or "",
+        target,
+        float(weight),
+        _properties(row, roles),
+    )
 
 
 def _text(row: dict[str, Any], roles: dict[str, str], role: str) -> str:
     """Take an id, a name or a text from a row; a whole number may stand for one."""
     value = row.pop(roles[role], "") if role in roles else ""
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise InvalidInput(f"the {role} must be a string or a whole number, not {value!r}")
+        raise InvalidInput(
+            f"the {role} must be a string or a whole number, not {value!r}"
+        )
     return str(value)
 
 
@@ -166,30 +213,53 @@ def _named_errors(path: Path) -> Iterator[None]:
 
 def _csv(path: Path, columns: Columns) -> list[_Table]:
     delimiter = columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
-    with _named_errors(path), path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+    with (
+        _named_errors(path),
+        path.open(encoding="utf-8-sig", errors="replace", newline="") as file,
+    ):
         header = next(csv.reader(file, delimiter=delimiter), [])
-    if not header or len(set(header)) < len(header) or not all(name.strip() for name in header):
-        raise InvalidInput(f"{path}, line 1: a column has no name, or two have the same: {', '.join(header)}")
+    if (
+        not header
+        or len(set(header)) < len(header)
+        or not all(name.strip() for name in header)
+    ):
+        raise InvalidInput(
+            f"{path}, line 1: a column has no name, or two have the same:"
+            f" {', '.join(header)}"
+        )
 
     def rows() -> Iterator[dict[str, Any]]:
-        texts = [name for role, name in columns.roles(header, path).items() if role != "weight"]
+        texts = [
+            name
+            for role, name in columns.roles(header, path).items()
+            if role != "weight"
+        ]
         with _named_errors(path):
             text = dict.fromkeys(header, pa.string())
             table = read_csv(
                 path,
                 ReadOptions(use_threads=False),  # with threads an error names no row
                 ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                ConvertOptions(column_types=text, null_values=[""], strings_can_be_null=True),
+                ConvertOptions(
+                    column_types=text, null_values=[""], strings_can_be_null=True
+                ),
             )
-        typed = [table[name] if name in texts else _typed(table[name]) for name in header]
+        typed = [
+            table[name] if name in texts else _typed(table[name]) for name in header
+        ]
         for batch in pa.table(typed, header).to_batches(_BLOCK_ROWS):
-            yield from ({name: value for name, value in row.items() if value is not None} for row in batch.to_pylist())
+            yield from (
+                {name: value for name, value in row.items() if value is not None}
+                for row in batch.to_pylist()
+            )
 
     return [_Table(path, header, enumerate(rows(), 2))]
 
 
 def _typed(column: Any) -> Any:
-    """Return a column of the first type whose pattern all its values have, else as it is."""
+    """Return a column of the first type whose pattern all its values have, else as it
+    is.
+    """
     for kind, pattern in _TYPES.items():
         if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             return column.cast(kind)
@@ -214,40 +284,73 @@ def _json_lines(path: Path, columns: Columns) -> list[_Table]:
         except InvalidInput as error:
             raise InvalidInput(f"{path}, line {line}: {error}") from error
         if not isinstance(value, dict):
-            raise InvalidInput(f"{path}, line {line}: a JSON object is expected, not {type(value).__name__}")
-        rows.append((line, {name: own for name, own in value.items() if own is not None}))
-    return [_Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)]
+            raise InvalidInput(
+                f"{path}, line {line}: a JSON object is expected, not"
+                f" {type(value).__name__}"
+            )
+        rows.append(
+            (line, {name: own for name, own in value.items() if own is not None})
+        )
+    return [
+        _Table(path, list(dict.fromkeys(name for _, row in rows for name in row)), rows)
+    ]
 
 
 def _graphml(path: Path, columns: Columns) -> list[_Table]:
     nx = required("networkx", "import", "Reading GraphML")
     try:
         graph = nx.read_graphml(path)
-    except (nx.NetworkXError, SyntaxError, ValueError, KeyError) as error:  # ElementTree's errors are SyntaxErrors
+    except (
+        nx.NetworkXError,
+        SyntaxError,
+        ValueError,
+        KeyError,
+    ) as error:  # ElementTree's errors are SyntaxErrors
         raise InvalidInput(f"{path}: is no GraphML ({error})") from error
     nodes = [{"id": node, **fields} for node, fields in graph.nodes(data=True)]
-    edges = [{"source": source, "target": target, **fields} for source, target, fields in graph.edges(data=True)]
+    edges = [
+        {"source": source, "target": target, **fields}
+        for source, target, fields in graph.edges(data=True)
+    ]
     return [
-        _Table(path, list(dict.fromkeys((*needed, *chain.from_iterable(rows)))), enumerate(rows, 1))
+        _Table(
+            path,
+            list(dict.fromkeys((*needed, *chain.from_iterable(rows)))),
+            enumerate(rows, 1),
+        )
         for rows, needed in ((nodes, ("id",)), (edges, ("source", "target")))
     ]
 
 
-_OPENERS = {".csv": _csv, ".tsv": _csv, ".jsonl": _json_lines, ".parquet": _parquet, ".graphml": _graphml}
+_OPENERS = {
+    ".csv": _csv,
+    ".tsv": _csv,
+    ".jsonl": _json_lines,
+    ".parquet": _parquet,
+    ".graphml": _graphml,
+}
 #: The types of files that hold tables.
 SUFFIXES = tuple(_OPENERS)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Go through the lines of a UTF-8 file that are not blank, numbered from 1; an `InvalidInput` names a bad one."""
+    """Go through the lines of a UTF-8 file that are not blank, numbered from 1; an
+    `InvalidInput` names a bad one.
+    """
     number = 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip(
+                    "\r\n"
+                )
                 if text.strip():
                     yield number, text
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path}, line {number}: not UTF-8 ({error.reason})") from error
+        raise InvalidInput(
+            f"{path}, line {number}: not UTF-8 ({error.reason})"
+        ) from error
     except OSError as error:
-        raise InvalidInput(f"{path}: cannot be read: {error.strerror or error}") from error
+        raise InvalidInput(
+            f"{path}: cannot be read: {error.strerror or error}"
+        ) from error

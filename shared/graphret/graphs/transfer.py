@@ -29,12 +29,19 @@ from graphret.stores.neo4j import quote
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 STORE = "store"
-_SUFFIXES = {"csv": (".csv", ".tsv"), "jsonl": (".jsonl",), "parquet": (".parquet",), "graphml": (".graphml",)}
+_SUFFIXES = {
+    "csv": (".csv", ".tsv"),
+    "jsonl": (".jsonl",),
+    "parquet": (".parquet",),
+    "graphml": (".graphml",),
+}
 #: Formats of node and edge tables, with the types of files.
 TABLES = {**_SUFFIXES, "tables": SUFFIXES}
 #: Every format that a graph can be read from.
 FORMATS = (*TABLES, "metaqa", "stark", "ntriples", STORE)
-_FORMAT_OF = {suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes} | {".nt": "ntriples"}
+_FORMAT_OF = {
+    suffix: name for name, suffixes in _SUFFIXES.items() for suffix in suffixes
+} | {".nt": "ntriples"}
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
@@ -43,7 +50,9 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How sources are read: the columns of tables, whether ids of edges alone become nodes, the language of RDF."""
+    """How sources are read: the columns of tables, whether ids of edges alone become
+    nodes, the language of RDF.
+    """
 
     columns: Columns = field(default_factory=Columns)
     make_nodes: bool = False
@@ -52,12 +61,14 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import did: where the graph went, what it came from, how many nodes and edges of each kind it has.
+    """What an import did: where the graph went, what it came from, how many nodes and
+    edges of each kind it has.
 
     Parameters
     ----------
     merged
-        Edges that are not there: a later one has the same source, relation, target and rows.
+        Edges that are not there: a later one has the same source, relation, target and
+        rows.
     """
 
     to: str
@@ -79,9 +90,10 @@ def import_graph(
 ) -> Imported:
     """Read a graph and write it to where `graphret.stores.open_store` opens it.
 
-    The source is read and checked whole before anything is written. A folder takes the place of the graph that it held,
-    in whole or not at all. A database takes nodes and edges in transactions, over what has their ids: run an import
-    that was interrupted again.
+    The source is read and checked whole before anything is written. A folder takes the
+    place of the graph that it held, in whole or not at all. A database takes nodes and
+    edges in transactions, over what has their ids: run an import that was interrupted
+    again.
 
     Parameters
     ----------
@@ -92,23 +104,34 @@ def import_graph(
     format
         One of `graphret.graphs.FORMATS`; by default what the sources look like.
     options
-        How the sources are read. Of a Neo4j that something else wrote, the columns of the id, the name and the text are
-        the properties that hold them.
+        How the sources are read. Of a Neo4j that something else wrote, the columns of
+        the id, the name and the text are the properties that hold them.
 
     Raises
     ------
     InvalidInput
-        If something in the sources is malformed: the message names the file and the line or row, and nothing is
-        written. If a database refuses a node or an edge: the message names it, and the transactions before it stay.
+        If something in the sources is malformed: the message names the file and the
+        line or row, and nothing is written. If a database refuses a node or an edge:
+        the message names it, and the transactions before it stay.
     MissingDependency
         If a package is missing that the format or the store needs.
     StorageError, StoreError
         If the graph cannot be written.
     """
-    given = [str(sources)] if isinstance(sources, str | Path) else [str(source) for source in sources]
-    chosen, where, options = _format_of(format, given), os.fspath(to), options or ReadOptions()
+    given = (
+        [str(sources)]
+        if isinstance(sources, str | Path)
+        else [str(source) for source in sources]
+    )
+    chosen, where, options = (
+        _format_of(format, given),
+        os.fspath(to),
+        options or ReadOptions(),
+    )
     if chosen not in TABLES and chosen != "ntriples" and len(given) != 1:
-        raise InvalidInput(f"--format {chosen} reads one source, and {len(given)} are given")
+        raise InvalidInput(
+            f"--format {chosen} reads one source, and {len(given)} are given"
+        )
     if chosen == STORE:
         named, (store, read) = place_of(given[0]), _read_store(given[0], where, options)
     else:
@@ -124,21 +147,28 @@ def import_graph(
         raise type(error)(f"{named}: {error}") from error
     nodes, edges = store.count()
     labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
-    return Imported(where, chosen, nodes, edges, labels, relation_counts(store), read - edges)
+    return Imported(
+        where, chosen, nodes, edges, labels, relation_counts(store), read - edges
+    )
 
 
 def _format_of(name: str | None, sources: Sequence[str]) -> str:
     """Return the format of a name, or that of the sources where none is given."""
     if name is not None:
         if name not in FORMATS:
-            raise InvalidInput(f"--format: there is no format {name!r}; known are {', '.join(FORMATS)}")
+            raise InvalidInput(
+                f"--format: there is no format {name!r}; known are {', '.join(FORMATS)}"
+            )
         return name
     found = set().union(*map(_formats_in, sources))
     if len(found) == 1:
         return found.pop()
     if found and found <= TABLES.keys():
         return "tables"
-    raise InvalidInput(f"{', '.join(sources)}: the format is not clear; name it (--format {'|'.join(FORMATS)})")
+    raise InvalidInput(
+        f"{', '.join(sources)}: the format is not clear; name it (--format"
+        f" {'|'.join(FORMATS)})"
+    )
 
 
 def _formats_in(source: str) -> set[str]:
@@ -149,45 +179,72 @@ def _formats_in(source: str) -> set[str]:
     for name, file in (("metaqa", metaqa.FILE), ("stark", stark.INFO)):
         if path.name == file or (path / file).is_file():
             return {name}
-    suffixes = {file.suffix.lower() for file in (path.iterdir() if path.is_dir() else [path])}
+    suffixes = {
+        file.suffix.lower() for file in (path.iterdir() if path.is_dir() else [path])
+    }
     return {_FORMAT_OF[suffix] for suffix in suffixes if suffix in _FORMAT_OF}
 
 
-def _read_files(sources: Sequence[str], format: str, options: ReadOptions) -> GraphTables:
+def _read_files(
+    sources: Sequence[str], format: str, options: ReadOptions
+) -> GraphTables:
     if format in TABLES:
-        return read_tables(sources, options.columns, suffixes=TABLES[format], make_nodes=options.make_nodes)
+        return read_tables(
+            sources,
+            options.columns,
+            suffixes=TABLES[format],
+            make_nodes=options.make_nodes,
+        )
     options.columns.require_in((), f"the format {format}")
     if format == "ntriples":
         return read_ntriples(sources, language=options.language)
     return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(sources[0])
 
 
-def _read_store(source: str, where: str, options: ReadOptions) -> tuple[MemoryStore, int]:
-    """Read a store, and how many edges it has; named columns are a database's properties of id, name and text."""
+def _read_store(
+    source: str, where: str, options: ReadOptions
+) -> tuple[MemoryStore, int]:
+    """Read a store, and how many edges it has; named columns are a database's
+    properties of id, name and text.
+    """
     if place_of(source) == place_of(where):
         raise InvalidInput(f"{where}: the source and the target are the same")
     fields = options.columns.named()
     readable = ("id", "name", "text") if kind_of(source) == NEO4J else ()
     if others := fields.keys() - readable:
         raise InvalidInput(f"--{min(others)}-column: {source} is no table")
-    own: dict[str, Any] = {f"{role}_property": column for role, column in fields.items()}
+    own: dict[str, Any] = {
+        f"{role}_property": column for role, column in fields.items()
+    }
     with opened(source, **own) as store:
         try:
-            nodes, edges = chain.from_iterable(store.nodes()), chain.from_iterable(store.edges())
+            nodes, edges = (
+                chain.from_iterable(store.nodes()),
+                chain.from_iterable(store.edges()),
+            )
             return MemoryStore.of(nodes, edges), store.count()[1]
         except InvalidInput as error:
             raise InvalidInput(f"{place_of(source)}: {error}") from error
 
 
-def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_progress) -> tuple[int, int]:
-    """Copy every node and edge of one store into another, over what has their ids; return how many were read.
+def copy(
+    source: GraphStore, target: GraphStore, *, progress: Progress = no_progress
+) -> tuple[int, int]:
+    """Copy every node and edge of one store into another, over what has their ids;
+    return how many were read.
 
     They are written in blocks; where the target refuses one, those before it stay.
     """
     total = source.count()
     if isinstance(target, MemoryStore):  # it copies its columns at each write
-        target.upsert(chain.from_iterable(source.nodes()), chain.from_iterable(source.edges()))
-    elif isinstance(target, LadybugStore) and isinstance(source, MemoryStore) and target.count() == (0, 0):
+        target.upsert(
+            chain.from_iterable(source.nodes()), chain.from_iterable(source.edges())
+        )
+    elif (
+        isinstance(target, LadybugStore)
+        and isinstance(source, MemoryStore)
+        and target.count() == (0, 0)
+    ):
         target.load(source)  # by columns
     else:
         n = m = 0
@@ -201,9 +258,11 @@ def copy(source: GraphStore, target: GraphStore, *, progress: Progress = no_prog
 
 
 def relation_counts(store: GraphStore) -> dict[str, int]:
-    """Return how many edges there are of each relation: a Neo4j keeps the counts, of other stores the edges are read.
+    """Return how many edges there are of each relation: a Neo4j keeps the counts, of
+    other stores the edges are read.
 
-    A schema cannot tell where nodes have several labels: an edge then counts under every pair of them.
+    A schema cannot tell where nodes have several labels: an edge then counts under
+    every pair of them.
     """
     if isinstance(store, MemoryStore):
         edges = store.graph.edges
@@ -211,5 +270,16 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
         return {name: n for name, n in zip(edges.relations, counts, strict=True) if n}
     if isinstance(store, CypherStore) and store.dialect == "neo4j":
         names = store.schema().relation_names
-        return {name: store.query(f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)").rows[0][0] for name in names}
-    return dict(sorted(Counter(edge.relation for block in store.edges() for edge in block).items()))
+        return {
+            name: (
+                store.query(f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)").rows[0][
+                    0
+                ]
+            )
+            for name in names
+        }
+    return dict(
+        sorted(
+            Counter(edge.relation for block in store.edges() for edge in block).items()
+        )
+    )

@@ -1,7 +1,7 @@
 """GRASP: plan, link, run, fuse, rerank (Tao et al. 2026).
 
-`llm_planner` writes plans with a model; `plan_retriever` is the first stage, `settings` weighs the second, and
-`retriever` joins the three.
+`llm_planner` writes plans with a model; `plan_retriever` is the first stage, `settings`
+weighs the second, and `retriever` joins the three.
 """
 
 from graphret.grasp.llm_planner import LLMPlanner

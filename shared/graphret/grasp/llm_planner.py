@@ -1,4 +1,6 @@
-"""`LLMPlanner`: one call of a model turns a question into a plan over the graph (GRASP, section 3.1, appendix B)."""
+"""`LLMPlanner`: one call of a model turns a question into a plan over the graph (GRASP,
+section 3.1, appendix B).
+"""
 
 from __future__ import annotations
 
@@ -41,16 +43,18 @@ the last. Leave both out otherwise.
 
 Every variable is joined to the target by hops. Use the labels, relations and properties above and no others."""
 
-#: Examples that a model is shown, and about the most tokens of the system message: of a large schema the rarest goes.
+#: Examples that a model is shown, and about the most tokens of the system message: of a
+#: large schema the rarest goes.
 _EXAMPLES, _PROMPT_TOKENS = 5, 3_000
 
 
 class LLMPlanner:
-    """Write plans with a chat model: one call a question, one more where the first plan cannot be used.
+    """Write plans with a chat model: one call a question, one more where the first plan
+    cannot be used.
 
-    The prompt is made of the schema of any graph, in four parts as in the paper: role, schema, structure of a plan, and
-    how far it is to be trusted. A plan that is invalid still after its repair is none: what it is fused with answers
-    alone.
+    The prompt is made of the schema of any graph, in four parts as in the paper: role,
+    schema, structure of a plan, and how far it is to be trusted. A plan that is invalid
+    still after its repair is none: what it is fused with answers alone.
 
     Parameters
     ----------
@@ -59,7 +63,8 @@ class LLMPlanner:
     store
         The graph; its schema is read once, and again with `refresh`.
     examples
-        Questions with their plans, as `GraphPlan` or its JSON. The five most like a question are shown to the model.
+        Questions with their plans, as `GraphPlan` or its JSON. The five most like a
+        question are shown to the model.
     hints
         What else the model should know of the domain.
     show_values
@@ -88,7 +93,9 @@ class LLMPlanner:
         show_values: bool = False,
     ) -> None:
         if not fulfils(model, ChatModel):
-            raise InvalidInput(f"model: a chat model is expected, not {type(model).__name__}")
+            raise InvalidInput(
+                f"model: a chat model is expected, not {type(model).__name__}"
+            )
         self.model = model
         self.store = store
         self.hints = hints
@@ -101,13 +108,18 @@ class LLMPlanner:
             except ValueError as error:
                 raise InvalidInput(f"example {number}: {error}") from error
             self._examples[str(number)] = question, valid
-        self._index = BM25Index.build([Node(at, text=asked) for at, (asked, _) in self._examples.items()])
+        self._index = BM25Index.build(
+            [Node(at, text=asked) for at, (asked, _) in self._examples.items()]
+        )
 
     def refresh(self) -> None:
         """Read the schema of the graph again, after it was changed."""
         self._schema = self.store.schema()
-        # A reply is held against the form of a plan and the schema, and what is wrong is what the model is told.
-        self._adapter: TypeAdapter[GraphPlan] = TypeAdapter(Annotated[GraphPlan, AfterValidator(self.check)])
+        # A reply is held against the form of a plan and the schema, and what is wrong
+        # is what the model is told.
+        self._adapter: TypeAdapter[GraphPlan] = TypeAdapter(
+            Annotated[GraphPlan, AfterValidator(self.check)]
+        )
 
     def plan(self, question: str) -> Planned:
         """Ask the model for a plan; what fails is told in the result."""
@@ -127,25 +139,45 @@ class LLMPlanner:
         return self._planned(answer.value, answer.usage, answer.attempts)
 
     def messages(self, question: str) -> list[Message]:
-        """Return what the model is asked: the task, the examples that are most like the question, and the question."""
+        """Return what the model is asked: the task, the examples that are most like the
+        question, and the question.
+        """
         shown = self._index.search(question, _EXAMPLES).ids if self._examples else []
         examples = [self._examples[at] for at in reversed(shown)]  # the nearest last
-        written = [(asked, plan.model_dump_json(by_alias=True, exclude_defaults=True)) for asked, plan in examples]
-        dialogue = [said for asked, plan in written for said in (Message.user(asked), Message.assistant(plan))]
+        written = [
+            (asked, plan.model_dump_json(by_alias=True, exclude_defaults=True))
+            for asked, plan in examples
+        ]
+        dialogue = [
+            said
+            for asked, plan in written
+            for said in (Message.user(asked), Message.assistant(plan))
+        ]
         after = f"\n\n{self.hints}" if self.hints else ""
         left = _PROMPT_TOKENS - estimate_tokens(_TASK + after)
         schema = self._schema.text(max(left, 60), cypher=False, values=self.show_values)
-        return [Message.system(_TASK.format(schema=schema) + after), *dialogue, Message.user(question)]
+        return [
+            Message.system(_TASK.format(schema=schema) + after),
+            *dialogue,
+            Message.user(question),
+        ]
 
     def check(self, plan: GraphPlan) -> GraphPlan:
-        """Return a plan that is valid on the graph; an `InvalidInput` says what is wrong with it."""
+        """Return a plan that is valid on the graph; an `InvalidInput` says what is
+        wrong with it.
+        """
         return plan.checked(self._schema)
 
     def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> Planned:
-        return Planned(plan, details={"tokens": usage.total_tokens, "replies": attempts})
+        return Planned(
+            plan, details={"tokens": usage.total_tokens, "replies": attempts}
+        )
 
     def _failed(self, error: Exception) -> Planned:
         told = as_chat_error(error, self.model.name)
         no_reply = getattr(told, "reason", "") != "invalid_reply"
-        details = {"tokens": usage_of(error).total_tokens, **({"error": str(told)} if no_reply else {})}
+        details = {
+            "tokens": usage_of(error).total_tokens,
+            **({"error": str(told)} if no_reply else {}),
+        }
         return Planned(None, problem=str(told), details=details)

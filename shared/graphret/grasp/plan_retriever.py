@@ -1,4 +1,6 @@
-"""`PlanRetriever`: what a plan finds in the graph, ranked by its anchors and by what it says (GRASP, section 3.1)."""
+"""`PlanRetriever`: what a plan finds in the graph, ranked by its anchors and by what it
+says (GRASP, section 3.1).
+"""
 
 from __future__ import annotations
 
@@ -25,36 +27,42 @@ from graphret.stores.memory import MemoryStore
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
 from graphret.where import Where
 
-#: Hits for which the path of the plan is found, edge by edge, and the most edges that are looked at for a hop of it.
+#: Hits for which the path of the plan is found, edge by edge, and the most edges that
+#: are looked at for a hop of it.
 _PATHS, _MOST_EDGES = 10, 10_000
 
 
 class PlanRetriever(Retriever):
     """Plan, link the plan's anchors, and run it: the first stage of GRASP.
 
-    A hit's anchor score is the sum of the cosines of the nodes that the anchors stand for, that of the best path to it;
-    where the plan has a relevance text, the likeness of the hit's own text to it is added. Beyond the paper, of equals
-    that with more paths comes first, then that whose text is more like the question. Where there is no valid plan
-    nothing is found, and `Signals.plan_valid` says so: `Fuse` then goes by the others, `Fallback` asks another.
+    A hit's anchor score is the sum of the cosines of the nodes that the anchors stand
+    for, that of the best path to it; where the plan has a relevance text, the likeness
+    of the hit's own text to it is added. Beyond the paper, of equals that with more
+    paths comes first, then that whose text is more like the question. Where there is no
+    valid plan nothing is found, and `Signals.plan_valid` says so: `Fuse` then goes by
+    the others, `Fallback` asks another.
 
     Parameters
     ----------
     planner
-        Who writes the plan: `LLMPlanner`, or `graphret.planning.PathPlanner`, which needs no model.
+        Who writes the plan: `LLMPlanner`, or `graphret.planning.PathPlanner`, which
+        needs no model.
     store
         The graph. No view of a database: a plan could read past it.
     linker
-        Finds what anchors mean that the planner did not link; made of the store's nodes when first needed.
+        Finds what anchors mean that the planner did not link; made of the store's nodes
+        when first needed.
     documents
-        An index of whole nodes, which relevance texts are held against: cosines of a `DenseIndex`, as in the paper, or
-        any other's scores, as shares of the highest possible. Without one they are left out.
+        An index of whole nodes, which relevance texts are held against: cosines of a
+        `DenseIndex`, as in the paper, or any other's scores, as shares of the highest
+        possible. Without one they are left out.
     limit
         Most nodes that a plan finds: the best.
     timeout
         Seconds for the query of a plan, in a database.
     on_failure
-        ``"fallback"`` finds nothing where planner or graph fail, and says so in the trace; ``"raise"`` raises
-        `RetrievalFailed`.
+        ``"fallback"`` finds nothing where planner or graph fail, and says so in the
+        trace; ``"raise"`` raises `RetrievalFailed`.
     """
 
     name = "plan"
@@ -71,7 +79,10 @@ class PlanRetriever(Retriever):
         on_failure: str = "fallback",
     ) -> None:
         if not fulfils(planner, Planner):
-            raise InvalidInput(f"planner: an object with plan and aplan is expected, not {type(planner).__name__}")
+            raise InvalidInput(
+                "planner: an object with plan and aplan is expected, not"
+                f" {type(planner).__name__}"
+            )
         if not isinstance(store, MemoryStore):
             require_cypher(store, whole=True)
         if documents is not None:
@@ -96,28 +107,50 @@ class PlanRetriever(Retriever):
         trace = Trace()
         with trace.stage("plan", planner=self.planner.name) as stage:
             try:
-                planned: Planned = yield Call(lambda: self.planner.plan(query), lambda: self.planner.aplan(query))
+                planned: Planned = yield Call(
+                    lambda: self.planner.plan(query), lambda: self.planner.aplan(query)
+                )
             except Exception as error:
                 planned = Planned(None, problem=f"{type(error).__name__}: {error}")
             stage.details.update(planned.details)
             if planned.plan is not None:
-                stage.details.update(plan=planned.plan.model_dump(by_alias=True, exclude_defaults=True))
-                stage.details.update(reading=str(planned.plan), risk_level=planned.plan.risk_level)
+                stage.details.update(
+                    plan=planned.plan.model_dump(by_alias=True, exclude_defaults=True)
+                )
+                stage.details.update(
+                    reading=str(planned.plan), risk_level=planned.plan.risk_level
+                )
         if planned.plan is None:
-            return self._nothing(query, k, planned.problem or "the planner found no plan", trace, valid=False)
+            return self._nothing(
+                query,
+                k,
+                planned.problem or "the planner found no plan",
+                trace,
+                valid=False,
+            )
         try:
-            found: Retrieval = yield Compute(partial(self.run, query, k, planned.plan, planned.bindings, trace, where))
+            found: Retrieval = yield Compute(
+                partial(
+                    self.run, query, k, planned.plan, planned.bindings, trace, where
+                )
+            )
         except InvalidInput as error:
             return self._nothing(query, k, str(error), trace, valid=False)
         except GraphretError as error:
-            return self._nothing(query, k, f"{type(error).__name__}: {error}", trace, valid=True)
+            return self._nothing(
+                query, k, f"{type(error).__name__}: {error}", trace, valid=True
+            )
         return found
 
-    def _nothing(self, query: str, k: int, problem: str, trace: Trace, *, valid: bool) -> Retrieval:
+    def _nothing(
+        self, query: str, k: int, problem: str, trace: Trace, *, valid: bool
+    ) -> Retrieval:
         if self.on_failure == "raise":
             raise RetrievalFailed(f"{self.name} failed: {problem}")
         trace.note("fallback", failed=self.name, error=problem)
-        return Retrieval(query, k, [], Signals(0, walked_edges=False, plan_valid=valid), trace)
+        return Retrieval(
+            query, k, [], Signals(0, walked_edges=False, plan_valid=valid), trace
+        )
 
     def run(
         self,
@@ -133,7 +166,8 @@ class PlanRetriever(Retriever):
         Parameters
         ----------
         linked
-            Of some anchors the nodes that they stand for, with the cosine of each; the others are linked.
+            Of some anchors the nodes that they stand for, with the cosine of each; the
+            others are linked.
 
         Raises
         ------
@@ -144,46 +178,83 @@ class PlanRetriever(Retriever):
         """
         trace = Trace() if trace is None else trace
         with trace.stage("link") as stage:
-            bindings = {a.var: (linked or {}).get(a.var) or self.link(a) for a in plan.anchors}
-            stage.details["bindings"] = {var: dict(found) for var, found in bindings.items()}
+            bindings = {
+                a.var: (linked or {}).get(a.var) or self.link(a) for a in plan.anchors
+            }
+            stage.details["bindings"] = {
+                var: dict(found) for var, found in bindings.items()
+            }
         with trace.stage("match") as stage:
             matches = self._matches(plan, bindings, self.limit)
             stage.details["candidates"] = len(matches)
             if matches and not isinstance(self.store, MemoryStore):
                 database = require_cypher(self.store)
-                stage.details["cypher"] = compile_plan(plan, database, bindings, schema=self._schema, limit=self.limit)[
-                    0
-                ]
+                stage.details["cypher"] = compile_plan(
+                    plan, database, bindings, schema=self._schema, limit=self.limit
+                )[0]
         matches = self._rescored(query, plan, matches, trace)
         read = matches[:k] if where is None else matches
         nodes = zip(self.store.get([match.id for match in read]), read, strict=True)
-        found = [(node, match) for node, match in nodes if node and (where is None or where.matches(node))]
+        found = [
+            (node, match)
+            for node, match in nodes
+            if node and (where is None or where.matches(node))
+        ]
         told = Evidence("path", retriever=self.name, properties={"plan": str(plan)})
-        hits = [Hit(node, match.score, (replace(told, rank=rank),)) for rank, (node, match) in enumerate(found[:k], 1)]
+        hits = [
+            Hit(node, match.score, (replace(told, rank=rank),))
+            for rank, (node, match) in enumerate(found[:k], 1)
+        ]
         paths: dict[str, list[Evidence]] = {}
         with trace.stage("paths") as stage:
             try:
                 paths = self.paths(plan, bindings, [hit.node for hit in hits[:_PATHS]])
-            except GraphretError as error:  # what was found is not lost for want of its reasons
+            except (
+                GraphretError
+            ) as error:  # what was found is not lost for want of its reasons
                 stage.details["error"] = f"{type(error).__name__}: {error}"
-        hits = [replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence)) for hit in hits]
+        hits = [
+            replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence))
+            for hit in hits
+        ]
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits)) or None
-        signals = Signals(len(matches), None, bool(plan.hops), labels, plan_valid=True, risk=plan.risk_level)
+        signals = Signals(
+            len(matches),
+            None,
+            bool(plan.hops),
+            labels,
+            plan_valid=True,
+            risk=plan.risk_level,
+        )
         return Retrieval(query, k, hits, signals, trace)
 
     def link(self, anchor: Anchor) -> dict[str, float]:
         """Return the nodes that an anchor may stand for, with the likeness of each."""
         mode = anchor.match_mode if self.linker.documents is not None else "name"
-        found = self.linker.link(anchor.text, mode=mode, labels=None if anchor.label is None else [anchor.label])
+        found = self.linker.link(
+            anchor.text,
+            mode=mode,
+            labels=None if anchor.label is None else [anchor.label],
+        )
         return {one.id: one.score for one in found}
 
     def _matches(self, plan: GraphPlan, bindings: Bindings, limit: int) -> list[Match]:
         if self._schema is None and not isinstance(self.store, MemoryStore):
             self._schema = self.store.schema()
-        return find_matches(plan, self.store, bindings, schema=self._schema, limit=limit, timeout=self.timeout)
+        return find_matches(
+            plan,
+            self.store,
+            bindings,
+            schema=self._schema,
+            limit=limit,
+            timeout=self.timeout,
+        )
 
-    def _rescored(self, query: str, plan: GraphPlan, matches: list[Match], trace: Trace) -> list[Match]:
-        """Add the likeness of each node to the plan's relevance text; without one the question decides between equals.
+    def _rescored(
+        self, query: str, plan: GraphPlan, matches: list[Match], trace: Trace
+    ) -> list[Match]:
+        """Add the likeness of each node to the plan's relevance text; without one the
+        question decides between equals.
 
         A plan with an order of its own keeps it.
         """
@@ -192,54 +263,100 @@ class PlanRetriever(Retriever):
         text = plan.target.relevance_text.strip()
         with trace.stage("rescore", text=text or query) as stage:
             try:
-                likeness = self._likeness(text or query, [match.id for match in matches])
+                likeness = self._likeness(
+                    text or query, [match.id for match in matches]
+                )
             except GraphretError as error:
                 stage.details["error"] = f"{type(error).__name__}: {error}"
                 return matches
         both = zip(matches, likeness, strict=True)
-        added = [(replace(one, score=one.score + more * bool(text)), more) for one, more in both]
-        ranked = sorted(added, key=lambda one: (-one[0].score, -one[0].paths, -one[1], one[0].id))
+        added = [
+            (replace(one, score=one.score + more * bool(text)), more)
+            for one, more in both
+        ]
+        ranked = sorted(
+            added, key=lambda one: (-one[0].score, -one[0].paths, -one[1], one[0].id)
+        )
         return [match for match, _ in ranked]
 
     def _likeness(self, text: str, ids: Sequence[str]) -> list[float]:
-        """How like nodes are to a text: cosines, and scores that are scaled to 1, as they are, others as shares."""
+        """How like nodes are to a text: cosines, and scores that are scaled to 1, as
+        they are, others as shares.
+        """
         assert self.documents is not None
         scores = np.asarray(self.documents.score(text, ids), dtype=np.float64)
-        most = self.documents.ceiling(text) if isinstance(self.documents, BM25Index) else scores.max()
+        most = (
+            self.documents.ceiling(text)
+            if isinstance(self.documents, BM25Index)
+            else scores.max()
+        )
         return [float(score) for score in scores / max(most, 1.0)]
 
     # -- why
 
-    def paths(self, plan: GraphPlan, bindings: Bindings, hits: Sequence[Node]) -> dict[str, list[Evidence]]:
-        """Return for nodes that a plan found the edges by which the best of its anchors lead to them.
+    def paths(
+        self, plan: GraphPlan, bindings: Bindings, hits: Sequence[Node]
+    ) -> dict[str, list[Evidence]]:
+        """Return for nodes that a plan found the edges by which the best of its anchors
+        lead to them.
 
-        From the target outwards, each hop is followed to the node of the highest anchor score that the rest of the plan
-        allows.
+        From the target outwards, each hop is followed to the node of the highest anchor
+        score that the rest of the plan allows.
         """
         chosen = {plan.target.var: {node.id: node.id for node in hits}}
-        steps: list[tuple[str, Edge, str, str]] = []  # of a hit: the edge, its end nearer to the hit, and the other
+        steps: list[
+            tuple[str, Edge, str, str]
+        ] = []  # of a hit: the edge, its end nearer to the hit, and the other
         waiting = [hop for hop in plan.hops if not hop.negated]
-        while hop := next((one for one in waiting if {one.source, one.to_var} & chosen.keys()), None):
+        while hop := next(
+            (one for one in waiting if {one.source, one.to_var} & chosen.keys()), None
+        ):
             waiting.remove(hop)
             near, far = hop.ends(chosen)
             if far in chosen:
                 continue
             asked = plan.model_copy(update={"target": Target(var=far), "order": None})
-            scores = {match.id: match.score for match in self._matches(asked, bindings, _MOST_EDGES)}
+            scores = {
+                match.id: match.score
+                for match in self._matches(asked, bindings, _MOST_EDGES)
+            }
             best: dict[str, tuple[float, str, Edge]] = {}
             ends = dict.fromkeys(chosen[near].values())
-            for edge in self.store.neighbors([*ends], relations=hop.rel, limit=_MOST_EDGES) if ends else []:
-                for one, other in ((edge.source, edge.target), (edge.target, edge.source)):
+            for edge in (
+                self.store.neighbors([*ends], relations=hop.rel, limit=_MOST_EDGES)
+                if ends
+                else []
+            ):
+                for one, other in (
+                    (edge.source, edge.target),
+                    (edge.target, edge.source),
+                ):
                     found = (-scores.get(other, 0.0), other, edge)
-                    if one in ends and other in scores and found[:2] < best.get(one, (1.0, ""))[:2]:
+                    if (
+                        one in ends
+                        and other in scores
+                        and found[:2] < best.get(one, (1.0, ""))[:2]
+                    ):
                         best[one] = found
-            chosen[far] = {hit: best[node][1] for hit, node in chosen[near].items() if node in best}
-            steps += [(hit, best[node][2], node, best[node][1]) for hit, node in chosen[near].items() if node in best]
+            chosen[far] = {
+                hit: best[node][1] for hit, node in chosen[near].items() if node in best
+            }
+            steps += [
+                (hit, best[node][2], node, best[node][1])
+                for hit, node in chosen[near].items()
+                if node in best
+            ]
         ids = list(dict.fromkeys(end for _, _, *ends in steps for end in ends))
         nodes = dict(zip(ids, self.store.get(ids) if ids else [], strict=True))
         told: dict[str, list[Evidence]] = {node.id: [] for node in hits}
         for hit, edge, *places in reversed(steps):
             end, start = (nodes[place] for place in places)
             if end is not None and start is not None:
-                told[hit].append(replace(Evidence.of_edge(edge, end, start), kind="path", retriever=self.name))
+                told[hit].append(
+                    replace(
+                        Evidence.of_edge(edge, end, start),
+                        kind="path",
+                        retriever=self.name,
+                    )
+                )
         return told

@@ -1,4 +1,6 @@
-"""`Grasp`: a plan's hits fused with those of a search by text, and reranked (Tao et al. 2026)."""
+"""`Grasp`: a plan's hits fused with those of a search by text, and reranked (Tao et al.
+2026).
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,24 @@ from graphret.where import Where
 
 
 class Grasp(Retriever):
-    """Plan and run the plan on the graph, fuse what it finds with a search by text, and rerank (GRASP, section 3).
+    """Plan and run the plan on the graph, fuse what it finds with a search by text, and
+    rerank (GRASP, section 3).
 
-    ``Rerank(Fuse([PlanRetriever(…), IndexRetriever(…)]), reranker)``, each of which is of use alone. A plan that is
-    invalid, or that finds nothing, leaves the answer to the search; the trace tells plan, bindings, candidates, weights
-    and the ranks at each stage.
+    ``Rerank(Fuse([PlanRetriever(…), IndexRetriever(…)]), reranker)``, each of which is
+    of use alone. A plan that is invalid, or that finds nothing, leaves the answer to
+    the search; the trace tells plan, bindings, candidates, weights and the ranks at
+    each stage.
 
     Parameters
     ----------
     planner
-        Who writes plans: a chat model, by an `LLMPlanner`; any `Planner`; or `None` for a
-        `graphret.planning.PathPlanner`, which needs no model.
+        Who writes plans: a chat model, by an `LLMPlanner`; any `Planner`; or `None` for
+        a `graphret.planning.PathPlanner`, which needs no model.
     store
         The graph.
     index
-        The second opinion: a text index over its nodes (`FieldIndex` in the paper's place of mFAR), or any retriever.
+        The second opinion: a text index over its nodes (`FieldIndex` in the paper's
+        place of mFAR), or any retriever.
     documents
         What relevance texts are held against; `index` by default, where it is one.
     linker
@@ -43,12 +48,14 @@ class Grasp(Retriever):
     settings
         Weights and depths: `GraspSettings.load` reads what ``graphret tune`` wrote.
     on_failure
-        ``"fallback"`` goes on with what did not fail; ``"raise"`` raises `RetrievalFailed`.
+        ``"fallback"`` goes on with what did not fail; ``"raise"`` raises
+        `RetrievalFailed`.
 
     Raises
     ------
     InvalidInput
-        When an argument is malformed, or store and index are not views of one condition.
+        When an argument is malformed, or store and index are not views of one
+        condition.
 
     Examples
     --------
@@ -72,22 +79,47 @@ class Grasp(Retriever):
     ) -> None:
         self.settings = chosen = settings or GraspSettings()
         if not isinstance(chosen, GraspSettings):
-            raise InvalidInput(f"settings: GraspSettings are expected, not {type(chosen).__name__}")
+            raise InvalidInput(
+                f"settings: GraspSettings are expected, not {type(chosen).__name__}"
+            )
         if documents is None and not isinstance(index, Retriever):
             documents = index
         if planner is None:
-            planner = PathPlanner(store, linker or (None if isinstance(store, MemoryStore) else documents))
+            planner = PathPlanner(
+                store, linker or (None if isinstance(store, MemoryStore) else documents)
+            )
         elif not fulfils(planner, Planner) and fulfils(planner, ChatModel):
             planner = LLMPlanner(planner, store)  # type: ignore[arg-type]  # it is a model
         more = {"linker": linker, "documents": documents, "on_failure": on_failure}
         self.plan = PlanRetriever(planner, store, **more)  # type: ignore[arg-type]  # it refuses others
-        self.text = index if isinstance(index, Retriever) else IndexRetriever(index, store, name="text")
+        self.text = (
+            index
+            if isinstance(index, Retriever)
+            else IndexRetriever(index, store, name="text")
+        )
         both, weights = [self.plan, self.text], chosen.weights
-        self.fused = Fuse(both, weights=weights, rrf_k=chosen.rrf_k, depth=chosen.depth, on_failure=on_failure)
+        self.fused = Fuse(
+            both,
+            weights=weights,
+            rrf_k=chosen.rrf_k,
+            depth=chosen.depth,
+            on_failure=on_failure,
+        )
         self.whole: Retriever = self.fused
         if reranker is not None:
-            depth, weight, rrf_k = chosen.rerank_depth, chosen.rerank_weight, chosen.rerank_k
-            self.whole = Rerank(self.fused, reranker, depth=depth, weight=weight, rrf_k=rrf_k, on_failure=on_failure)
+            depth, weight, rrf_k = (
+                chosen.rerank_depth,
+                chosen.rerank_weight,
+                chosen.rerank_k,
+            )
+            self.whole = Rerank(
+                self.fused,
+                reranker,
+                depth=depth,
+                weight=weight,
+                rrf_k=rrf_k,
+                on_failure=on_failure,
+            )
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         return self.whole._steps(query, k, where)

@@ -14,7 +14,8 @@ from graphret.types import Signals
 
 @dataclass(frozen=True)
 class StaticWeights:
-    """The same weights for every question: ``graph`` for the plan's list, ``1 − graph`` for the other.
+    """The same weights for every question: ``graph`` for the plan's list, ``1 − graph``
+    for the other.
 
     ``score(c) = w / (k + rank_plan(c)) + (1 − w) / (k + rank_text(c))`` (section 3.2).
     """
@@ -22,8 +23,15 @@ class StaticWeights:
     graph: float = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.graph, bool) or not isinstance(self.graph, int | float) or not 0 <= self.graph <= 1:
-            raise InvalidInput(f"StaticWeights.graph: a number from 0 to 1 is expected, not {self.graph!r}")
+        if (
+            isinstance(self.graph, bool)
+            or not isinstance(self.graph, int | float)
+            or not 0 <= self.graph <= 1
+        ):
+            raise InvalidInput(
+                "StaticWeights.graph: a number from 0 to 1 is expected, not"
+                f" {self.graph!r}"
+            )
 
     def __call__(self, signals: Sequence[Signals]) -> list[float]:
         """Return the weights; of a plan that is invalid none."""
@@ -32,7 +40,8 @@ class StaticWeights:
 
 @dataclass(frozen=True)
 class GraspSettings:
-    """How GRASP fuses and reranks; `graphret tune` chooses them on labelled questions and writes them to a file.
+    """How GRASP fuses and reranks; `graphret tune` chooses them on labelled questions
+    and writes them to a file.
 
     Parameters
     ----------
@@ -43,9 +52,11 @@ class GraspSettings:
     depth
         How many hits of each are fused.
     rerank_depth
-        How many of the fused are reranked, where there is a reranker (section 3.3: 100; less is quicker).
+        How many of the fused are reranked, where there is a reranker (section 3.3: 100;
+        less is quicker).
     rerank_weight, rerank_k
-        The weight of the reranker's list against the fused one's, and the constant of that fusion.
+        The weight of the reranker's list against the fused one's, and the constant of
+        that fusion.
     """
 
     weights: StaticWeights = field(default_factory=lambda: StaticWeights(0.9))
@@ -57,9 +68,18 @@ class GraspSettings:
 
     def save(self, path: str | Path) -> None:
         """Write the settings as JSON, which `load` reads and a person can."""
-        Path(path).write_text(json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8")
+        Path(path).write_text(
+            json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8"
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> GraspSettings:
-        """Read settings that `save` or ``graphret tune`` wrote; an `InvalidInput` says what is wrong with the file."""
-        return load_settings(path, lambda given: cls(**{**given, "weights": StaticWeights(**given["weights"])}))
+        """Read settings that `save` or ``graphret tune`` wrote; an `InvalidInput` says
+        what is wrong with the file.
+        """
+        return load_settings(
+            path,
+            lambda given: cls(
+                **{**given, "weights": StaticWeights(**given["weights"])}
+            ),
+        )

@@ -19,20 +19,25 @@ class Match(NamedTuple):
 class Gazetteer:
     """A list of names that can be looked for in texts.
 
-    Names and texts are compared word by word as `graphret.text.words` makes them. Of two names of the same words the
-    first is found. At each word of a text only the lengths are tried that names of the same first two words have.
+    Names and texts are compared word by word as `graphret.text.words` makes them. Of
+    two names of the same words the first is found. At each word of a text only the
+    lengths are tried that names of the same first two words have.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names: dict[str, int] = {}
-        self._lengths: dict[str, tuple[int, ...]] = {}  # of names, by their first two words, the longest first
+        self._lengths: dict[
+            str, tuple[int, ...]
+        ] = {}  # of names, by their first two words, the longest first
         self._first: set[str] = set()  # words
         self._next = 0
         for name in names:
             self.add(name)
 
     def add(self, name: str) -> int | None:
-        """Append a name, and return the position that its matches have, which is its equal's; `None` without a word."""
+        """Append a name, and return the position that its matches have, which is its
+        equal's; `None` without a word.
+        """
         position, self._next = self._next, self._next + 1
         own = words(name)
         if not own:
@@ -48,16 +53,25 @@ class Gazetteer:
         self._names.pop(" ".join(words(name)), None)
 
     def position(self, name: str) -> int | None:
-        """Return the position that the matches of a name have, `None` if it is not among these."""
+        """Return the position that the matches of a name have, `None` if it is not
+        among these.
+        """
         return self._names.get(" ".join(words(name)))
 
     def find_tokens(self, tokens: Sequence[Token]) -> list[Match]:
-        """Return the names in a text that `tokenize` has read, from left to right, the longest where several begin."""
+        """Return the names in a text that `tokenize` has read, from left to right, the
+        longest where several begin.
+        """
         found = self.find_words([word for word, _, _ in tokens])
-        return [Match(index, tokens[first][1], tokens[last - 1][2]) for index, first, last in found]
+        return [
+            Match(index, tokens[first][1], tokens[last - 1][2])
+            for index, first, last in found
+        ]
 
     def find_words(self, words: Sequence[str]) -> list[Match]:
-        """Do as `find_tokens` with normalised words; the places in the matches are those of words."""
+        """Do as `find_tokens` with normalised words; the places in the matches are
+        those of words.
+        """
         matches: list[Match] = []
         for match in self.find_every(words):
             if not matches or match.start >= matches[-1].end:
@@ -65,15 +79,24 @@ class Gazetteer:
         return matches
 
     def find_every(self, words: Sequence[str]) -> list[Match]:
-        """Return every name in normalised words, overlapping or not, by where it begins, the longest first."""
-        names, lengths, first, matches = self._names.get, self._lengths.get, self._first, []
+        """Return every name in normalised words, overlapping or not, by where it
+        begins, the longest first.
+        """
+        names, lengths, first, matches = (
+            self._names.get,
+            self._lengths.get,
+            self._first,
+            [],
+        )
         for start in [i for i, word in enumerate(words) if word in first]:
             word = words[start]
             following = words[start + 1] if start + 1 < len(words) else ""
             for length in lengths(f"{word} {following}", ()):
                 if start + length > len(words):
                     continue
-                if (position := names(" ".join(words[start : start + length]))) is not None:
+                if (
+                    position := names(" ".join(words[start : start + length]))
+                ) is not None:
                     matches.append(Match(position, start, start + length))
             if (position := names(word)) is not None:
                 matches.append(Match(position, start, start + 1))

@@ -27,15 +27,18 @@ from graphret.where import Where, WhereLike
 
 #: GRASP, appendix A: (K, tau) for mentions that are names, and for those that describe.
 RULES = {"name": (5, 0.95), "doc": (10, 0.90)}
-#: The scores of nodes that are called just what a mention says: by name, by name once normalised, by another name.
+#: The scores of nodes that are called just what a mention says: by name, by name once
+#: normalised, by another name.
 EXACT, NORMALISED, OTHER_NAME = 1.0, 0.99, 0.97
-#: The highest score of a name that is only like a mention: a name that equals it stays alone by GRASP's rule.
+#: The highest score of a name that is only like a mention: a name that equals it stays
+#: alone by GRASP's rule.
 SIMILAR = 0.9
 #: The share of the words in the likeness of names where there is an encoder too.
 WORDS = 0.5
 _CANDIDATES = 50
 
-#: Nodes that a mention may mean, in the order of their ids, their scores and how they were found.
+#: Nodes that a mention may mean, in the order of their ids, their scores and how they
+#: were found.
 Candidates = tuple[list[Node], NDArray[np.float32], list[str]]
 
 
@@ -50,7 +53,8 @@ class Linked:
     score
         How sure that is, 0 to 1.
     how
-        ``exact``, ``normalised``, ``alias``, ``short`` (its name but for a bracket), ``similar`` or ``document``.
+        ``exact``, ``normalised``, ``alias``, ``short`` (its name but for a bracket),
+        ``similar`` or ``document``.
     """
 
     node: Node
@@ -64,17 +68,21 @@ class Linked:
 
 
 class Linker(CombinedTable):
-    """Finds the nodes that a mention means, by their names or by what they say, and the mentions in a question.
+    """Finds the nodes that a mention means, by their names or by what they say, and the
+    mentions in a question.
 
-    A node whose name is the mention scores 1; one whose name is so once case, accents and punctuation are folded 0.99;
-    one that has it as an alias, or as its name but for a bracket, 0.97. Any other scores 0.9 times the likeness of the
-    mention to its name: the share of words in common, weighed by their rarity, and with an encoder the mean of that and
-    the cosine. What comes back is chosen by GRASP's rule (section 3.1, step 1, and appendix A).
+    A node whose name is the mention scores 1; one whose name is so once case, accents
+    and punctuation are folded 0.99; one that has it as an alias, or as its name but for
+    a bracket, 0.97. Any other scores 0.9 times the likeness of the mention to its name:
+    the share of words in common, weighed by their rarity, and with an encoder the mean
+    of that and the cosine. What comes back is chosen by GRASP's rule (section 3.1, step
+    1, and appendix A).
 
     Parameters
     ----------
     names
-        An index over names, ``NodeText.names()``; aliases are read from the property that its text reads them from.
+        An index over names, ``NodeText.names()``; aliases are read from the property
+        that its text reads them from.
     dense
         The same by embedding.
     documents
@@ -82,11 +90,24 @@ class Linker(CombinedTable):
     """
 
     def __init__(
-        self, names: BM25Index, *, dense: DenseIndex | None = None, documents: ArrayIndex | None = None
+        self,
+        names: BM25Index,
+        *,
+        dense: DenseIndex | None = None,
+        documents: ArrayIndex | None = None,
     ) -> None:
-        parts: dict[str, ArrayIndex | None] = {"names": names, "dense": dense, "documents": documents}
-        super().__init__({name: part for name, part in parts.items() if part is not None})
-        self._book: list[NameBook] = []  # built when first asked for, and shared by the copies that searches take
+        parts: dict[str, ArrayIndex | None] = {
+            "names": names,
+            "dense": dense,
+            "documents": documents,
+        }
+        super().__init__(
+            {name: part for name, part in parts.items() if part is not None}
+        )
+        self._book: list[
+            NameBook
+            # Built when first asked for, and shared by the copies that searches take.
+        ] = []
         self._lock = Lock()
 
     @classmethod
@@ -106,9 +127,11 @@ class Linker(CombinedTable):
         encoder
             Embeds names, and documents where they are asked for; `None` does without.
         documents
-            How nodes become the documents of ``mode="doc"``; without it that mode is refused.
+            How nodes become the documents of ``mode="doc"``; without it that mode is
+            refused.
         aliases
-            The property that holds what else a node is called, a name or a list of names.
+            The property that holds what else a node is called, a name or a list of
+            names.
         source
             The store in which neighbours are looked up.
         """
@@ -122,7 +145,9 @@ class Linker(CombinedTable):
 
         return cls(
             BM25Index.build(table, text=called),
-            dense=None if model is None else DenseIndex.build(table, model, text=called),
+            dense=(
+                None if model is None else DenseIndex.build(table, model, text=called)
+            ),
             documents=None if documents is None else indexed(documents),
         )
 
@@ -152,8 +177,15 @@ class Linker(CombinedTable):
         with self._lock:
             if not self._book:
                 table = self.table
-                aliases = (properties.get(self.aliases) for properties in table.properties)
-                self._book.append(NameBook(zip(table.ids, table.names, aliases, strict=True), aliases=self.aliases))
+                aliases = (
+                    properties.get(self.aliases) for properties in table.properties
+                )
+                self._book.append(
+                    NameBook(
+                        zip(table.ids, table.names, aliases, strict=True),
+                        aliases=self.aliases,
+                    )
+                )
             return self._book[0]
 
     # -- linking
@@ -170,42 +202,62 @@ class Linker(CombinedTable):
     ) -> list[Linked]:
         """Return the nodes that a mention may mean: the best first, ties by id.
 
-        Nodes that have nothing in common with the mention do not come back, so that there may be none.
+        Nodes that have nothing in common with the mention do not come back, so that
+        there may be none.
 
         Parameters
         ----------
         mode
-            ``name`` for a short name ("Sony"), ``doc`` for a description ("headphones with long battery life").
+            ``name`` for a short name ("Sony"), ``doc`` for a description ("headphones
+            with long battery life").
         k, tau
-            At most so many nodes, which score at least `tau` times the best: (5, 0.95) for names, (10, 0.90) for
-            descriptions (GRASP, appendix A).
+            At most so many nodes, which score at least `tau` times the best: (5, 0.95)
+            for names, (10, 0.90) for descriptions (GRASP, appendix A).
         labels, where
             Only nodes that bear one of the labels and satisfy the condition.
 
         Raises
         ------
         InvalidInput
-            On another mode, a mention that is not a string, or ``doc`` where there is no index of documents.
+            On another mode, a mention that is not a string, or ``doc`` where there is
+            no index of documents.
         """
         if mode not in RULES:
             raise InvalidInput(f"mode: 'name' or 'doc' is expected, not {mode!r}")
         if not isinstance(mention, str):
-            raise InvalidInput(f"mention: a string is expected, not {type(mention).__name__}")
-        k, tau = require_k(RULES[mode][0] if k is None else k), RULES[mode][1] if tau is None else tau
+            raise InvalidInput(
+                f"mention: a string is expected, not {type(mention).__name__}"
+            )
+        k, tau = (
+            require_k(RULES[mode][0] if k is None else k),
+            RULES[mode][1] if tau is None else tau,
+        )
         if not 0 <= tau <= 1:
             raise InvalidInput(f"tau: a number from 0 to 1 is expected, not {tau!r}")
         book, state = self.book, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
-        found = state._named(mention, k, mask, book) if mode == "name" else state._described(mention, k, mask)
+        found = (
+            state._named(mention, k, mask, book)
+            if mode == "name"
+            else state._described(mention, k, mask)
+        )
         nodes, scores, hows = found
         best = top_k(scores, k)
-        best = best[(scores[best] > 0) & (scores[best] >= tau * scores.max(initial=0.0))]
+        best = best[
+            (scores[best] > 0) & (scores[best] >= tau * scores.max(initial=0.0))
+        ]
         return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
-    def _named(self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameBook) -> Candidates:
+    def _named(
+        self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameBook
+    ) -> Candidates:
         n = max(_CANDIDATES, k)
         called = self._positions(book.bearers(mention), mask)
-        near = [self.names.top(mention, n, mask)] if len(self.names.term_ids(mention)) else []
+        near = (
+            [self.names.top(mention, n, mask)]
+            if len(self.names.term_ids(mention))
+            else []
+        )
         if self.dense is not None and len(self.table):
             near.append(self.dense.top(mention, n, mask))
         positions = np.unique(np.concatenate([called, *near]))
@@ -213,22 +265,33 @@ class Linker(CombinedTable):
         likeness = self._common_words(mention, nodes)
         if self.dense is not None and len(positions):
             cosines = np.clip(self.dense.score_at(mention, positions), 0.0, 1.0)
-            likeness = np.asarray(WORDS * likeness + (1.0 - WORDS) * cosines, dtype=np.float32)
+            likeness = np.asarray(
+                WORDS * likeness + (1.0 - WORDS) * cosines, dtype=np.float32
+            )
         scores, hows = SIMILAR * likeness, ["similar"] * len(nodes)
         for i in np.flatnonzero(np.isin(positions, called)).tolist():
             scores[i], hows[i] = _called(mention, nodes[i], self.aliases)
         return nodes, scores, hows
 
     def _common_words(self, mention: str, nodes: Sequence[Node]) -> NDArray[np.float32]:
-        """Dice's coefficient of two sets of words (Dice 1945), each word weighed by its rarity among names, ``(n,)``.
+        """Dice's coefficient of two sets of words (Dice 1945), each word weighed by its
+        rarity among names, ``(n,)``.
 
-        ``2 · Σ idf(common) / (Σ idf(mention) + Σ idf(name))``, the highest over what a node is called; 0 to 1.
+        ``2 · Σ idf(common) / (Σ idf(mention) + Σ idf(name))``, the highest over what a
+        node is called; 0 to 1.
         """
-        names, positions, idf = self.names, self.names.terms.positions, self.names.weights.idf
+        names, positions, idf = (
+            self.names,
+            self.names.terms.positions,
+            self.names.weights.idf,
+        )
         unseen = float(np.log1p((len(self.table) + 0.5) / 0.5))
 
         def weighed(text: str) -> dict[str, float]:
-            return {term: float(idf[positions[term]]) if term in positions else unseen for term in names.analyzer(text)}
+            return {
+                term: float(idf[positions[term]]) if term in positions else unseen
+                for term in names.analyzer(text)
+            }
 
         asked = weighed(mention)
         total = sum(asked.values())
@@ -238,10 +301,15 @@ class Linker(CombinedTable):
             common = sum(weight for term, weight in own.items() if term in asked)
             return 2.0 * common / (total + sum(own.values())) if common else 0.0
 
-        best = [max(dice(name) for _, name in variants_of(node, self.aliases)) for node in nodes]
+        best = [
+            max(dice(name) for _, name in variants_of(node, self.aliases))
+            for node in nodes
+        ]
         return np.asarray(best, dtype=np.float32)
 
-    def _described(self, mention: str, k: int, mask: NDArray[np.bool_] | None) -> Candidates:
+    def _described(
+        self, mention: str, k: int, mask: NDArray[np.bool_] | None
+    ) -> Candidates:
         documents = self.documents
         if documents is None:
             raise InvalidInput("mode: the linker has no index of documents")
@@ -250,15 +318,28 @@ class Linker(CombinedTable):
             scores = scores / max(documents.ceiling(mention), 1e-9)
         order = np.argsort(positions)
         nodes = self.table.at(positions[order])
-        return nodes, np.clip(scores[order], 0.0, 1.0).astype(np.float32), ["document"] * len(order)
+        return (
+            nodes,
+            np.clip(scores[order], 0.0, 1.0).astype(np.float32),
+            ["document"] * len(order),
+        )
 
-    def spot(self, question: str, *, labels: Collection[str] | None = None, where: WhereLike = None) -> list[Spot]:
-        """Return the known names in a question with the nodes that bear them; see `graphret.linking.mentions.spot`.
+    def spot(
+        self,
+        question: str,
+        *,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
+    ) -> list[Spot]:
+        """Return the known names in a question with the nodes that bear them; see
+        `graphret.linking.mentions.spot`.
 
         Only nodes that bear one of `labels` and satisfy `where` count.
         """
         if not isinstance(question, str):
-            raise InvalidInput(f"question: a string is expected, not {type(question).__name__}")
+            raise InvalidInput(
+                f"question: a string is expected, not {type(question).__name__}"
+            )
         book, state = self.book, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
 
@@ -268,14 +349,25 @@ class Linker(CombinedTable):
         def forms(ids: tuple[str, ...]) -> list[list[str]]:
             found = state.table.find(ids)
             there = found[found >= 0]  # the book may know of later ones
-            if len(set(state.table.names.take(there))) < 2:  # such as thousands of chapters: nothing tells them apart
+            if (
+                len(set(state.table.names.take(there))) < 2
+            ):  # such as thousands of chapters: nothing tells them apart
                 return [[]] * len(ids)
             nodes = iter(state.table.at(there))
-            return [[form for _, form in variants_of(next(nodes), state.aliases)] if i >= 0 else [] for i in found]
+            return [
+                (
+                    [form for _, form in variants_of(next(nodes), state.aliases)]
+                    if i >= 0
+                    else []
+                )
+                for i in found
+            ]
 
         return spot(question, book, None if mask is None else keep, forms)
 
-    def _positions(self, ids: Sequence[str], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+    def _positions(
+        self, ids: Sequence[str], mask: NDArray[np.bool_] | None
+    ) -> NDArray[np.int64]:
         found = self.table.find(ids)
         found = found[found >= 0]
         return found if mask is None else found[mask[found]]
@@ -283,7 +375,10 @@ class Linker(CombinedTable):
     # -- change
 
     def staged(
-        self, upserts: Sequence[Node], deletes: Collection[str], source: GraphStore | None = None
+        self,
+        upserts: Sequence[Node],
+        deletes: Collection[str],
+        source: GraphStore | None = None,
     ) -> Callable[[], None]:
         adopt_indexes = super().staged(upserts, deletes, source)
         ids = list({*(node.id for node in upserts), *deletes})
@@ -308,7 +403,11 @@ def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
     if node.name.strip() == mention.strip():
         return EXACT, "exact"
     wanted = normal_form(mention)
-    kinds = [kind for kind, variant in variants_of(node, aliases) if normal_form(variant) == wanted]
+    kinds = [
+        kind
+        for kind, variant in variants_of(node, aliases)
+        if normal_form(variant) == wanted
+    ]
     if OWN in kinds:
         return NORMALISED, "normalised"
     return OTHER_NAME, "alias" if ALIAS in kinds else "short"

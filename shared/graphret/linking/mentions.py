@@ -14,10 +14,13 @@ from graphret.text import Token, tokenize, words
 GUARDED_WORDS = 2
 #: The score of an everyday word that is spotted for want of anything else.
 DOUBTFUL = 0.5
-#: Times the score, where a name stands in the question in the form that another node has.
+#: Times the score, where a name stands in the question in the form that another node
+#: has.
 OTHER_FORM = 0.99
 
-MARKS = re.compile(r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)")
+MARKS = re.compile(
+    r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)"
+)
 SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
 _AROUND = "".join(SIGNS - set("?!.,;:…。、！？：；"))
 
@@ -37,12 +40,15 @@ class Spot:
     text
         What the question says there.
     ids
-        The nodes that bear the name: those first that are called just as it stands there, then by id.
+        The nodes that bear the name: those first that are called just as it stands
+        there, then by id.
     score
-        1, or `DOUBTFUL` for an everyday word that nothing in the question's form marks as a name.
+        1, or `DOUBTFUL` for an everyday word that nothing in the question's form marks
+        as a name.
     scores
-        That of each node: less than `score` for one whose name differs in case, accents or punctuation from what stands
-        there, if another node's does not ("C" and "C#" where "C++" is said).
+        That of each node: less than `score` for one whose name differs in case, accents
+        or punctuation from what stands there, if another node's does not ("C" and "C#"
+        where "C++" is said).
     """
 
     start: int
@@ -63,36 +69,56 @@ class _Match:
     marked: bool
     length: int = 0
     content: int = 0  # words that are no function words
-    drags: bool = False  # whether it begins with a small letter before a word in capitals, as in "the Killer Joe"
+    #: Whether it begins with a small letter before a word in capitals: "the Joe".
+    drags: bool = False
 
 
-def spot(question: str, book: NameBook, keep: Keep | None = None, forms: Forms | None = None) -> list[Spot]:
+def spot(
+    question: str, book: NameBook, keep: Keep | None = None, forms: Forms | None = None
+) -> list[Spot]:
     """Return the known names in a question, from left to right, none overlapping.
 
-    Of names that overlap what stands in quotes or square brackets is chosen before all others, and then the longest,
-    counted in words that are no function words; of those of as many, one that does not begin with a small letter before
-    a word in capitals ("Killer Joe" rather than "the Killer"), then that of most words, then the first. So no name is
-    chosen beside a longer one in which it lies.
+    Of names that overlap what stands in quotes or square brackets is chosen before all
+    others, and then the longest, counted in words that are no function words; of those
+    of as many, one that does not begin with a small letter before a word in capitals
+    ("Killer Joe" rather than "the Killer"), then that of most words, then the first. So
+    no name is chosen beside a longer one in which it lies.
 
-    A name of one or two everyday words ("it", "the one", "love") counts where it is so marked or written in capitals
-    that are no matter of style; and else, with less score, only where nothing but everyday words is found: then common
-    words ("love") rather than such as hold a sentence together ("it"). A name of symbols alone ("$") counts where it
-    stands by itself, one of quotes, brackets, dashes and ends of sentences ("???") where it is marked.
+    A name of one or two everyday words ("it", "the one", "love") counts where it is so
+    marked or written in capitals that are no matter of style; and else, with less
+    score, only where nothing but everyday words is found: then common words ("love")
+    rather than such as hold a sentence together ("it"). A name of symbols alone ("$")
+    counts where it stands by itself, one of quotes, brackets, dashes and ends of
+    sentences ("???") where it is marked.
 
     Parameters
     ----------
     keep
-        Which of the nodes that bear a name count; a name whose bearers do not is passed over.
+        Which of the nodes that bear a name count; a name whose bearers do not is passed
+        over.
     forms
-        What each of several nodes that bear a name is called, so that names are told apart that differ in case, accents
-        or punctuation alone.
+        What each of several nodes that bear a name is called, so that names are told
+        apart that differ in case, accents or punctuation alone.
     """
     tokens = tokenize(question)
     run = [word for word, _, _ in tokens]
-    marks = {_stripped(question, *match.span(match.lastindex or 0)) for match in MARKS.finditer(question)}
-    spans = {span for start, end in marks if (span := _span(tokens, start, end)) is not None}
-    found = [(name, first, last, _everyday(run[first:last])) for name, first, last in book.find_every(run)]
-    named = {place for _, first, last, kind in found if not kind for place in range(first, last)}
+    marks = {
+        _stripped(question, *match.span(match.lastindex or 0))
+        for match in MARKS.finditer(question)
+    }
+    spans = {
+        span for start, end in marks if (span := _span(tokens, start, end)) is not None
+    }
+    found = [
+        (name, first, last, _everyday(run[first:last]))
+        for name, first, last in book.find_every(run)
+    ]
+    named = {
+        place
+        for _, first, last, kind in found
+        if not kind
+        for place in range(first, last)
+    }
     capitals = _capitals(question, tokens, named)
 
     def bearers(key: int | str) -> tuple[str, ...]:
@@ -108,8 +134,14 @@ def spot(question: str, book: NameBook, keep: Keep | None = None, forms: Forms |
         shown = [capital for capital in capitals[first:last] if capital is not None]
         drags = any(shown) and first > 0 and capitals[first] is False
         place = tokens[first][1], tokens[last - 1][2]
-        match = _Match(*place, ids, (first, last) in spans, last - first, content, drags)
-        (sure if not kind or match.marked or (shown and all(shown)) else doubtful[kind]).append(match)
+        match = _Match(
+            *place, ids, (first, last) in spans, last - first, content, drags
+        )
+        (
+            sure
+            if not kind or match.marked or (shown and all(shown))
+            else doubtful[kind]
+        ).append(match)
     for start, end, marked in _symbols(question, book, marks):
         if ids := bearers(question[start:end]):
             sure.append(_Match(start, end, ids, marked))
@@ -121,8 +153,12 @@ def spot(question: str, book: NameBook, keep: Keep | None = None, forms: Forms |
     ]
 
 
-def _symbols(question: str, book: NameBook, marks: Collection[tuple[int, int]]) -> Iterator[tuple[int, int, bool]]:
-    """Go through names of symbols alone: what is marked, and what stands by itself but for quotes and brackets."""
+def _symbols(
+    question: str, book: NameBook, marks: Collection[tuple[int, int]]
+) -> Iterator[tuple[int, int, bool]]:
+    """Go through names of symbols alone: what is marked, and what stands by itself but
+    for quotes and brackets.
+    """
     for start, end in marks:
         if book.has_symbols(question[start:end]):
             yield start, end, True
@@ -131,7 +167,11 @@ def _symbols(question: str, book: NameBook, marks: Collection[tuple[int, int]]) 
         if not book.has_symbols(name):
             name = name.rstrip("".join(SIGNS)).strip(_AROUND)
         start = match.start() + match[0].find(name)
-        if book.has_symbols(name) and not SIGNS.issuperset(name) and (start, start + len(name)) not in marks:
+        if (
+            book.has_symbols(name)
+            and not SIGNS.issuperset(name)
+            and (start, start + len(name)) not in marks
+        ):
             yield start, start + len(name), False
 
 
@@ -140,7 +180,9 @@ def _spotted(question: str, match: _Match, score: float, forms: Forms | None) ->
     ids, start, end = match.ids, match.start, match.end
     scores = [score] * len(ids)
     if forms is not None and len(ids) > 1:
-        fits = ([_stands(form, question, start, end) for form in own] for own in forms(ids))
+        fits = (
+            [_stands(form, question, start, end) for form in own] for own in forms(ids)
+        )
         standing = [max(one, default=(0, False)) for one in fits]
         best = max(standing)
         scores = [score if one == best else score * OTHER_FORM for one in standing]
@@ -150,7 +192,9 @@ def _spotted(question: str, match: _Match, score: float, forms: Forms | None) ->
 
 
 def _stands(form: str, question: str, start: int, end: int) -> tuple[int, bool]:
-    """How much of a question a name takes up around a place, 0 where it does not stand there, and if case fits too."""
+    """How much of a question a name takes up around a place, 0 where it does not stand
+    there, and if case fits too.
+    """
     read = tokenize(form)
     if not read:
         return (len(form), True) if form.strip() == question[start:end] else (0, False)
@@ -169,33 +213,52 @@ def _stripped(question: str, start: int, end: int) -> tuple[int, int]:
 
 def _span(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int] | None:
     """The words between two places of the text, if there are any."""
-    inside = [i for i, (_, begin, stop) in enumerate(tokens) if start <= begin and stop <= end]
+    inside = [
+        i for i, (_, begin, stop) in enumerate(tokens) if start <= begin and stop <= end
+    ]
     return (inside[0], inside[-1] + 1) if inside else None
 
 
 def _everyday(run: Sequence[str]) -> str:
-    """Whether words are all everyday ones: ``function``, ``common`` if one is no function word, or nothing."""
+    """Whether words are all everyday ones: ``function``, ``common`` if one is no
+    function word, or nothing.
+    """
     if len(run) > GUARDED_WORDS:
         return ""
-    if all(word in FUNCTION_WORDS or (len(word) == 1 and word.isascii() and word.isalpha()) for word in run):
+    if all(
+        word in FUNCTION_WORDS or (len(word) == 1 and word.isascii() and word.isalpha())
+        for word in run
+    ):
         return "function"
     everyday = all(
-        word in COMMON_WORDS or word in FUNCTION_WORDS or (len(word) == 1 and word.isascii()) for word in run
+        word in COMMON_WORDS
+        or word in FUNCTION_WORDS
+        or (len(word) == 1 and word.isascii())
+        for word in run
     )
     return "common" if everyday else ""
 
 
-def _capitals(question: str, tokens: Sequence[Token], named: Collection[int]) -> list[bool | None]:
-    """Which words begin with a capital that tells something: not the first, nor any where capitals are the style.
+def _capitals(
+    question: str, tokens: Sequence[Token], named: Collection[int]
+) -> list[bool | None]:
+    """Which words begin with a capital that tells something: not the first, nor any
+    where capitals are the style.
 
-    They are where, but for the first word and the words of names, capitals are more than small letters. `None` is for
-    what has no case, such as numbers.
+    They are where, but for the first word and the words of names, capitals are more
+    than small letters. `None` is for what has no case, such as numbers.
     """
     letters = [question[start] for _, start, _ in tokens]
-    others = [letter for place, letter in enumerate(letters) if place and place not in named]
+    others = [
+        letter for place, letter in enumerate(letters) if place and place not in named
+    ]
     telling = sum(map(str.islower, others)) >= sum(map(str.isupper, others))
     return [
-        (letter.isupper() and telling and place > 0) if letter.isupper() or letter.islower() else None
+        (
+            (letter.isupper() and telling and place > 0)
+            if letter.isupper() or letter.islower()
+            else None
+        )
         for place, letter in enumerate(letters)
     ]
 
@@ -207,20 +270,38 @@ def _longest(found: list[_Match]) -> list[_Match]:
 
 
 def _last(found: list[_Match]) -> list[_Match]:
-    """Of names of function words alone the longest, then the last: questions open with the commonest."""
+    """Of names of function words alone the longest, then the last: questions open with
+    the commonest.
+    """
     return sorted(found, key=lambda match: (match.length, match.start))[-1:]
 
 
 def _apart(found: list[_Match]) -> list[_Match]:
-    """Choose names that do not overlap, the marked and then those that say most first, and put them in order."""
+    """Choose names that do not overlap, the marked and then those that say most first,
+    and put them in order.
+    """
 
-    def marked(one: _Match) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
+    def marked(
+        one: _Match,
+    ) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
         return one.marked and not any(
-            other.start <= one.start and one.end <= other.end and other.length > one.length for other in found
+            other.start <= one.start
+            and one.end <= other.end
+            and other.length > one.length
+            for other in found
         )
 
     taken: list[_Match] = []
-    for one in sorted(found, key=lambda one: (not marked(one), -one.content, one.drags, -one.length, one.start)):
+    for one in sorted(
+        found,
+        key=lambda one: (
+            not marked(one),
+            -one.content,
+            one.drags,
+            -one.length,
+            one.start,
+        ),
+    ):
         if all(one.end <= other.start or other.end <= one.start for other in taken):
             taken.append(one)
     return sorted(taken, key=lambda one: one.start)

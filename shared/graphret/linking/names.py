@@ -18,27 +18,47 @@ SIGNS = frozenset("?!.,;:…。、！？：；-–—¿¡()[]{}'\"`‘’“”�
 
 
 def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
-    """Go through what a node is called: its name, its aliases, and each of them without a bracket behind it."""
-    listed = [aliases] if isinstance(aliases, str) else list(aliases) if isinstance(aliases, (list, tuple)) else []
-    called = [(OWN, name), *((ALIAS, alias) for alias in listed if isinstance(alias, str))]
+    """Go through what a node is called: its name, its aliases, and each of them without
+    a bracket behind it.
+    """
+    listed = (
+        [aliases]
+        if isinstance(aliases, str)
+        else list(aliases)
+        if isinstance(aliases, (list, tuple))
+        else []
+    )
+    called = [
+        (OWN, name),
+        *((ALIAS, alias) for alias in listed if isinstance(alias, str)),
+    ]
     yield from called
     for _, long in called:
-        if "(" in long and (short := short_names(long)) and words(short[0]) != words(long):
+        if (
+            "(" in long
+            and (short := short_names(long))
+            and words(short[0]) != words(long)
+        ):
             yield SHORT, short[0]
 
 
 def normal_form(name: str) -> str:
-    """Return what names are compared by: their words, or where they have none their symbols."""
+    """Return what names are compared by: their words, or where they have none their
+    symbols.
+    """
     return " ".join(words(name) or name.split())
 
 
 def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
-    """Go through what a node is called that has its aliases in a property; see `variants`."""
+    """Go through what a node is called that has its aliases in a property; see
+    `variants`.
+    """
     return variants(node.name, node.properties.get(aliases))
 
 
 class NameBook:
-    """The names, aliases and short names of nodes, normalised; changed in place, in time linear in the change.
+    """The names, aliases and short names of nodes, normalised; changed in place, in
+    time linear in the change.
 
     A million names take about 0.25 GB. Several threads may read and change it at once.
 
@@ -50,10 +70,13 @@ class NameBook:
         The property in which the nodes of a later change have theirs.
     """
 
-    def __init__(self, called: Iterable[tuple[str, str, Any]] = (), *, aliases: str = ALIASES) -> None:
+    def __init__(
+        self, called: Iterable[tuple[str, str, Any]] = (), *, aliases: str = ALIASES
+    ) -> None:
         self._aliases = aliases
         self._gazetteer = Gazetteer()
-        # By position in the gazetteer, or by the symbols of a name without a word; most names have one bearer.
+        # By position in the gazetteer, or by the symbols of a name without a word; most
+        # names have one bearer.
         self._bearers: dict[int | str, str | set[str]] = {}
         self._lock = Lock()
         for node_id, name, aliases in called:
@@ -65,13 +88,19 @@ class NameBook:
         return len(self._bearers)
 
     def bearers(self, name: int | str) -> tuple[str, ...]:
-        """Return the ids of the nodes that bear a name, or that of a match, in order; none if it is gone meanwhile."""
+        """Return the ids of the nodes that bear a name, or that of a match, in order;
+        none if it is gone meanwhile.
+        """
         with self._lock:
-            held = self._bearers.get(self._key(name) if isinstance(name, str) else name, ())
+            held = self._bearers.get(
+                self._key(name) if isinstance(name, str) else name, ()
+            )
             return (held,) if isinstance(held, str) else tuple(sorted(held))
 
     def find_every(self, run: Sequence[str]) -> list[Match]:
-        """Return every name in normalised words, its places those of words; see `Gazetteer.find_every`."""
+        """Return every name in normalised words, its places those of words; see
+        `Gazetteer.find_every`.
+        """
         with self._lock:
             return self._gazetteer.find_every(run)
 

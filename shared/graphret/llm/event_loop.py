@@ -1,4 +1,6 @@
-"""Coroutines from synchronous code, also where an event loop runs already (a notebook, a server); and the reverse."""
+"""Coroutines from synchronous code, also where an event loop runs already (a notebook,
+a server); and the reverse.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,16 @@ T = TypeVar("T")
 def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run `coroutine` to its end, while the caller blocks, and return its result.
 
-    All that is run this way, and by `elsewhere`, shares one event loop in a daemon thread, since the clients of many
-    packages keep connections that belong to the loop which opened them. An interrupt cancels the coroutine. What it
-    runs may call `run_sync` in another thread, as `in_thread` does, but not in its own.
+    All that is run this way, and by `elsewhere`, shares one event loop in a daemon
+    thread, since the clients of many packages keep connections that belong to the loop
+    which opened them. An interrupt cancels the coroutine. What it runs may call
+    `run_sync` in another thread, as `in_thread` does, but not in its own.
     """
     if asyncio._get_running_loop() is _loop():  # it would wait for itself
-        raise RuntimeError("a synchronous call within the event loop that serves it; await its asynchronous form there")
+        raise RuntimeError(
+            "a synchronous call within the event loop that serves it; await its"
+            " asynchronous form there"
+        )
     future = asyncio.run_coroutine_threadsafe(coroutine, _loop())
     try:
         return future.result()
@@ -32,14 +38,20 @@ def run_sync(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 async def elsewhere(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await `coroutine` while it runs in the event loop of `run_sync`, from whichever loop."""
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _loop()))
+    """Await `coroutine` while it runs in the event loop of `run_sync`, from whichever
+    loop.
+    """
+    return await asyncio.wrap_future(
+        asyncio.run_coroutine_threadsafe(coroutine, _loop())
+    )
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Do blocking work in a daemon thread, which is left to itself where this is cancelled.
+    """Do blocking work in a daemon thread, which is left to itself where this is
+    cancelled.
 
-    ``asyncio.to_thread`` has few threads, which all of a process share, and the process waits for them at its end.
+    ``asyncio.to_thread`` has few threads, which all of a process share, and the process
+    waits for them at its end.
     """
     outcome: Future[T] = Future()
     outcome.set_running_or_notify_cancel()  # so that cancelling leaves it alone
@@ -63,4 +75,6 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_loop.cache_clear)  # threads stay behind when a process is forked
+    os.register_at_fork(
+        after_in_child=_loop.cache_clear
+    )  # threads stay behind when a process is forked

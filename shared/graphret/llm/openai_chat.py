@@ -1,4 +1,6 @@
-"""Any OpenAI-compatible endpoint as a `ChatModel`: OpenAI itself, vLLM, Ollama, llama.cpp, a gateway."""
+"""Any OpenAI-compatible endpoint as a `ChatModel`: OpenAI itself, vLLM, Ollama,
+llama.cpp, a gateway.
+"""
 
 from __future__ import annotations
 
@@ -37,21 +39,25 @@ _log = logging.getLogger(__name__)
 class OpenAIChat:
     """A model behind the chat completions API.
 
-    Calls are retried by the official client. An endpoint that refuses an optional part of a request with HTTP 400
-    (``response_format``, ``temperature``, ``max_tokens``, the reasoning of earlier replies) is asked again without it
-    or with its successor, and the object remembers that. It serves any number of threads, tasks and event loops.
+    Calls are retried by the official client. An endpoint that refuses an optional part
+    of a request with HTTP 400 (``response_format``, ``temperature``, ``max_tokens``,
+    the reasoning of earlier replies) is asked again without it or with its successor,
+    and the object remembers that. It serves any number of threads, tasks and event
+    loops.
 
     Parameters
     ----------
     model
         The model's name at the endpoint.
     base_url
-        The endpoint, usually ending in ``/v1``; by default ``OPENAI_BASE_URL``, or OpenAI.
+        The endpoint, usually ending in ``/v1``; by default ``OPENAI_BASE_URL``, or
+        OpenAI.
     api_key
-        By default ``OPENAI_API_KEY``, or ``"none"`` where `base_url` is given and that is not set. Never appears in
-        messages or in ``repr``.
+        By default ``OPENAI_API_KEY``, or ``"none"`` where `base_url` is given and that
+        is not set. Never appears in messages or in ``repr``.
     timeout
-        Seconds that each attempt may wait for the endpoint to connect, or to send something.
+        Seconds that each attempt may wait for the endpoint to connect, or to send
+        something.
     max_seconds
         Seconds that a call may take in all, whatever the endpoint sends.
     max_retries
@@ -59,7 +65,8 @@ class OpenAIChat:
     temperature, max_tokens
         Defaults for calls that name none; `None` leaves them to the endpoint.
     parameters
-        More fields of the request body, as they are: ``{"seed": 0, "reasoning_effort": "low"}``.
+        More fields of the request body, as they are: ``{"seed": 0, "reasoning_effort":
+        "low"}``.
     headers
         More HTTP headers.
 
@@ -92,18 +99,29 @@ class OpenAIChat:
             _require_address(endpoint)
         self.name = self.model
         self._refused: set[str] = set()
-        # Connections belong to the event loop that opened them: all calls run in one, and in another once forked.
+        # Connections belong to the event loop that opened them: all calls run in one,
+        # and in another once forked.
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
 
     def __repr__(self) -> str:
-        return f"OpenAIChat({self.name!r}, base_url={self.base_url and _without_secrets(self.base_url)!r})"
+        return (
+            f"OpenAIChat({self.name!r},"
+            f" base_url={self.base_url and _without_secrets(self.base_url)!r})"
+        )
 
     def _client(self) -> AsyncOpenAI:
-        from openai import AsyncOpenAI, DefaultAsyncHttpxClient  # here, because it takes more than a second
+        from openai import (
+            AsyncOpenAI,
+            DefaultAsyncHttpxClient,
+        )  # here, because it takes more than a second
 
         key = self.api_key or os.environ.get("OPENAI_API_KEY")
         if not key and not (self.base_url or os.environ.get("OPENAI_BASE_URL")):
-            raise ChatError("no API key: set OPENAI_API_KEY, or pass api_key", model=self.name, reason="authentication")
+            raise ChatError(
+                "no API key: set OPENAI_API_KEY, or pass api_key",
+                model=self.name,
+                reason="authentication",
+            )
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             made = self._clients[loop] = AsyncOpenAI(
@@ -114,18 +132,26 @@ class OpenAIChat:
                 default_headers=self.headers,
                 http_client=DefaultAsyncHttpxClient(follow_redirects=False),
             )
-            weakref.finalize(self, lambda: run_coroutine_threadsafe(made.close(), loop)).atexit = False
+            weakref.finalize(
+                self, lambda: run_coroutine_threadsafe(made.close(), loop)
+            ).atexit = False
         return self._clients[loop]
 
-    def chat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    def chat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         return run_sync(self._asked(messages, **options))
 
-    async def achat(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    async def achat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         return await elsewhere(self._asked(messages, **options))
 
-    async def _asked(self, messages: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
+    async def _asked(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
         while True:
             request = self._request(messages, **options)
             try:
@@ -148,12 +174,18 @@ class OpenAIChat:
         top_logprobs: int | None = None,
     ) -> dict[str, Any]:
         temperature = self.temperature if temperature is None else temperature
-        limit = "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
+        limit = (
+            "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
+        )
         optional = {
             "tools": [tool.to_dict() for tool in tools or ()] or None,
             "temperature": None if "temperature" in self._refused else temperature,
             limit: self.max_tokens if max_tokens is None else max_tokens,
-            "response_format": response_format(json_schema, self._refused) if json_schema is not None else None,
+            "response_format": (
+                response_format(json_schema, self._refused)
+                if json_schema is not None
+                else None
+            ),
             "timeout": timeout,
             "logprobs": True if top_logprobs else None,
             "top_logprobs": top_logprobs,
@@ -161,24 +193,44 @@ class OpenAIChat:
         }
         thinks = "reasoning" not in self._refused
         wired = [
-            wire_message(one, (one.native or {}).get(f"openai:{self.name}") if thinks else None) for one in messages
+            wire_message(
+                one, (one.native or {}).get(f"openai:{self.name}") if thinks else None
+            )
+            for one in messages
         ]
         given = {name: value for name, value in optional.items() if value is not None}
         return {"model": self.name, "messages": wired, **given}
 
     def _adapt(self, error: Exception, request: Mapping[str, Any]) -> None:
-        """Note what optional part of a request the endpoint refuses, and raise where it is something else."""
+        """Note what optional part of a request the endpoint refuses, and raise where it
+        is something else.
+        """
         told = status_of(error) in (400, 422)
-        refused = refused_part(request, str(error), getattr(error, "param", None)) if told else None
+        refused = (
+            refused_part(request, str(error), getattr(error, "param", None))
+            if told
+            else None
+        )
         if refused is None:
             raise self._failure(error) from None
-        _log.info("%s does not take %s as it was given; going on without it", self.name, refused)
+        _log.info(
+            "%s does not take %s as it was given; going on without it",
+            self.name,
+            refused,
+        )
         self._refused.add(refused)
 
     def _reply(self, completion: Any) -> Reply:
         choices = getattr(completion, "choices", None)
-        if not isinstance(choices, list) or not choices or not hasattr(getattr(choices[0], "message", None), "content"):
-            said = redacted(str(getattr(completion, "error", None) or type(completion).__name__), self._secrets)
+        if (
+            not isinstance(choices, list)
+            or not choices
+            or not hasattr(getattr(choices[0], "message", None), "content")
+        ):
+            said = redacted(
+                str(getattr(completion, "error", None) or type(completion).__name__),
+                self._secrets,
+            )
             said = f"the endpoint's answer is no chat completion ({said})"
             raise ChatError(said, model=self.name, reason="invalid_reply")
         choice, message = choices[0], choices[0].message
@@ -187,18 +239,35 @@ class OpenAIChat:
             text=content_text(message.content) or refusal or "",
             tool_calls=tool_calls(message),
             usage=token_usage(getattr(completion, "usage", None)),
-            finish_reason="refusal" if refusal else str(getattr(choice, "finish_reason", None) or "stop"),
+            finish_reason=(
+                "refusal"
+                if refusal
+                else str(getattr(choice, "finish_reason", None) or "stop")
+            ),
             model=str(getattr(completion, "model", None) or self.name),
             native=None if native is None else {f"openai:{self.name}": native},
             logprobs=token_logprobs(choice),
         )
 
     def _failure(self, error: Exception) -> Exception:
-        if goes_to := getattr(getattr(error, "response", None), "headers", {}).get("location"):
-            said = f"the endpoint redirects to {_without_secrets(goes_to)}: not followed, give it as base_url"
-            return ChatError(said, model=self.name, reason="bad_request", status=status_of(error))
+        if goes_to := getattr(getattr(error, "response", None), "headers", {}).get(
+            "location"
+        ):
+            said = (
+                f"the endpoint redirects to {_without_secrets(goes_to)}: not followed,"
+                " give it as base_url"
+            )
+            return ChatError(
+                said, model=self.name, reason="bad_request", status=status_of(error)
+            )
         endpoint = _without_secrets(self.base_url) if self.base_url else "the endpoint"
-        return as_chat_error(error, self.name, timeout=self.max_seconds, endpoint=endpoint, secrets=self._secrets)
+        return as_chat_error(
+            error,
+            self.name,
+            timeout=self.max_seconds,
+            endpoint=endpoint,
+            secrets=self._secrets,
+        )
 
     @property
     def _secrets(self) -> tuple[str | None, ...]:
@@ -212,7 +281,9 @@ def _require_address(endpoint: str) -> None:
         TypeAdapter(HttpUrl).validate_python(endpoint)
     except ValidationError as error:
         shown = endpoint.rpartition("@")[2]  # without user and password
-        raise InvalidInput(f"base_url: {shown!r} is no address, such as http://localhost:8000/v1") from error
+        raise InvalidInput(
+            f"base_url: {shown!r} is no address, such as http://localhost:8000/v1"
+        ) from error
 
 
 def _without_secrets(url: str) -> str:

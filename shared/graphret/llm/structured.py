@@ -1,4 +1,6 @@
-"""JSON from a chat model: asked for by schema, found in whatever it answers, validated, and repaired."""
+"""JSON from a chat model: asked for by schema, found in whatever it answers, validated,
+and repaired.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A reply is searched for JSON up to so many characters, and from so many opening brackets.
+# A reply is searched for JSON up to so many characters, and from so many opening
+# brackets.
 _MAX_REPLY_CHARS, _MAX_CANDIDATES = 1_000_000, 64
 _QUOTED_CHARS = 4_000
 _THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
@@ -32,7 +35,9 @@ Answer again with the corrected JSON value only, valid against the schema."""
 
 
 class Answer(NamedTuple, Generic[T]):
-    """A validated value, the tokens that it took, and the number of replies that were needed (1: no repair)."""
+    """A validated value, the tokens that it took, and the number of replies that were
+    needed (1: no repair).
+    """
 
     value: T
     usage: Usage
@@ -49,14 +54,16 @@ def ask_json(
 ) -> Answer[T]:
     """Ask a model for a value of a given type.
 
-    The JSON schema is stated in the system message, and also handed to the model as `json_schema` for endpoints that
-    enforce it. JSON is found in the reply even inside prose. Where it does not validate, the model is shown the error
-    and answers again. Returns ``(value, usage, attempts)``.
+    The JSON schema is stated in the system message, and also handed to the model as
+    `json_schema` for endpoints that enforce it. JSON is found in the reply even inside
+    prose. Where it does not validate, the model is shown the error and answers again.
+    Returns ``(value, usage, attempts)``.
 
     Parameters
     ----------
     schema
-        What to return: whatever pydantic's ``TypeAdapter`` takes, such as a dataclass, or such an adapter.
+        What to return: whatever pydantic's ``TypeAdapter`` takes, such as a dataclass,
+        or such an adapter.
     repairs
         How many further replies to ask for after one that cannot be used.
     options
@@ -65,7 +72,8 @@ def ask_json(
     Raises
     ------
     ChatError
-        If no reply could be used (``reason="invalid_reply"``), or the model failed. Its `usage` counts all replies.
+        If no reply could be used (``reason="invalid_reply"``), or the model failed. Its
+        `usage` counts all replies.
     """
 
     async def chat(asked: Sequence[Message], **options: Unpack[ChatOptions]) -> Reply:
@@ -103,12 +111,20 @@ async def _dialogue(
 
     if not messages:
         raise InvalidInput("ask_json: messages is empty")
-    adapter: TypeAdapter[T] = schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
+    adapter: TypeAdapter[T] = (
+        schema if isinstance(schema, TypeAdapter) else TypeAdapter(schema)
+    )
     plain = plain_schema(adapter.json_schema())
-    if plain.get("type") == "object":  # what endpoints that enforce a schema want at its root
+    if (
+        plain.get("type") == "object"
+    ):  # what endpoints that enforce a schema want at its root
         options["json_schema"] = plain
     instruction = _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False))
-    system, rest = ([messages[0].content], messages[1:]) if messages[0].role == "system" else ([], messages)
+    system, rest = (
+        ([messages[0].content], messages[1:])
+        if messages[0].role == "system"
+        else ([], messages)
+    )
     question = [Message.system("\n\n".join([*system, instruction])), *rest]
     asked, spent, problem = question, Usage(), ""
     for attempt in range(1, repairs + 2):
@@ -122,8 +138,14 @@ async def _dialogue(
         if found is None:
             return Answer(cast("T", value), spent, attempt)
         cut = reply.finish_reason == "length"
-        problem = f"it was cut off at the token limit; be briefer ({found})" if cut else found
-        quoted = [Message.assistant(reply.text[:_QUOTED_CHARS])] if reply.text.strip() else []
+        problem = (
+            f"it was cut off at the token limit; be briefer ({found})" if cut else found
+        )
+        quoted = (
+            [Message.assistant(reply.text[:_QUOTED_CHARS])]
+            if reply.text.strip()
+            else []
+        )
         asked = [*question, *quoted, Message.user(_REPAIR.format(error=problem))]
     said = f"no usable JSON after {repairs + 1} replies: {problem}"
     raise ChatError(said, model=model, reason="invalid_reply", usage=spent)
@@ -132,8 +154,9 @@ async def _dialogue(
 def parse_json(text: str, adapter: TypeAdapter[T]) -> tuple[T, None] | tuple[None, str]:
     """Find the JSON value in a model's reply and validate it.
 
-    The first value that validates wins: of what follows each opening bracket, then the whole text. Reasoning in
-    ``<think>`` tags is skipped. Returns ``(value, None)``, or ``(None, problem)`` with what is wrong with the first.
+    The first value that validates wins: of what follows each opening bracket, then the
+    whole text. Reasoning in ``<think>`` tags is skipped. Returns ``(value, None)``, or
+    ``(None, problem)`` with what is wrong with the first.
     """
     from pydantic import ValidationError
 
@@ -163,4 +186,7 @@ def _json_values(text: str) -> Iterator[str]:
 def _explained(error: ValidationError) -> str:
     """A validation error in one line, without the values, which may be long."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}" for each in found[:5])
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}"
+        for each in found[:5]
+    )

@@ -1,4 +1,6 @@
-"""Plans over a graph, and planning without a model: paths that fit the words around the names in a question."""
+"""Plans over a graph, and planning without a model: paths that fit the words around the
+names in a question.
+"""
 
 from graphret.cypher.patterns import Hop
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target

@@ -1,4 +1,6 @@
-"""`GraphPlan`: what a question asks of a graph: anchors, hops between them, and a target (GRASP, section 3.1)."""
+"""`GraphPlan`: what a question asks of a graph: anchors, hops between them, and a
+target (GRASP, section 3.1).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from graphret.where import Where
 
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
 
-#: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach everything.
+#: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach
+#: everything.
 MOST_HOPS = 8
 
 
@@ -39,7 +42,8 @@ class Anchor(_Part):
     label
         The label of the nodes among which it is looked for; `None` for all.
     match_mode
-        ``name`` for short names, ``doc`` for descriptions, which are compared with whole texts.
+        ``name`` for short names, ``doc`` for descriptions, which are compared with
+        whole texts.
     """
 
     var: str = Field(min_length=1)
@@ -74,11 +78,18 @@ class PlanHop(_Part):
 
     def ends(self, seen: Collection[str]) -> tuple[str, str]:
         """The variables, one that is among those seen before the other."""
-        return (self.source, self.to_var) if self.source in seen else (self.to_var, self.source)
+        return (
+            (self.source, self.to_var)
+            if self.source in seen
+            else (self.to_var, self.source)
+        )
 
     def __str__(self) -> str:
         arrow = {"any": ("–", "–"), "out": ("–", "→"), "in": ("←", "–")}[self.direction]
-        return f"{'no ' if self.negated else ''}{self.source} {arrow[0]}{'|'.join(self.rel)}{arrow[1]} {self.to_var}"
+        return (
+            f"{'no ' if self.negated else ''}{self.source}"
+            f" {arrow[0]}{'|'.join(self.rel)}{arrow[1]} {self.to_var}"
+        )
 
 
 class Target(_Part):
@@ -100,33 +111,37 @@ class Target(_Part):
 
 
 class Order(_Part):
-    """By which property of the target results are ordered, as in "most cited", and how many are wanted."""
+    """By which property of the target results are ordered, as in "most cited", and how
+    many are wanted.
+    """
 
     by: str = Field(min_length=1)
     descending: bool = True
     limit: int | None = Field(default=None, ge=1)
 
 
-#: A hop when it is matched, from a variable that is placed already to the other; and which are of use after it.
+#: A hop when it is matched, from a variable that is placed already to the other; and
+#: which are of use after it.
 Step: TypeAlias = tuple[PlanHop, str, str, set[str]]
 
 
 class GraphPlan(_Part):
     """Anchors, hops and a target, and how far the plan is to be trusted.
 
-    Beyond the paper there are negated hops, alternatives of relations, directions, conditions on properties and an
-    order. ``GraphPlan.model_validate_json`` reads one, ``model_dump_json(by_alias=True)`` writes it, ``str`` tells it
-    to people in a line.
+    Beyond the paper there are negated hops, alternatives of relations, directions,
+    conditions on properties and an order. ``GraphPlan.model_validate_json`` reads one,
+    ``model_dump_json(by_alias=True)`` writes it, ``str`` tells it to people in a line.
 
     Attributes
     ----------
     where
-        For variables the condition that their nodes satisfy, as `where` has it everywhere.
+        For variables the condition that their nodes satisfy, as `where` has it
+        everywhere.
     order
         In which order results come, in place of their scores.
     apart
-        Whether the nodes that anchors may mean are no answers, nor on the way to one: "films that share actors with
-        Heat" are other films.
+        Whether the nodes that anchors may mean are no answers, nor on the way to one:
+        "films that share actors with Heat" are other films.
     risk_level
         How far the planner trusts the plan; it weighs the plan in `Fuse` (section 3.2).
     """
@@ -159,12 +174,17 @@ class GraphPlan(_Part):
         return reached
 
     def steps(self, sizes: Mapping[str, int]) -> tuple[str, list[Step]]:
-        """Return the variable to begin with, and the hops in the order in which they are matched.
+        """Return the variable to begin with, and the hops in the order in which they
+        are matched.
 
-        The anchor of the fewest nodes is the first (`sizes`); hops between variables that are placed come before those
-        to an anchor, and negated ones at the end.
+        The anchor of the fewest nodes is the first (`sizes`); hops between variables
+        that are placed come before those to an anchor, and negated ones at the end.
         """
-        begin = min(sorted(sizes.keys() & self.joined()), key=sizes.__getitem__, default=self.target.var)
+        begin = min(
+            sorted(sizes.keys() & self.joined()),
+            key=sizes.__getitem__,
+            default=self.target.var,
+        )
         waiting, placed, found = list(self.hops), {begin}, list[Step]()
 
         def rank(hop: PlanHop) -> tuple[bool, bool, float]:
@@ -172,24 +192,36 @@ class GraphPlan(_Part):
             return hop.negated, far not in placed, sizes.get(far, math.inf)
 
         while waiting:
-            hop = min((hop for hop in waiting if placed & {hop.source, hop.to_var}), key=rank)
+            hop = min(
+                (hop for hop in waiting if placed & {hop.source, hop.to_var}), key=rank
+            )
             waiting.remove(hop)
-            needed = {self.target.var}.union(*({one.source, one.to_var} for one in waiting))
+            needed = {self.target.var}.union(
+                *({one.source, one.to_var} for one in waiting)
+            )
             found.append((hop, *hop.ends(placed), needed))
             placed |= set() if hop.negated else {hop.source, hop.to_var}
         return begin, found
 
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan; an `InvalidInput` says what is wrong with it, in words that a model can act on."""
+        """Return the plan; an `InvalidInput` says what is wrong with it, in words that
+        a model can act on.
+        """
         if found := [*self._problems(schema)]:
             raise InvalidInput(f"plan: {'; '.join(found)}")
         return self
 
     def _problems(self, schema: GraphSchema) -> Iterator[str]:
         if not self.anchors and not self.target.relevance_text and not self.where:
-            yield "there is neither an anchor, a condition nor a relevance_text to begin with"
+            yield (
+                "there is neither an anchor, a condition nor a relevance_text to begin"
+                " with"
+            )
         bound = [anchor.var for anchor in self.anchors]
-        yield from (f"the variable {var!r} has two anchors" for var in sorted({v for v in bound if bound.count(v) > 1}))
+        yield from (
+            f"the variable {var!r} has two anchors"
+            for var in sorted({v for v in bound if bound.count(v) > 1})
+        )
         labels = self.labels_of()
         named = [*self.target.labels, *(a.label for a in self.anchors if a.label)]
         named += [hop.to_label for hop in self.hops if hop.to_label]
@@ -200,8 +232,13 @@ class GraphPlan(_Part):
             yield from self._hop_problems(hop, labels, schema)
         joined = self.joined()
         absent = [{hop.source, hop.to_var} for hop in self.hops if hop.negated]
-        for var in sorted(labels.keys() - joined.union(*(ends for ends in absent if ends & joined))):
-            yield f"the variable {var!r} is not joined to the target {self.target.var!r} by hops"
+        for var in sorted(
+            labels.keys() - joined.union(*(ends for ends in absent if ends & joined))
+        ):
+            yield (
+                f"the variable {var!r} is not joined to the target {self.target.var!r}"
+                " by hops"
+            )
         for var, condition in self.where.items():
             if var not in labels:
                 yield f"where: the variable {var!r} is in no anchor, hop or target"
@@ -210,30 +247,56 @@ class GraphPlan(_Part):
             except InvalidInput as error:
                 yield f"where: {error}"
 
-    def _hop_problems(self, hop: PlanHop, labels: dict[str, list[str]], schema: GraphSchema) -> Iterator[str]:
+    def _hop_problems(
+        self, hop: PlanHop, labels: dict[str, list[str]], schema: GraphSchema
+    ) -> Iterator[str]:
         for relation in hop.rel:
-            joins = [(one, other) for one, name, other in schema.relations if name == relation]
+            joins = [
+                (one, other)
+                for one, name, other in schema.relations
+                if name == relation
+            ]
             if not joins:
-                yield f"there is no relation {relation!r}{_close(relation, schema.relation_names)}"
+                yield (
+                    "there is no relation"
+                    f" {relation!r}{_close(relation, schema.relation_names)}"
+                )
                 continue
             if relation in schema.sampled_relations:
                 continue
-            here, there = (set(labels[var]) & schema.labels.keys() for var in (hop.source, hop.to_var))
-            ways = [*(joins if hop.direction != "in" else []), *((b, a) for a, b in joins if hop.direction != "out")]
-            if not any((not here or a in here) and (not there or b in there) for a, b in ways):
+            here, there = (
+                set(labels[var]) & schema.labels.keys()
+                for var in (hop.source, hop.to_var)
+            )
+            ways = [
+                *(joins if hop.direction != "in" else []),
+                *((b, a) for a, b in joins if hop.direction != "out"),
+            ]
+            if not any(
+                (not here or a in here) and (not there or b in there) for a, b in ways
+            ):
                 known = ", ".join(f"{a} to {b}" for a, b in joins[:4])
-                yield f"{hop}: {relation!r} leads from {known}, and not between the labels of the two"
+                yield (
+                    f"{hop}: {relation!r} leads from {known}, and not between the"
+                    " labels of the two"
+                )
 
     def __str__(self) -> str:
         told = [f"{self.target.var}: {' or '.join(self.target.labels) or 'node'}"]
-        told += [f"{anchor.var} = {anchor.label or 'node'} “{anchor.text}”" for anchor in self.anchors]
+        told += [
+            f"{anchor.var} = {anchor.label or 'node'} “{anchor.text}”"
+            for anchor in self.anchors
+        ]
         told += [str(hop) for hop in self.hops]
         told += [f"{var} where {condition}" for var, condition in self.where.items()]
         if self.target.relevance_text:
             told.append(f"about “{self.target.relevance_text}”")
         if self.order is not None:
             most = f", the first {self.order.limit}" if self.order.limit else ""
-            told.append(f"by {'most' if self.order.descending else 'least'} {self.order.by}{most}")
+            told.append(
+                f"by {'most' if self.order.descending else 'least'}"
+                f" {self.order.by}{most}"
+            )
         return "; ".join(told)
 
 

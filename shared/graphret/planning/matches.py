@@ -1,4 +1,6 @@
-"""The nodes that match a plan, and their scores: set joins over a graph in memory (GRASP, section 3.1)."""
+"""The nodes that match a plan, and their scores: set joins over a graph in memory
+(GRASP, section 3.1).
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A node that a plan's target may be, and its anchor score: the sum of the cosines of the nodes that the anchors
-    stand for, where several paths lead to it that of the best; and how many paths there are.
+    """A node that a plan's target may be, and its anchor score: the sum of the cosines
+    of the nodes that the anchors stand for, where several paths lead to it that of the
+    best; and how many paths there are.
     """
 
     id: str
@@ -38,32 +41,57 @@ class Match:
     paths: int = 1
 
 
-def match_in_memory(plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int) -> list[Match]:
-    """Return what a plan finds in a graph, as `find_matches` does; two variables may stand for one node.
+def match_in_memory(
+    plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int
+) -> list[Match]:
+    """Return what a plan finds in a graph, as `find_matches` does; two variables may
+    stand for one node.
 
-    Variables that nothing more is asked of are forgotten as soon as may be, and of rows that are alike then the best is
-    kept, so that what is held grows with the nodes and not with the paths.
+    Variables that nothing more is asked of are forgotten as soon as may be, and of rows
+    that are alike then the best is kept, so that what is held grows with the nodes and
+    not with the paths.
     """
     positions, scores, paths = _Join(plan, graph, bindings).run()
-    order = np.lexsort((positions, -paths, -scores))[: limit if plan.order is None else None]
+    order = np.lexsort((positions, -paths, -scores))[
+        : limit if plan.order is None else None
+    ]
     positions = positions[order]
     ids, counts = graph.nodes.ids.take(positions), paths[order].astype(np.int64)
-    found = [Match(*row) for row in zip(ids, scores[order].tolist(), counts.tolist(), strict=True)]
-    return found if plan.order is None else ordered(plan.order, found, graph.nodes.at(positions))[:limit]
+    found = [
+        Match(*row)
+        for row in zip(ids, scores[order].tolist(), counts.tolist(), strict=True)
+    ]
+    return (
+        found
+        if plan.order is None
+        else ordered(plan.order, found, graph.nodes.at(positions))[:limit]
+    )
 
 
-def ordered(order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]) -> list[Match]:
-    """Return matches by a property of their nodes, as many as the order wants: numbers, then texts, then the others."""
-    values: list[Any] = [node.properties.get(order.by) if node else None for node in nodes]
+def ordered(
+    order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]
+) -> list[Match]:
+    """Return matches by a property of their nodes, as many as the order wants: numbers,
+    then texts, then the others.
+    """
+    values: list[Any] = [
+        node.properties.get(order.by) if node else None for node in nodes
+    ]
     found: list[int] = []
     for kind in ((int, float), str):
-        places = [place for place, value in enumerate(values) if isinstance(value, kind)]
+        places = [
+            place for place, value in enumerate(values) if isinstance(value, kind)
+        ]
         found += sorted(places, key=values.__getitem__, reverse=order.descending)
-    return [matches[place] for place in dict.fromkeys([*found, *range(len(matches))])][: order.limit]
+    return [matches[place] for place in dict.fromkeys([*found, *range(len(matches))])][
+        : order.limit
+    ]
 
 
 class _Join:
-    """Rows of the variables joined so far, with the best score of each row and how many paths it stands for."""
+    """Rows of the variables joined so far, with the best score of each row and how many
+    paths it stands for.
+    """
 
     def __init__(self, plan: GraphPlan, graph: Graph, bindings: Bindings) -> None:
         self.plan, self.graph = plan, graph
@@ -82,10 +110,14 @@ class _Join:
                 known[known] = mask[found[known]]
             self.bound[anchor.var] = found[known], cosines[known]
         if plan.apart:
-            named = nodes.find([node_id for bound in bindings.values() for node_id in bound])
+            named = nodes.find(
+                [node_id for bound in bindings.values() for node_id in bound]
+            )
             for var in self.domain.keys() - self.bound.keys():
                 given = self.domain[var]
-                mask = np.ones(len(nodes), dtype=bool) if given is None else given.copy()
+                mask = (
+                    np.ones(len(nodes), dtype=bool) if given is None else given.copy()
+                )
                 mask[named[named >= 0]] = False
                 self.domain[var] = mask
         self.columns: dict[str, NDArray[np.int64]] = {}
@@ -93,9 +125,13 @@ class _Join:
         self.paths: NDArray[np.float64] = np.zeros(0)
 
     def run(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Join all hops; return the positions of the target's nodes, distinct, their scores and paths."""
+        """Join all hops; return the positions of the target's nodes, distinct, their
+        scores and paths.
+        """
         target = self.plan.target.var
-        begin, steps = self.plan.steps({var: len(nodes) for var, (nodes, _) in self.bound.items()})
+        begin, steps = self.plan.steps(
+            {var: len(nodes) for var, (nodes, _) in self.bound.items()}
+        )
         self._begin(begin)
         for hop, near, far, needed in steps:
             if hop.negated or far in self.columns:
@@ -116,13 +152,19 @@ class _Join:
         self.paths = np.ones(len(self.scores))
 
     def _pairs(self, hop: PlanHop, begin: str, positions: NDArray[np.int64]) -> _Pairs:
-        """The pairs that a hop joins, from nodes that `begin` stands for to the other variable's, distinct."""
+        """The pairs that a hop joins, from nodes that `begin` stands for to the other
+        variable's, distinct.
+        """
         edges = self.graph.edges
         codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
-        found, which = edges.incident_each(positions, (_SEEN if begin == hop.source else _TURNED)[hop.direction])
+        found, which = edges.incident_each(
+            positions, (_SEEN if begin == hop.source else _TURNED)[hop.direction]
+        )
         kept = np.isin(edges.relation[found], codes)
         found, own, n = found[kept], positions[which[kept]], len(self.graph.nodes)
-        other = np.where(edges.source[found] == own, edges.target[found], edges.source[found])
+        other = np.where(
+            edges.source[found] == own, edges.target[found], edges.source[found]
+        )
         own, other = np.divmod(np.unique(own * n + other), max(n, 1))
         end = hop.to_var if begin == hop.source else hop.source
         mask = self.domain[end]
@@ -135,7 +177,9 @@ class _Join:
         return own[inside], other[inside]
 
     def _between(self, hop: PlanHop, near: str, far: str) -> _Pairs:
-        """The pairs of a hop from a variable that has rows, by whichever of its ends reads fewer edges."""
+        """The pairs of a hop from a variable that has rows, by whichever of its ends
+        reads fewer edges.
+        """
         here = np.unique(self.columns[near])
         there = self.columns.get(far, self.bound.get(far, (None,))[0])
         if there is None:
@@ -154,29 +198,56 @@ class _Join:
         row = np.repeat(np.arange(len(rows)), starts[rows + 1] - starts[rows])
         reached = other[ranges(starts, rows)]
         self.columns = {var: column[row] for var, column in self.columns.items()}
-        self.columns[far], self.scores, self.paths = reached, self.scores[row], self.paths[row]
+        self.columns[far], self.scores, self.paths = (
+            reached,
+            self.scores[row],
+            self.paths[row],
+        )
         if far in self.bound:
             positions, cosines = self.bound[far]
             order = np.argsort(positions)
-            self.scores = self.scores + cosines[order][np.searchsorted(positions[order], reached)]
+            self.scores = (
+                self.scores + cosines[order][np.searchsorted(positions[order], reached)]
+            )
 
     def _select(self, hop: PlanHop, near: str, far: str) -> None:
-        """Keep the rows that a hop joins with its other end, or those that a negated one does not."""
+        """Keep the rows that a hop joins with its other end, or those that a negated
+        one does not.
+        """
         own, other = self._between(hop, near, far)
-        here, there, n = self.columns[near], self.columns.get(far), len(self.graph.nodes)
-        joined = np.isin(here, own) if there is None else np.isin(here * n + there, own * n + other)
+        here, there, n = (
+            self.columns[near],
+            self.columns.get(far),
+            len(self.graph.nodes),
+        )
+        joined = (
+            np.isin(here, own)
+            if there is None
+            else np.isin(here * n + there, own * n + other)
+        )
         kept = joined != hop.negated
         self.columns = {var: column[kept] for var, column in self.columns.items()}
         self.scores, self.paths = self.scores[kept], self.paths[kept]
 
     def _forget(self, needed: set[str]) -> None:
-        """Leave out the variables that nothing more is asked of; of rows that are alike keep the best, for all."""
+        """Leave out the variables that nothing more is asked of; of rows that are alike
+        keep the best, for all.
+        """
         kept = [var for var in self.columns if var in needed]
         if 1 < len(kept) == len(self.columns):
             return
         table = np.stack([self.columns[var] for var in kept])
         order = np.lexsort((-self.scores, *table[::-1]))
         table, scores = table[:, order], self.scores[order]
-        first = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[: len(scores)]
-        self.paths = np.add.reduceat(self.paths[order], np.flatnonzero(first)) if len(scores) else self.paths
-        self.columns, self.scores = dict(zip(kept, table[:, first], strict=True)), scores[first]
+        first = np.append(True, (np.diff(table, axis=1) != 0).any(axis=0))[
+            : len(scores)
+        ]
+        self.paths = (
+            np.add.reduceat(self.paths[order], np.flatnonzero(first))
+            if len(scores)
+            else self.paths
+        )
+        self.columns, self.scores = (
+            dict(zip(kept, table[:, first], strict=True)),
+            scores[first],
+        )

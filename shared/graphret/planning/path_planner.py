@@ -1,4 +1,6 @@
-"""`PathPlanner`: plans without a model, from the relation paths that exist around the names in a question."""
+"""`PathPlanner`: plans without a model, from the relation paths that exist around the
+names in a question.
+"""
 
 from __future__ import annotations
 
@@ -29,22 +31,29 @@ from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
 from graphret.text import tokenize, words
 
-#: Characters of a question that are read, names looked at, nodes found for a part of it, and bearers of a name.
+#: Characters of a question that are read, names looked at, nodes found for a part of
+#: it, and bearers of a name.
 QUESTION, NAMES, FOUND, BEARERS = 2_000, 4, 20, 4
-#: Paths that are tried around each name, those of them that lead anywhere which are compared, and ends of each.
+#: Paths that are tried around each name, those of them that lead anywhere which are
+#: compared, and ends of each.
 TRIED, COMPARED, ENDS = 60, 5, 5_000
-#: What it costs to leave a name out, that it is spelled otherwise in the question, and to go round a missing edge.
+#: What it costs to leave a name out, that it is spelled otherwise in the question, and
+#: to go round a missing edge.
 LEFT_OUT, MISSPELLED, DETOUR = 1.0, 0.2, 1.0
-#: The least likeness of a name that is spelled otherwise; words left over that say what an answer's text is about.
+#: The least likeness of a name that is spelled otherwise; words left over that say what
+#: an answer's text is about.
 LIKE, LEFT_OVER = 0.35, 2
-#: What a plan may cost at each level of risk but the last, and how much more another reading then costs at least.
+#: What a plan may cost at each level of risk but the last, and how much more another
+#: reading then costs at least.
 LEVELS: tuple[RiskLevel, ...] = ("aggressive", "normal", "weak", "no_trade")
 TRUST, CLEAR = (0.6, 1.2, 2.0), 0.04
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name in a question, and the nodes that it may mean with their scores, the best first."""
+    """A name in a question, and the nodes that it may mean with their scores, the best
+    first.
+    """
 
     start: int
     end: int
@@ -60,15 +69,21 @@ class Candidate(NamedTuple):
 
 
 class Grounded:
-    """What is around the nodes of a mention, not by way of any that the question names: `ends` of a path."""
+    """What is around the nodes of a mention, not by way of any that the question names:
+    `ends` of a path.
+    """
 
-    def __init__(self, store: GraphStore, starts: Mapping[str, float], named: Iterable[str]) -> None:
+    def __init__(
+        self, store: GraphStore, starts: Mapping[str, float], named: Iterable[str]
+    ) -> None:
         self._store = store
         self._bindings = {"a1": starts, "named": dict.fromkeys(named, 0.0)}
         self.ends = cache(self._ends)
 
     def _ends(self, path: tuple[Hop, ...]) -> frozenset[str]:
-        found = find_matches(plan_of([("", path)]), self._store, self._bindings, limit=ENDS)
+        found = find_matches(
+            plan_of([("", path)]), self._store, self._bindings, limit=ENDS
+        )
         return frozenset(match.id for match in found)
 
 
@@ -85,40 +100,58 @@ _Walks: TypeAlias = "list[tuple[Around, Candidate]]"
 
 
 def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
-    """Return the names to start from, the longest first; those of words for relations if there are no others."""
-    telling = [one for one in spots if one.score == 1 or not all(map(lexicon.is_relational, words(one.text)))]
+    """Return the names to start from, the longest first; those of words for relations
+    if there are no others.
+    """
+    telling = [
+        one
+        for one in spots
+        if one.score == 1 or not all(map(lexicon.is_relational, words(one.text)))
+    ]
     chosen = sorted(telling or spots, key=lambda one: one.start - one.end)[:NAMES]
     return [
-        Mention(one.start, one.end, one.text, dict(list(zip(one.ids, one.scores, strict=True))[:BEARERS]))
+        Mention(
+            one.start,
+            one.end,
+            one.text,
+            dict(list(zip(one.ids, one.scores, strict=True))[:BEARERS]),
+        )
         for one in chosen
     ]
 
 
 def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
-    """Return the names in a question that some nodes bear, whose names are given by id."""
+    """Return the names in a question that some nodes bear, whose names are
+    given by id.
+    """
     book = NameBook((node_id, name, None) for node_id, name in named.items())
     return spot(question, book, None, lambda ids: [[named[one]] for one in ids])
 
 
 class PathPlanner:
-    """Plans questions without a model (the place of GRASP's planner, section 3.1, and of SPARK's and GraphRAFT's).
+    """Plans questions without a model (the place of GRASP's planner, section 3.1, and
+    of SPARK's and GraphRAFT's).
 
-    It spots the names in a question and links them, goes through the kinds of paths of up to three hops around them,
-    reads the question's words outward from each name, aligns them with the relations and labels of each path, weighs
-    whether what is asked for is at its end, and keeps the best path that leads anywhere; paths around several names
-    are joined where they meet. It knows general English, not a data set's: aliases say the rest.
+    It spots the names in a question and links them, goes through the kinds of paths of
+    up to three hops around them, reads the question's words outward from each name,
+    aligns them with the relations and labels of each path, weighs whether what is asked
+    for is at its end, and keeps the best path that leads anywhere; paths around several
+    names are joined where they meet. It knows general English, not a data set's:
+    aliases say the rest.
 
     Parameters
     ----------
     store
         The graph.
     names
-        Finds the nodes that a question names: a `Linker`, or a text index; of a `MemoryStore` one is made. Keep it in
-        step with the store as any other index.
+        Finds the nodes that a question names: a `Linker`, or a text index; of a
+        `MemoryStore` one is made. Keep it in step with the store as any other index.
     aliases
-        What people call relations and labels, ``{"Movie": ["film", "picture"]}``, or a YAML file that says so.
+        What people call relations and labels, ``{"Movie": ["film", "picture"]}``, or a
+        YAML file that says so.
     scorer
-        What `graphret.training.train_paths` learned of questions and answers, or the file that holds it.
+        What `graphret.training.train_paths` learned of questions and answers, or the
+        file that holds it.
 
     Examples
     --------
@@ -126,7 +159,8 @@ class PathPlanner:
     >>> from graphret.graphs.example import ALIASES, KB
     >>> planner = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
     >>> print(planner.plan("who directed the films starred by Orson Welles").plan)
-    T: Director; a1 = Actor “Orson Welles”; a1 ←starred_actors– x1_1; x1_1 –directed_by→ T
+    T: Director; a1 = Actor “Orson Welles”; a1 ←starred_actors– x1_1; x1_1 –directed_by→
+    T
     """
 
     name = "paths"
@@ -141,25 +175,36 @@ class PathPlanner:
     ) -> None:
         if names is None:
             if not isinstance(store, MemoryStore):
-                raise InvalidInput("names: a Linker or a text index over the database's nodes is expected")
+                raise InvalidInput(
+                    "names: a Linker or a text index over the database's nodes is"
+                    " expected"
+                )
             names = Linker.build(store.graph.nodes)
         self.store, self.names, self.lexicon = store, names, Lexicon(aliases)
         totals = None
         if isinstance(store, MemoryStore):
             edges = store.graph.edges
-            counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
+            counts = np.bincount(
+                edges.relation, minlength=len(edges.relations)
+            ).tolist()
             totals = dict(zip(edges.relations, counts, strict=True))
         self.space = PathSpace(store.schema().relations, totals, self.lexicon)
-        self.scorer = PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
+        self.scorer = (
+            PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
+        )
         self._parts = lru_cache(maxsize=256)(
-            lambda model, labels: model.parts_of([*map(self.space.path, self.space.table(labels))])
+            lambda model, labels: model.parts_of(
+                [*map(self.space.path, self.space.table(labels))]
+            )
         )
 
     def plan(self, question: str) -> Planned:
-        """Return the plan of a question, its anchors linked; without one where no name, or no path around it, is found.
+        """Return the plan of a question, its anchors linked; without one where no name,
+        or no path around it, is found.
 
-        The level of risk follows what the plan costs (words left unread, hops that no word names, an end of another
-        kind than asked for) and whether another reading fits as well, or a better one leads nowhere.
+        The level of risk follows what the plan costs (words left unread, hops that no
+        word names, an end of another kind than asked for) and whether another reading
+        fits as well, or a better one leads nowhere.
         """
         try:
             return self._plan(question[:QUESTION])
@@ -174,26 +219,57 @@ class PathPlanner:
         around = self.around(question)
         found = next(self._ways(around), None)
         if found is None:
-            return Planned(None, problem=f"the question names {'nothing that leads anywhere' if around else 'no node'}")
+            return Planned(
+                None,
+                problem=(
+                    "the question names"
+                    f" {'nothing that leads anywhere' if around else 'no node'}"
+                ),
+            )
         cost, walks = found
         about = self._left_over(question, around)
         risk = self._risk(cost, walks)
-        plan = plan_of([(one.mention.text, best.path) for one, best in walks], about=about, risk=risk)
-        bindings = {anchor.var: one.mention.nodes for anchor, (one, _) in zip(plan.anchors, walks, strict=True)}
-        others = {" ".join(map(str, best.path)): round(best.cost, 2) for one in around for best in one.candidates[:3]}
-        return Planned(plan, bindings, details={"cost": round(cost, 2), "paths": others})
+        plan = plan_of(
+            [(one.mention.text, best.path) for one, best in walks],
+            about=about,
+            risk=risk,
+        )
+        bindings = {
+            anchor.var: one.mention.nodes
+            for anchor, (one, _) in zip(plan.anchors, walks, strict=True)
+        }
+        others = {
+            " ".join(map(str, best.path)): round(best.cost, 2)
+            for one in around
+            for best in one.candidates[:3]
+        }
+        return Planned(
+            plan, bindings, details={"cost": round(cost, 2), "paths": others}
+        )
 
     def mentions(self, question: str) -> list[Mention]:
-        """Return the names in a question with the nodes that they may mean, the longest first."""
+        """Return the names in a question with the nodes that they may mean, the longest
+        first.
+        """
         if not isinstance(self.names, Linker):
             parts = [question, *spans(question, self.lexicon)]
-            ids = list(dict.fromkeys(node_id for found in self.names.search(parts, FOUND) for node_id in found.ids))
-            named = {node.id: node.name for node in self.store.get(ids) if node is not None}
+            ids = list(
+                dict.fromkeys(
+                    node_id
+                    for found in self.names.search(parts, FOUND)
+                    for node_id in found.ids
+                )
+            )
+            named = {
+                node.id: node.name for node in self.store.get(ids) if node is not None
+            }
             return mentions(spot_among(question, named), self.lexicon)
         if found := mentions(self.names.spot(question), self.lexicon):
             return found
         for part in spans(question, self.lexicon):
-            if linked := {one.id: one.score for one in self.names.link(part) if one.score >= LIKE}:
+            if linked := {
+                one.id: one.score for one in self.names.link(part) if one.score >= LIKE
+            }:
                 start = question.find(part)
                 return [Mention(start, start + len(part), part, linked)]
         return []
@@ -206,11 +282,20 @@ class PathPlanner:
         return [self._around(question, one, places, named, most) for one in found]
 
     def _around(
-        self, question: str, one: Mention, places: frozenset[tuple[int, int]], named: list[str], most: int | None
+        self,
+        question: str,
+        one: Mention,
+        places: frozenset[tuple[int, int]],
+        named: list[str],
+        most: int | None,
     ) -> Around:
-        read = readings(question, one.start, one.end, places - {(one.start, one.end)}, self.lexicon)
+        read = readings(
+            question, one.start, one.end, places - {(one.start, one.end)}, self.lexicon
+        )
         known = [node for node in self.store.get(list(one.nodes)) if node is not None]
-        labels = tuple(sorted({label for node in known for label in node.labels or ("",)}))
+        labels = tuple(
+            sorted({label for node in known for label in node.labels or ("",)})
+        )
         table = self.space.table(labels)
         costs = self.space.costs(read, labels, table)
         if self.scorer is not None:
@@ -218,42 +303,70 @@ class PathPlanner:
             parts = self._parts(self.scorer, labels)
             costs = self.scorer.costs(masked(question, places), parts, facts)
         order = np.argsort(costs, kind="stable")[:most].tolist()
-        candidates = [Candidate(float(costs[i]), self.space.path(table[i])) for i in order]
+        candidates = [
+            Candidate(float(costs[i]), self.space.path(table[i])) for i in order
+        ]
         return Around(one, candidates, Grounded(self.store, one.nodes, named))
 
     def _ways(self, around: Sequence[Around]) -> Iterator[tuple[float, _Walks]]:
-        """The ways to follow paths around the names, or some of them, to the same nodes, and what each costs."""
+        """The ways to follow paths around the names, or some of them, to the same
+        nodes, and what each costs.
+        """
         options: list[list[tuple[float, Around, Candidate | None]]] = []
         for one in around:
             found = (best for best in one.candidates if one.grounded.ends(best.path))
             leading = list(islice(found, COMPARED if len(around) > 1 else 1))
-            if one.candidates and (not leading or leading[0].cost > one.candidates[0].cost + DETOUR):
+            if one.candidates and (
+                not leading or leading[0].cost > one.candidates[0].cost + DETOUR
+            ):
                 leading[:0] = self._detour(one)
-            options.append([*((best.cost, one, best) for best in leading), (LEFT_OUT, one, None)])
-        for chosen in sorted(product(*options), key=lambda chosen: sum(cost for cost, _, _ in chosen)):
+            options.append(
+                [*((best.cost, one, best) for best in leading), (LEFT_OUT, one, None)]
+            )
+        for chosen in sorted(
+            product(*options), key=lambda chosen: sum(cost for cost, _, _ in chosen)
+        ):
             walks = [(one, best) for _, one, best in chosen if best is not None]
             kinds = {best.path[-1].label for _, best in walks}
-            if len(kinds) == 1 and frozenset.intersection(*(one.grounded.ends(best.path) for one, best in walks)):
+            if len(kinds) == 1 and frozenset.intersection(
+                *(one.grounded.ends(best.path) for one, best in walks)
+            ):
                 yield sum(cost for cost, _, _ in chosen), walks
 
     @staticmethod
     def _risk(cost: float, walks: _Walks) -> RiskLevel:
-        """How far a plan is to be trusted: by its cost, and a single path less where another fits as well or better."""
+        """How far a plan is to be trusted: by its cost, and a single path less where
+        another fits as well or better.
+        """
         (one, best), *more = walks
-        near = [other for other in one.candidates if other.path != best.path and other.cost < best.cost + CLEAR]
-        close = not more and any(other.cost < best.cost or one.grounded.ends(other.path) for other in near)
+        near = [
+            other
+            for other in one.candidates
+            if other.path != best.path and other.cost < best.cost + CLEAR
+        ]
+        close = not more and any(
+            other.cost < best.cost or one.grounded.ends(other.path) for other in near
+        )
         return LEVELS[min(sum(cost > most for most in TRUST) + 2 * close, len(TRUST))]
 
     def _detour(self, one: Around) -> list[Candidate]:
-        """Where the last edge of the best path is missing: the same of what shares most with what lacks it."""
+        """Where the last edge of the best path is missing: the same of what shares most
+        with what lacks it.
+        """
         meant = one.candidates[0]
         *begin, last = meant.path
-        paths = [(*begin, hop, hop.back, last) for hop in self.space.hops if hop.start == last.start and hop != last]
+        paths = [
+            (*begin, hop, hop.back, last)
+            for hop in self.space.hops
+            if hop.start == last.start and hop != last
+        ]
         found = [(n, path) for path in paths if (n := len(one.grounded.ends(path)))]
         return [Candidate(meant.cost + DETOUR, min(found)[1])] if found else []
 
     def _left_over(self, question: str, around: Sequence[Around]) -> str:
-        """What the question says besides names, relations and kinds: what the text of an answer should be about."""
+        """What the question says besides names, relations and kinds: what the text of
+        an answer should be about.
+        """
         places = [(one.mention.start, one.mention.end) for one in around]
         left = [
             question[start:end]
@@ -264,17 +377,35 @@ class PathPlanner:
         return " ".join(left) if len(left) >= LEFT_OVER else ""
 
 
-def plan_of(walks: Sequence[tuple[str, Sequence[Hop]]], *, about: str = "", risk: RiskLevel = "normal") -> GraphPlan:
-    """Return the plan of paths, each from what the question calls by a text, that meet in one target."""
+def plan_of(
+    walks: Sequence[tuple[str, Sequence[Hop]]],
+    *,
+    about: str = "",
+    risk: RiskLevel = "normal",
+) -> GraphPlan:
+    """Return the plan of paths, each from what the question calls by a text, that meet
+    in one target.
+    """
     anchors, hops = [], []
     for number, (text, path) in enumerate(walks):
         var = f"a{number + 1}"
         anchors.append(Anchor(var=var, text=text or "-", label=path[0].start or None))
         for place, hop in enumerate(path):
             to_var = "T" if place == len(path) - 1 else f"x{number + 1}_{place + 1}"
-            told = {"from": var, "rel": hop.relation, "to_var": to_var, "to_label": hop.label or None}
-            hops.append(PlanHop.model_validate(told | {"direction": "out" if hop.outgoing else "in"}))
+            told = {
+                "from": var,
+                "rel": hop.relation,
+                "to_var": to_var,
+                "to_label": hop.label or None,
+            }
+            hops.append(
+                PlanHop.model_validate(
+                    told | {"direction": "out" if hop.outgoing else "in"}
+                )
+            )
             var = to_var
     label = walks[0][1][-1].label
     target = Target(labels=[label] if label else [], relevance_text=about)
-    return GraphPlan(anchors=anchors, hops=hops, target=target, apart=True, risk_level=risk)
+    return GraphPlan(
+        anchors=anchors, hops=hops, target=target, apart=True, risk_level=risk
+    )

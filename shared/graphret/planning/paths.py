@@ -1,4 +1,6 @@
-"""The kinds of paths that a graph has, and how well each fits the words around a name."""
+"""The kinds of paths that a graph has, and how well each fits the words around
+a name.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,41 @@ from graphret.planning.question import Reading
 
 #: Longest path that is looked for, and paths of one length that are looked at.
 MOST_HOPS, MOST_PATHS = 3, 2_000
-#: A relation that is not known yet; words that name nothing known may name it, and it is the last of a path.
+#: A relation that is not known yet; words that name nothing known may name it, and it
+#: is the last of a path.
 UNKNOWN = "?"
 
 _ANYONE = ("who", "whom", "person", "persons", "people", "somebody", "someone")
 
-# What a path costs. Only their order of size matters: an end of another kind than asked for costs most, then a word
-# that names a relation and goes unread, then a hop that no word names.
+# What a path costs. Only their order of size matters: an end of another kind than asked
+# for costs most, then a word that names a relation and goes unread, then a hop that no
+# word names.
 _HOP, _BACK, _ALONE = 0.1, 0.3, 0.4
-_UNREAD, _UNREAD_AMONG, _UNREAD_TWICE, _UNREAD_UNKNOWN, _UNREAD_RELATIONAL = 1.0, 0.4, 0.2, 0.2, 0.8
+_UNREAD, _UNREAD_AMONG, _UNREAD_TWICE, _UNREAD_UNKNOWN, _UNREAD_RELATIONAL = (
+    1.0,
+    0.4,
+    0.2,
+    0.2,
+    0.8,
+)
 _TYPE, _TURNED, _OTHER_PART = 0.1, 0.05, 0.6
 _WRONG_END, _UNKNOWN_END = 2.5, 1.0
-_UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED, _UNNAMED_ASKED = 0.8, 0.3, 0.1, 0.1, 0.2
+_UNNAMED, _UNNAMED_BACK, _UNNAMED_SHARED, _UNNAMED_TYPED, _UNNAMED_ASKED = (
+    0.8,
+    0.3,
+    0.1,
+    0.1,
+    0.2,
+)
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Hops: TypeAlias = NDArray[np.int64]
 
 
 class _Word(NamedTuple):
-    """How near a word is to each relation and label; whether it names a relation, or anything, known, or any person."""
+    """How near a word is to each relation and label; whether it names a relation, or
+    anything, known, or any person.
+    """
 
     relations: _Floats
     labels: _Floats
@@ -50,10 +68,12 @@ class PathSpace:
     Parameters
     ----------
     triples
-        How many edges join each ``(source label, relation, target label)``; one counts under every pair of labels.
+        How many edges join each ``(source label, relation, target label)``; one counts
+        under every pair of labels.
     totals
-        How many edges each relation has, where nodes may bear several labels: of the pairs of labels those then count
-        that account for its edges; in others the same nodes play another part.
+        How many edges each relation has, where nodes may bear several labels: of the
+        pairs of labels those then count that account for its edges; in others the same
+        nodes play another part.
     lexicon
         Which words may name which relations and labels.
     """
@@ -67,7 +87,11 @@ class PathSpace:
         self.lexicon = lexicon or Lexicon()
         pairs: dict[str, list[tuple[int, float, str, str]]] = defaultdict(list)
         for (source, relation, target), n in triples.items():
-            kin = sum(self.lexicon.kinship(end.lower(), relation) for end in (source, target) if end)
+            kin = sum(
+                self.lexicon.kinship(end.lower(), relation)
+                for end in (source, target)
+                if end
+            )
             pairs[relation].append((-n, -kin, source, target))
         found: set[Hop] = set()
         for relation, known in pairs.items():
@@ -79,17 +103,33 @@ class PathSpace:
                     found |= {hop, hop.back}
         self.hops = sorted(found)
         self.relations = sorted({hop.relation for hop in found})
-        self.labels = sorted({label for hop in found for label in (hop.start, hop.label)})
+        self.labels = sorted(
+            {label for hop in found for label in (hop.start, hop.label)}
+        )
         self.number = {hop: i for i, hop in enumerate(self.hops)}
         label_at = {label: i for i, label in enumerate(self.labels)}
-        self.relation_of = np.asarray([self.relations.index(hop.relation) for hop in self.hops], dtype=np.int64)
-        self.start_of = np.asarray([label_at[hop.start] for hop in self.hops], dtype=np.int64)
-        self.label_of = np.asarray([label_at[hop.label] for hop in self.hops], dtype=np.int64)
-        self.back_of = np.asarray([self.number.get(hop.back, -1) for hop in self.hops], dtype=np.int64)
+        self.relation_of = np.asarray(
+            [self.relations.index(hop.relation) for hop in self.hops], dtype=np.int64
+        )
+        self.start_of = np.asarray(
+            [label_at[hop.start] for hop in self.hops], dtype=np.int64
+        )
+        self.label_of = np.asarray(
+            [label_at[hop.label] for hop in self.hops], dtype=np.int64
+        )
+        self.back_of = np.asarray(
+            [self.number.get(hop.back, -1) for hop in self.hops], dtype=np.int64
+        )
         self.person = np.asarray([is_person(name) for name in self.labels], dtype=bool)
-        self.unknown = np.asarray([name == UNKNOWN for name in self.relations], dtype=bool)
+        self.unknown = np.asarray(
+            [name == UNKNOWN for name in self.relations], dtype=bool
+        )
         self._onward = [
-            [j for j, after in enumerate(self.hops) if self._same(hop.label, after.start) and hop.relation != UNKNOWN]
+            [
+                j
+                for j, after in enumerate(self.hops)
+                if self._same(hop.label, after.start) and hop.relation != UNKNOWN
+            ]
             for hop in self.hops
         ]
         self.word = lru_cache(maxsize=4096)(self._word)
@@ -102,21 +142,42 @@ class PathSpace:
 
     def _word(self, word: str) -> _Word:
         relations, labels = (
-            np.asarray([self.lexicon.kinship(word, name) for name in names], dtype=np.float64)
+            np.asarray(
+                [self.lexicon.kinship(word, name) for name in names], dtype=np.float64
+            )
             for names in (self.relations, self.labels)
         )
         relational = bool(relations.any())
-        if not relational and not labels[~self.person].any():  # the name of people may well name a relation to come
+        if (
+            not relational and not labels[~self.person].any()
+        ):  # the name of people may well name a relation to come
             relations[self.unknown] = ALIKE
-        return _Word(relations, labels, relational, relational or bool(labels.any()), word in _ANYONE)
+        return _Word(
+            relations,
+            labels,
+            relational,
+            relational or bool(labels.any()),
+            word in _ANYONE,
+        )
 
     def _table(self, labels: tuple[str, ...]) -> _Hops:
-        """The paths from nodes of these labels: the numbers of their hops, -1 where one is shorter, ``(paths, 3)``."""
-        begin = (i for i, hop in enumerate(self.hops) if hop.start in labels and hop.relation != UNKNOWN)
-        level, found = list[tuple[int, ...]](zip(begin, strict=True)), list[tuple[int, ...]]()
+        """The paths from nodes of these labels: the numbers of their hops, -1 where one
+        is shorter, ``(paths, 3)``.
+        """
+        begin = (
+            i
+            for i, hop in enumerate(self.hops)
+            if hop.start in labels and hop.relation != UNKNOWN
+        )
+        level, found = (
+            list[tuple[int, ...]](zip(begin, strict=True)),
+            list[tuple[int, ...]](),
+        )
         for _ in range(MOST_HOPS):
             found += level
-            level = [(*path, j) for path in level for j in self._onward[path[-1]]][:MOST_PATHS]
+            level = [(*path, j) for path in level for j in self._onward[path[-1]]][
+                :MOST_PATHS
+            ]
         hops = np.full((len(found), MOST_HOPS), -1, dtype=np.int64)
         for place, path in enumerate(found):
             hops[place, : len(path)] = path
@@ -126,31 +187,51 @@ class PathSpace:
         """The hops of a row of a table."""
         return tuple(self.hops[i] for i in row.tolist() if i >= 0)
 
-    def costs(self, read: Sequence[Reading], labels: Sequence[str], hops: _Hops) -> _Floats:
-        """Return what each path of a table costs under the reading that fits it best, ``(paths,)``."""
-        return np.asarray(np.min([_Fit(self, reading, labels, hops).costs() for reading in read], axis=0))
+    def costs(
+        self, read: Sequence[Reading], labels: Sequence[str], hops: _Hops
+    ) -> _Floats:
+        """Return what each path of a table costs under the reading that fits it best,
+        ``(paths,)``.
+        """
+        return np.asarray(
+            np.min(
+                [_Fit(self, reading, labels, hops).costs() for reading in read], axis=0
+            )
+        )
 
 
 class _Fit:
-    """What the paths of a table cost under one reading of a question, from a node of some labels."""
+    """What the paths of a table cost under one reading of a question, from a node of
+    some labels.
+    """
 
-    def __init__(self, space: PathSpace, reading: Reading, labels: Sequence[str], hops: _Hops) -> None:
+    def __init__(
+        self, space: PathSpace, reading: Reading, labels: Sequence[str], hops: _Hops
+    ) -> None:
         self.space, self.reading, self.hops = space, reading, hops
         self.start = np.isin(space.labels, list(labels))
         self.there = hops >= 0
         self.length = self.there.sum(axis=1)
         self.last = hops[np.arange(len(hops)), self.length - 1]
         self.turns = np.zeros_like(self.there)
-        self.turns[:, 1:] = self.there[:, 1:] & (hops[:, 1:] == space.back_of[hops[:, :-1]])
+        self.turns[:, 1:] = self.there[:, 1:] & (
+            hops[:, 1:] == space.back_of[hops[:, :-1]]
+        )
         # of "who are the directors" the noun, if it is known or may come to be
         asked = [(word, space.word(word)) for word in reading.asked]
-        told = [word for word, one in asked if not one.anyone and (one.known or space.unknown.any())]
+        told = [
+            word
+            for word, one in asked
+            if not one.anyone and (one.known or space.unknown.any())
+        ]
         self.asked = told or reading.asked
         self.answers = self._answers()
 
     def costs(self) -> _Floats:
         space, hops = self.space, self.hops
-        other = self.there[:, 1:] & (space.start_of[hops[:, 1:]] != space.label_of[hops[:, :-1]])
+        other = self.there[:, 1:] & (
+            space.start_of[hops[:, 1:]] != space.label_of[hops[:, :-1]]
+        )
         cost = _HOP * self.length + _OTHER_PART * other.sum(axis=1) + self._alignment()
         unknown = space.unknown[space.relation_of]
         if not self.reading.together:
@@ -158,7 +239,10 @@ class _Fit:
         else:
             cost += _ALONE * ~(self.turns.any(axis=1) | unknown[self.last])
         if self.asked and any(space.labels):
-            right = self.answers | (space.person[space.label_of] & any(space.word(word).anyone for word in self.asked))
+            right = self.answers | (
+                space.person[space.label_of]
+                & any(space.word(word).anyone for word in self.asked)
+            )
             wrong = _WRONG_END if right[~unknown].any() else _UNKNOWN_END
             cost += wrong * ~(right | unknown)[self.last]
         return np.asarray(cost, dtype=np.float64)
@@ -179,34 +263,61 @@ class _Fit:
         return found
 
     def _alignment(self) -> _Floats:
-        """The least cost of reading the words along each path: each at a hop or a node, in order, or not at all.
+        """The least cost of reading the words along each path: each at a hop or a node,
+        in order, or not at all.
 
-        An edit distance: `costs[:, i]` is that of the first `i` words, after each hop in turn.
+        An edit distance: `costs[:, i]` is that of the first `i` words, after each hop
+        in turn.
         """
         space, n = self.space, len(self.reading.cues)
         words = [space.word(cue) for cue in self.reading.cues]
-        near = np.stack([word.relations for word in words], axis=1) if words else np.zeros((len(space.relations), 0))
-        kinds = np.stack([word.labels for word in words], axis=1) if words else np.zeros((len(space.labels), 0))
+        near = (
+            np.stack([word.relations for word in words], axis=1)
+            if words
+            else np.zeros((len(space.relations), 0))
+        )
+        kinds = (
+            np.stack([word.labels for word in words], axis=1)
+            if words
+            else np.zeros((len(space.labels), 0))
+        )
         named = np.where(near > 0, (1 - near) / 2, np.inf)[space.relation_of]
         for i, number in np.argwhere(np.isfinite(named)).tolist():
             hop, cue = space.hops[i], self.reading.cues[number]
             passive = hop.relation.lower().endswith("by")  # leads to who does it
-            out = (cue in self.reading.forward) != passive and not names_source(cue, hop.relation)
+            out = (cue in self.reading.forward) != passive and not names_source(
+                cue, hop.relation
+            )
             named[i, number] += _TURNED * (hop.outgoing != out)
         named = np.where(self.there[:, :, None], named[self.hops], np.inf)
         typed = np.where(kinds > 0, [_TYPE * word.relational for word in words], np.inf)
-        unread = [self._unread(cue, word) for cue, word in zip(self.reading.cues, words, strict=True)]
-        skip = np.where(np.isfinite(named).any(axis=1), np.minimum(unread, _UNREAD_TWICE), unread)
+        unread = [
+            self._unread(cue, word)
+            for cue, word in zip(self.reading.cues, words, strict=True)
+        ]
+        skip = np.where(
+            np.isfinite(named).any(axis=1), np.minimum(unread, _UNREAD_TWICE), unread
+        )
         costs = np.zeros((len(self.hops), n + 1))
-        costs[:, 1:] = np.cumsum(np.minimum(skip, typed[self.start].min(axis=0, initial=np.inf)), axis=1)
+        costs[:, 1:] = np.cumsum(
+            np.minimum(skip, typed[self.start].min(axis=0, initial=np.inf)), axis=1
+        )
         for place in range(MOST_HOPS):
             unnamed = self._unnamed(place)
             at_node = typed[space.label_of[self.hops[:, place]]]
             after = [costs[:, 0] + unnamed]
             for i in range(n):
-                read = np.minimum(named[:, place, i], np.minimum(unnamed, _UNNAMED_TYPED) + at_node[:, i])
+                read = np.minimum(
+                    named[:, place, i],
+                    np.minimum(unnamed, _UNNAMED_TYPED) + at_node[:, i],
+                )
                 passed = after[i] + np.minimum(skip[:, i], at_node[:, i])
-                after.append(np.minimum(np.minimum(costs[:, i + 1] + unnamed, costs[:, i] + read), passed))
+                after.append(
+                    np.minimum(
+                        np.minimum(costs[:, i + 1] + unnamed, costs[:, i] + read),
+                        passed,
+                    )
+                )
             costs = np.where(self.there[:, [place]], np.stack(after, axis=1), costs)
         return costs[:, n]
 
@@ -214,7 +325,11 @@ class _Fit:
         """What it costs not to read a word, unless a path reads it elsewhere."""
         if word.relational:
             return _UNREAD_AMONG if self.reading.among else _UNREAD
-        return _UNREAD_RELATIONAL if self.space.lexicon.is_relational(cue) and not word.known else _UNREAD_UNKNOWN
+        return (
+            _UNREAD_RELATIONAL
+            if self.space.lexicon.is_relational(cue) and not word.known
+            else _UNREAD_UNKNOWN
+        )
 
     def _unnamed(self, place: int) -> _Floats:
         """What it costs that no word names the hop at a place of each path."""
@@ -222,7 +337,9 @@ class _Fit:
         back = _UNNAMED_SHARED if self.reading.together else _UNNAMED_BACK
         cost = np.where(self.turns[:, place], back, _UNNAMED)
         asked = np.full(len(space.relations), _UNNAMED_ASKED)
-        for word in map(space.word, self.asked):  # what is no label may be a verb: "which papers cite"
+        for word in map(
+            space.word, self.asked
+        ):  # what is no label may be a verb: "which papers cite"
             asked[word.relations > 0] = 0.0 if word.labels.any() else _UNNAMED_ASKED / 2
         ends = (self.length == place + 1) & self.answers[hops]
         return np.where(ends, asked[space.relation_of[hops]], cost)

@@ -17,10 +17,12 @@ class Planned:
     Parameters
     ----------
     plan
-        The plan, valid on the planner's graph; `None` where there is no valid one, which is a state of its own: who
-        else answers then answers alone (GRASP, section 3.1).
+        The plan, valid on the planner's graph; `None` where there is no valid one,
+        which is a state of its own: who else answers then answers alone (GRASP, section
+        3.1).
     bindings
-        Of anchors that the planner has linked already the nodes that they may mean, with the cosine of each.
+        Of anchors that the planner has linked already the nodes that they may mean,
+        with the cosine of each.
     problem
         Why there is no plan.
     details
@@ -35,7 +37,10 @@ class Planned:
 
 @runtime_checkable
 class Planner(Protocol):
-    """Writes plans for questions on a graph. What fails within is told in the result, not raised."""
+    """Writes plans for questions on a graph.
+
+    What fails within is told in the result, not raised.
+    """
 
     name: str
 

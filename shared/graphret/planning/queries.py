@@ -1,17 +1,26 @@
-"""A plan as one query of a database, and the matches that it returns (GRASP, section 3.1)."""
+"""A plan as one query of a database, and the matches that it returns (GRASP, section
+3.1).
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from graphret.planning.graph_plan import GraphPlan, PlanHop
-from graphret.planning.matches import DECIMALS, Bindings, Match, match_in_memory, ordered
+from graphret.planning.matches import (
+    DECIMALS,
+    Bindings,
+    Match,
+    match_in_memory,
+    ordered,
+)
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore, GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
 from graphret.where import Where
 
-#: Rows that are read where the plan has an order of its own, which is made of the nodes.
+#: Rows that are read where the plan has an order of its own, which is made of the
+#: nodes.
 _MOST_ORDERED = 10_000
 
 
@@ -24,7 +33,8 @@ def find_matches(
     limit: int = 1000,
     timeout: float | None = None,
 ) -> list[Match]:
-    """Return what a plan finds in a graph: in memory by set joins, in a database by one query.
+    """Return what a plan finds in a graph: in memory by set joins, in a database by one
+    query.
 
     Parameters
     ----------
@@ -33,7 +43,8 @@ def find_matches(
     store
         A `MemoryStore`, or a store that answers Cypher.
     bindings
-        Of every anchor the nodes that it may mean, with the cosine of each; an anchor of none matches nothing.
+        Of every anchor the nodes that it may mean, with the cosine of each; an anchor
+        of none matches nothing.
     schema
         That of the store, which is else read from a database each time.
     limit
@@ -51,14 +62,27 @@ def find_matches(
     if isinstance(store, MemoryStore):
         return match_in_memory(plan, store.graph, bindings, limit)
     database = require_cypher(store)
-    if any(not bindings.get(anchor.var) for anchor in plan.anchors if anchor.var in plan.joined()):
+    if any(
+        not bindings.get(anchor.var)
+        for anchor in plan.anchors
+        if anchor.var in plan.joined()
+    ):
         return []
     most = limit if plan.order is None else _MOST_ORDERED
-    query, parameters = compile_plan(plan, database, bindings, schema=schema, limit=most)
+    query, parameters = compile_plan(
+        plan, database, bindings, schema=schema, limit=most
+    )
     rows = database.query(query, parameters, timeout=timeout)
-    found = [Match(node_id, round(score, DECIMALS), int(paths)) for node_id, score, paths in rows.rows]
+    found = [
+        Match(node_id, round(score, DECIMALS), int(paths))
+        for node_id, score, paths in rows.rows
+    ]
     found.sort(key=lambda match: (-match.score, -match.paths, match.id))
-    return ordered(plan.order, found, store.get([match.id for match in found]))[:limit] if plan.order else found
+    return (
+        ordered(plan.order, found, store.get([match.id for match in found]))[:limit]
+        if plan.order
+        else found
+    )
 
 
 def compile_plan(
@@ -69,16 +93,30 @@ def compile_plan(
     schema: GraphSchema | None = None,
     limit: int = 1000,
 ) -> tuple[str, dict[str, Any]]:
-    """Return a plan as one query in a store's dialect, and its parameters; nothing of the plan is in its text but names
-    of the schema, quoted. Every hop is matched in a clause of its own, so that two variables may stand for one node.
+    """Return a plan as one query in a store's dialect, and its parameters; nothing of
+    the plan is in its text but names of the schema, quoted. Every hop is matched in a
+    clause of its own, so that two variables may stand for one node.
     """
     return _Compiler(plan, store, bindings, schema or store.schema()).query(limit)
 
 
 class _Compiler:
-    def __init__(self, plan: GraphPlan, store: CypherStore, bindings: Bindings, schema: GraphSchema) -> None:
-        self.plan, self.store, self.bindings, self.schema = plan, store, bindings, schema
-        self.names = {var: f"v{chr(97 + place)}" for place, var in enumerate(plan.labels_of())}
+    def __init__(
+        self,
+        plan: GraphPlan,
+        store: CypherStore,
+        bindings: Bindings,
+        schema: GraphSchema,
+    ) -> None:
+        self.plan, self.store, self.bindings, self.schema = (
+            plan,
+            store,
+            bindings,
+            schema,
+        )
+        self.names = {
+            var: f"v{chr(97 + place)}" for place, var in enumerate(plan.labels_of())
+        }
         self.anchored = {anchor.var for anchor in plan.anchors}
         self.parameters: dict[str, Any] = {}
         self.clauses = ["WITH 0.0 AS s, 1.0 AS n"]
@@ -87,7 +125,9 @@ class _Compiler:
     def query(self, limit: int) -> tuple[str, dict[str, Any]]:
         """Write it, a clause for each step."""
         target = self.plan.target.var
-        begin, steps = self.plan.steps({var: len(self.bindings.get(var, ())) for var in self.anchored})
+        begin, steps = self.plan.steps(
+            {var: len(self.bindings.get(var, ())) for var in self.anchored}
+        )
         self._match(begin, None)
         for hop, _, far, needed in steps:
             (self._without if hop.negated else self._match)(far, hop)
@@ -96,11 +136,15 @@ class _Compiler:
             self.clauses.append(f"WITH {', '.join(kept)}")
         node_id = self.store.id_in_cypher(self.names[target])
         ends = f"RETURN {node_id} AS id, max(s) AS score, sum(n) AS paths"
-        self.clauses.append(f"{ends} ORDER BY score DESC, paths DESC, id LIMIT {limit:d}")
+        self.clauses.append(
+            f"{ends} ORDER BY score DESC, paths DESC, id LIMIT {limit:d}"
+        )
         return "\n".join(self.clauses), self.parameters
 
     def _match(self, var: str, hop: PlanHop | None) -> None:
-        """Match a variable, as the end of a hop or by itself; of an anchor its bindings, whose cosines are added."""
+        """Match a variable, as the end of a hop or by itself; of an anchor its
+        bindings, whose cosines are added.
+        """
         pattern, conditions = self._node(var)
         if hop is not None:
             pattern = self._pattern(hop, var, pattern)
@@ -109,12 +153,16 @@ class _Compiler:
             self.seen.append(var)
             if var in self.anchored:
                 bound = self.bindings[var].items()
-                self.parameters[f"{name}_bound"] = [{"id": one, "score": float(cosine)} for one, cosine in bound]
+                self.parameters[f"{name}_bound"] = [
+                    {"id": one, "score": float(cosine)} for one, cosine in bound
+                ]
                 self.clauses.append(f"UNWIND ${name}_bound AS {name}_b")
                 conditions.insert(0, f"{self.store.id_in_cypher(name)} = {name}_b.id")
                 score = f"s + {name}_b.score"
         self.clauses.append(f"MATCH {pattern}{_where(conditions)}")
-        kept = ", ".join(self.names[one] for one in self.seen)  # edges that differ in their parts alone are one
+        kept = ", ".join(
+            self.names[one] for one in self.seen
+        )  # edges that differ in their parts alone are one
         self.clauses.append(f"WITH DISTINCT {kept}, {score} AS s, n")
 
     def _without(self, var: str, hop: PlanHop) -> None:
@@ -129,14 +177,19 @@ class _Compiler:
         self.clauses.append(f"WITH {kept}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}")
 
     def _pattern(self, hop: PlanHop, far: str, node: str) -> str:
-        """The pattern of a hop from a variable that is matched to the other, whose node is written as given."""
+        """The pattern of a hop from a variable that is matched to the other, whose node
+        is written as given.
+        """
         near = hop.source if far == hop.to_var else hop.to_var
         named = self.schema.cypher_relations
-        types = "|".join(f"`{named.get(name, name).replace('`', '``')}`" for name in hop.rel)
+        types = "|".join(
+            f"`{named.get(name, name).replace('`', '``')}`" for name in hop.rel
+        )
         out, into = (hop.direction == "out", hop.direction == "in")
         if near != hop.source:
             out, into = into, out
-        return f"({self.names[near]}){'<' if into else ''}-[:{types}]-{'>' if out else ''}{node}"
+        left, right = "<" if into else "", ">" if out else ""
+        return f"({self.names[near]}){left}-[:{types}]-{right}{node}"
 
     def _node(self, var: str) -> tuple[str, list[str]]:
         """The pattern of a variable, and what its nodes satisfy, which is said once."""
@@ -149,8 +202,12 @@ class _Compiler:
         self.parameters |= parameters
         conditions = [condition] if condition != "true" else []
         if self.plan.apart and self.anchored and var not in self.anchored:
-            self.parameters["anchors"] = sorted({node_id for bound in self.bindings.values() for node_id in bound})
-            conditions.append(f"NOT {self.store.id_in_cypher(self.names[var])} IN $anchors")
+            self.parameters["anchors"] = sorted(
+                {node_id for bound in self.bindings.values() for node_id in bound}
+            )
+            conditions.append(
+                f"NOT {self.store.id_in_cypher(self.names[var])} IN $anchors"
+            )
         return pattern, conditions
 
 

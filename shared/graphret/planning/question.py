@@ -1,4 +1,6 @@
-"""What a question says: parts that may be names, and around a name the words that lead on and the thing asked for."""
+"""What a question says: parts that may be names, and around a name the words that lead
+on and the thing asked for.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from graphret.linking.names import SIGNS
 from graphret.linking.words import Lexicon, stem
 from graphret.text import Token, tokenize, words
 
-#: Most parts that are searched for, and most words that are read on either side of a name, the nearest.
+#: Most parts that are searched for, and most words that are read on either side of a
+#: name, the nearest.
 MOST, NEAREST = 4, 12
 
 EVERYDAY = FUNCTION_WORDS | COMMON_WORDS
@@ -21,28 +24,37 @@ _ENDS = " ,.;:?!"
 _ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())
 _ARTICLES = _COPULA | frozenset("the a an some all".split())
-#: Words that say that two things have something in common, so that a relation is followed there and back.
-_TOGETHER = frozenset("same share shared shares together co common fellow also another other others else".split())
-#: Words which no relation is called by: those of asking and telling, and those that hold a sentence together.
+#: Words that say that two things have something in common, so that a relation is
+#: followed there and back.
+_TOGETHER = frozenset(
+    "same share shared shares together co common fellow also another other others"
+    " else".split()
+)
+#: Words which no relation is called by: those of asking and telling, and those that
+#: hold a sentence together.
 _IDLE = (
     (FUNCTION_WORDS - {"about", "own"})
     | _TOGETHER
     | frozenset(
         """
-    give find show tell list listed name named know known call called fall main primary please few applicable
-    make made world get see seen want look looking similar different related other associated
-    """.split()
+    give find show tell list listed name named know known call called fall main primary
+    please few applicable make made world get see seen want look looking similar
+    different related other associated
+""".split()
     )
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One way to read a question outward from a name: the words that may lead on, the nearest first.
+    """One way to read a question outward from a name: the words that may lead on, the
+    nearest first.
 
-    `asked` are words for the kind of thing that is asked for. `together` says that something is shared, so that a
-    relation may be followed there and back; `among` that there are other names, to which some of the words belong.
-    `forward` are the words that what is nearer does, as in "cited by X" and "does X cite"; else it is done to it.
+    `asked` are words for the kind of thing that is asked for. `together` says that
+    something is shared, so that a relation may be followed there and back; `among` that
+    there are other names, to which some of the words belong. `forward` are the words
+    that what is nearer does, as in "cited by X" and "does X cite"; else it is done to
+    it.
     """
 
     cues: tuple[str, ...]
@@ -53,26 +65,46 @@ class Reading:
 
 
 def spans(question: str, lexicon: Lexicon) -> list[str]:
-    """Return the parts of a question that may be names, the likeliest first: what is marked as such, what stands in
-    capitals, the runs of words that are not everyday ones, or at least none of those that name relations, and symbols
-    between white space ("who acted in $?").
+    """Return the parts of a question that may be names, the likeliest first: what is
+    marked as such, what stands in capitals, the runs of words that are not everyday
+    ones, or at least none of those that name relations, and symbols between white space
+    ("who acted in $?").
     """
 
     def capital(token: Token) -> bool:
-        opens = not question[: token[1]].strip() and token[0] in EVERYDAY  # as sentences do
-        return question[token[1]].isdigit() or (question[token[1]].isupper() and not opens)
+        opens = (
+            not question[: token[1]].strip() and token[0] in EVERYDAY
+        )  # as sentences do
+        return question[token[1]].isdigit() or (
+            question[token[1]].isupper() and not opens
+        )
 
     found = [next(filter(None, match.groups())) for match in MARKS.finditer(question)]
-    found += _runs(question, capital, FUNCTION_WORDS) + _runs(question, lambda token: token[0] not in EVERYDAY)
+    found += _runs(question, capital, FUNCTION_WORDS) + _runs(
+        question, lambda token: token[0] not in EVERYDAY
+    )
     if not found:  # "which films are about love"
-        found = _runs(question, lambda one: one[0] not in FUNCTION_WORDS and not lexicon.is_relational(one[0]))
+        found = _runs(
+            question,
+            lambda one: (
+                one[0] not in FUNCTION_WORDS and not lexicon.is_relational(one[0])
+            ),
+        )
     found += [part for part in SYMBOLS.findall(question) if not SIGNS.issuperset(part)]
-    cleaned = (part.strip(_ENDS) or part.strip() for part in found)  # a band is called "!!!"
-    return list(dict.fromkeys(part for part in cleaned if part and part != question))[:MOST]
+    cleaned = (
+        part.strip(_ENDS) or part.strip() for part in found
+    )  # a band is called "!!!"
+    return list(dict.fromkeys(part for part in cleaned if part and part != question))[
+        :MOST
+    ]
 
 
-def _runs(question: str, tells: Callable[[Token], bool], between: Collection[str] = ()) -> list[str]:
-    """From the first to the last word of each run that tells something, the longest first; small words in between."""
+def _runs(
+    question: str, tells: Callable[[Token], bool], between: Collection[str] = ()
+) -> list[str]:
+    """From the first to the last word of each run that tells something, the longest
+    first; small words in between.
+    """
     runs: list[tuple[int, int]] = []
     goes_on = False
     for token in tokenize(question):
@@ -80,49 +112,81 @@ def _runs(question: str, tells: Callable[[Token], bool], between: Collection[str
             begin = runs.pop()[0] if goes_on else token[1]
             runs.append((begin, token[2]))
         goes_on = told or (goes_on and token[0] in between)
-    return [question[start:end] for start, end in sorted(runs, key=lambda run: run[0] - run[1])]
+    return [
+        question[start:end]
+        for start, end in sorted(runs, key=lambda run: run[0] - run[1])
+    ]
 
 
 def place_of(question: str, name: str) -> tuple[int, int, float]:
-    """Return where a question says a name, or most words of it, and which share of them."""
-    tokens, wanted = tokenize(question), {stem(word) for word in words(name) if word not in FUNCTION_WORDS}
+    """Return where a question says a name, or most words of it, and which share of
+    them.
+    """
+    tokens, wanted = (
+        tokenize(question),
+        {stem(word) for word in words(name) if word not in FUNCTION_WORDS},
+    )
     stems, size = [stem(word) for word, _, _ in tokens], len(words(name)) + 2
-    windows = [(len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))]
+    windows = [
+        (len(wanted.intersection(stems[i : i + size])), -i) for i in range(len(stems))
+    ]
     most, first = max(windows, default=(0, 0))
     if not most:
         return len(question), len(question), 0.0
-    found = [tokens[i] for i in range(-first, min(len(stems), size - first)) if stems[i] in wanted]
+    found = [
+        tokens[i]
+        for i in range(-first, min(len(stems), size - first))
+        if stems[i] in wanted
+    ]
     return found[0][1], found[-1][2], most / len(wanted)
 
 
 @lru_cache(maxsize=256)
 def readings(
-    question: str, start: int, end: int, others: frozenset[tuple[int, int]], lexicon: Lexicon
+    question: str,
+    start: int,
+    end: int,
+    others: frozenset[tuple[int, int]],
+    lexicon: Lexicon,
 ) -> tuple[Reading, ...]:
-    """Return the ways to read a question outward from the name at ``question[start:end]``, other names passed over.
+    """Return the ways to read a question outward from the name at
+    ``question[start:end]``, other names passed over.
 
-    Words before the name are read from right to left ("the director of Kismet"), those behind it after them ("… were
-    released when"), or before them, if one follows the name at once and the question does not ask there ("the Kismet
-    actors").
+    Words before the name are read from right to left ("the director of Kismet"), those
+    behind it after them ("… were released when"), or before them, if one follows the
+    name at once and the question does not ask there ("the Kismet actors").
     """
     tokens = [
-        token for token in tokenize(question) if not any(first < token[2] and token[1] < last for first, last in others)
+        token
+        for token in tokenize(question)
+        if not any(first < token[2] and token[1] < last for first, last in others)
     ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
     together = not _TOGETHER.isdisjoint(word for word, _, _ in before + behind)
-    forward = {word for word, _, _ in behind} | {one[0] for one, then in pairwise(before) if then[0] in ("by", "of")}
+    forward = {word for word, _, _ in behind} | {
+        one[0] for one, then in pairwise(before) if then[0] in ("by", "of")
+    }
     found: list[Reading] = []
     for noun, used in _asked(before, behind, lexicon):
         left, right = _cues(before[::-1], used), _cues(behind, used)
-        nearest = bool(right) and right[0] == behind[0][0] and _ASKING.isdisjoint(word for word, _, _ in behind)
+        nearest = (
+            bool(right)
+            and right[0] == behind[0][0]
+            and _ASKING.isdisjoint(word for word, _, _ in behind)
+        )
         orders = [left + right, right + left] if left and nearest else [left + right]
-        found += [Reading(cues, noun, together, bool(others), frozenset(forward)) for cues in orders]
+        found += [
+            Reading(cues, noun, together, bool(others), frozenset(forward))
+            for cues in orders
+        ]
     return tuple(found)
 
 
 def _cues(tokens: Sequence[Token], used: Collection[int]) -> tuple[str, ...]:
-    return tuple(word for word, start, _ in tokens if start not in used and word not in _IDLE)[:NEAREST]
+    return tuple(
+        word for word, start, _ in tokens if start not in used and word not in _IDLE
+    )[:NEAREST]
 
 
 def _asked(
@@ -132,21 +196,41 @@ def _asked(
     asking = False
     for side in (before, behind):
         for place, (word, start, _) in enumerate(side):
-            if word not in _ASKING or (word == "whose" and place):  # "the films whose directors …" asks for nothing
+            if word not in _ASKING or (
+                word == "whose" and place
+            ):  # "the films whose directors …" asks for nothing
                 continue
             asking, rest = True, side[place + 1 :]
             if word in ("when", "where", "who", "whom"):
-                noun = _noun(rest[1:]) if word.startswith("who") and rest and rest[0][0] in _COPULA else []
+                noun = (
+                    _noun(rest[1:])
+                    if word.startswith("who") and rest and rest[0][0] in _COPULA
+                    else []
+                )
                 return [((word, *(token[0] for token in noun[-1:])), {start})]
             if noun := _noun(rest):  # "which film genre", "which paper cites"
-                return [((one[0],), {start, one[1]}) for one in dict.fromkeys([noun[-1], noun[0]])]
-    left, right = (list(dropwhile(lambda token: token[0] in _IDLE, side)) for side in (before, behind))
+                return [
+                    ((one[0],), {start, one[1]})
+                    for one in dict.fromkeys([noun[-1], noun[0]])
+                ]
+    left, right = (
+        list(dropwhile(lambda token: token[0] in _IDLE, side))
+        for side in (before, behind)
+    )
     noun = _noun(left) if left else _noun(right) if right == list(behind) else []
-    if asking or not noun or noun[-1:] == before[-1:]:  # of "the film Dawn" the noun says what that is
+    if (
+        asking or not noun or noun[-1:] == before[-1:]
+    ):  # of "the film Dawn" the noun says what that is
         return [((), set())]
     word, start, _ = noun[-1]
-    several = word.endswith("s") and (before or behind)[0][0] != "the"  # "papers about Dawn", "Dawn actors"
-    return [((word,), {start})] if several or (lexicon.is_relational(word) and not (left and right)) else [((), set())]
+    several = (
+        word.endswith("s") and (before or behind)[0][0] != "the"
+    )  # "papers about Dawn", "Dawn actors"
+    return (
+        [((word,), {start})]
+        if several or (lexicon.is_relational(word) and not (left and right))
+        else [((), set())]
+    )
 
 
 def _noun(tokens: Sequence[Token]) -> list[Token]:
@@ -154,7 +238,9 @@ def _noun(tokens: Sequence[Token]) -> list[Token]:
     noun: list[Token] = []
     for token in tokens:
         word = token[0]
-        if (not noun and word in _ARTICLES) or (word in _TOGETHER and stem(word) != "share"):
+        if (not noun and word in _ARTICLES) or (
+            word in _TOGETHER and stem(word) != "share"
+        ):
             continue
         if word in FUNCTION_WORDS or word in _TOGETHER or word.endswith("ed"):
             break

@@ -1,4 +1,6 @@
-"""`PathScorer`: which path a question means, weighed on questions and answers (GraphRAFT ranks paths likewise)."""
+"""`PathScorer`: which path a question means, weighed on questions and answers
+(GraphRAFT ranks paths likewise).
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ from graphret.text import tokenize
 
 #: What a name is in a text whose words are counted.
 NAME = "<>"
-#: Before any training: what a path costs for how ill it fits, for each power of ten of its ends, and for each share of
-#: its name's words that the question lacks.
+#: Before any training: what a path costs for how ill it fits, for each power of ten of
+#: its ends, and for each share of its name's words that the question lacks.
 UNTRAINED = (1.0, 0.6, 3.0)
 
 _Floats = NDArray[np.float64]
@@ -35,10 +37,12 @@ def masked(question: str, places: Iterable[tuple[int, int]]) -> list[str]:
 
 
 class PathScorer:
-    """What paths cost: how ill they fit, how much they find, and what the words of a question say, linear in all three.
+    """What paths cost: how ill they fit, how much they find, and what the words of a
+    question say, linear in all three.
 
-    A weight for each word, and two words in a row, with each part of a path: the whole, a hop at its place from either
-    end, its labels and its length. `graphret.training.train_paths` learns them.
+    A weight for each word, and two words in a row, with each part of a path: the whole,
+    a hop at its place from either end, its labels and its length.
+    `graphret.training.train_paths` learns them.
     """
 
     def __init__(
@@ -51,33 +55,57 @@ class PathScorer:
         self._words = {word: i for i, word in enumerate(words)}
         self._parts = {part: i for i, part in enumerate(parts)}
         shape = len(words) + 1, len(parts)
-        self.weights = np.zeros(shape) if weights is None else np.asarray(weights, dtype=np.float64).reshape(shape)
+        self.weights = (
+            np.zeros(shape)
+            if weights is None
+            else np.asarray(weights, dtype=np.float64).reshape(shape)
+        )
         self.facts = np.asarray(facts, dtype=np.float64)
 
     def parts_of(self, paths: Sequence[tuple[Hop, ...]]) -> sp.csr_array:
-        """Return what each path consists of, ``(paths, parts)``, which `costs` takes."""
-        listed = [[self._parts[part] for part in parts_of_path(path) if part in self._parts] for path in paths]
+        """Return what each path consists of, ``(paths, parts)``, which `costs`
+        takes.
+        """
+        listed = [
+            [self._parts[part] for part in parts_of_path(path) if part in self._parts]
+            for path in paths
+        ]
         return _counts(listed, self._parts)
 
-    def costs(self, words: Sequence[str], parts: sp.csr_array, facts: _Floats) -> _Floats:
-        """Return what each path costs, the least for the best, in units of how ill one fits; ``(paths,)``."""
+    def costs(
+        self, words: Sequence[str], parts: sp.csr_array, facts: _Floats
+    ) -> _Floats:
+        """Return what each path costs, the least for the best, in units of how ill one
+        fits; ``(paths,)``.
+        """
         costs = facts @ self.facts
         if len(self._parts):
             costs = costs - parts @ (self.rows([words]) @ self.weights)[0]
         return np.asarray(costs / max(self.facts[0], 1e-3), dtype=np.float64)
 
     def rows(self, texts: Sequence[Sequence[str]]) -> sp.csr_array:
-        """The words of each text, of weight 1 together, and 1 for any text; ``(texts, words + 1)``."""
-        listed = [[self._words[one] for one in sorted(counted(text)) if one in self._words] for text in texts]
-        weighed = sp.diags_array([1 / max(1, len(one)) ** 0.5 for one in listed]) @ _counts(listed, self._words)
+        """The words of each text, of weight 1 together, and 1 for any text; ``(texts,
+        words + 1)``.
+        """
+        listed = [
+            [self._words[one] for one in sorted(counted(text)) if one in self._words]
+            for text in texts
+        ]
+        weighed = sp.diags_array(
+            [1 / max(1, len(one)) ** 0.5 for one in listed]
+        ) @ _counts(listed, self._words)
         return sp.csr_array(sp.hstack([weighed, np.ones((len(texts), 1))]))
 
     def save(self, path: str | Path) -> None:
         """Write it to a file."""
         with Path(path).open("wb") as file:
-            words, parts = (np.asarray(list(one), "U") for one in (self._words, self._parts))
+            words, parts = (
+                np.asarray(list(one), "U") for one in (self._words, self._parts)
+            )
             weights = self.weights.astype(np.float32)
-            np.savez_compressed(file, weights=weights, facts=self.facts, words=words, parts=parts)
+            np.savez_compressed(
+                file, weights=weights, facts=self.facts, words=words, parts=parts
+            )
 
     @classmethod
     def load(cls, path: str | Path) -> PathScorer:
@@ -94,7 +122,9 @@ def _counts(listed: Sequence[Sequence[int]], columns: Collection[str]) -> sp.csr
     """Rows with a 1 in each of the columns listed."""
     starts = np.cumsum([0, *map(len, listed)])
     found = np.asarray([one for row in listed for one in row], dtype=np.int64)
-    return sp.csr_array((np.ones(len(found)), found, starts), shape=(len(listed), len(columns)))
+    return sp.csr_array(
+        (np.ones(len(found)), found, starts), shape=(len(listed), len(columns))
+    )
 
 
 def counted(words: Sequence[str]) -> set[str]:
@@ -103,8 +133,14 @@ def counted(words: Sequence[str]) -> set[str]:
 
 
 def parts_of_path(path: Sequence[Hop]) -> list[str]:
-    """What a path consists of: the whole, each hop at its place from either end, its ends and its length."""
+    """What a path consists of: the whole, each hop at its place from either end, its
+    ends and its length.
+    """
     told = [f"{hop}{hop.label}" for hop in path]
-    places = [part for i, hop in enumerate(told) for part in (f"{i} {hop}", f"{i - len(told)} {hop}")]
+    places = [
+        part
+        for i, hop in enumerate(told)
+        for part in (f"{i} {hop}", f"{i - len(told)} {hop}")
+    ]
     ends = [f"from {path[0].start}", f"to {path[-1].label}"]
     return [path[0].start + "".join(told), *places, *ends, f"long {len(told)}"]

@@ -1,4 +1,6 @@
-"""A ranking that learned of questions and answers, on top of what an expansion found."""
+"""A ranking that learned of questions and answers, on top of what an expansion
+found.
+"""
 
 from graphret.ranker.features import features_of
 from graphret.ranker.trained import Trained

@@ -1,4 +1,6 @@
-"""What a trained ranking is told of a candidate: what `Coverage` found out of it, in numbers."""
+"""What a trained ranking is told of a candidate: what `Coverage` found out of it, in
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -15,24 +17,47 @@ from graphret.search.analysis import Analyzer
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
-def features_of(frontier: Frontier, ranked: Ranked, pairs: Links, together: NDArray[np.float32], depth: int) -> Columns:
-    """Return the features of the first `depth` nodes of a ranking by pairs and their scores.
+def features_of(
+    frontier: Frontier,
+    ranked: Ranked,
+    pairs: Links,
+    together: NDArray[np.float32],
+    depth: int,
+) -> Columns:
+    """Return the features of the first `depth` nodes of a ranking by pairs and their
+    scores.
 
-    None of them says which node it is: what is learned of them holds for nodes that are added later, too.
+    None of them says which node it is: what is learned of them holds for nodes that are
+    added later, too.
     """
-    return _alone(frontier, ranked, depth) | _in_pairs(frontier, ranked, pairs, together, depth)
+    return _alone(frontier, ranked, depth) | _in_pairs(
+        frontier, ranked, pairs, together, depth
+    )
 
 
 def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
     """What a node is, and says by itself."""
-    lexical, at, score = frontier.index.lexical, ranked.positions[:depth], ranked.scores[:depth]
-    said, names = lexical.term_weights(frontier.query, at), frontier.graph.nodes.names.take(at)
+    lexical, at, score = (
+        frontier.index.lexical,
+        ranked.positions[:depth],
+        ranked.scores[:depth],
+    )
+    said, names = (
+        lexical.term_weights(frontier.query, at),
+        frontier.graph.nodes.names.take(at),
+    )
     codes: dict[str, int] = {}
-    bearers = np.asarray([codes.setdefault(name, len(codes)) for name in names], dtype=np.int64)
+    bearers = np.asarray(
+        [codes.setdefault(name, len(codes)) for name in names], dtype=np.int64
+    )
     best = np.zeros(len(codes))
     np.maximum.at(best, bearers, score)
     edges, terms = frontier.graph.edges, lexical.terms
-    starts = {"links out": edges.out_indptr, "links in": edges.by_target[0], "rows": terms.part_indptr}
+    starts = {
+        "links out": edges.out_indptr,
+        "links in": edges.by_target[0],
+        "rows": terms.part_indptr,
+    }
     if "body" in terms.fields:
         starts["terms"] = terms.fields["body"][0]
     return {
@@ -49,12 +74,23 @@ def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
     }
 
 
-def _in_pairs(frontier: Frontier, ranked: Ranked, pairs: Links, together: NDArray[np.float32], depth: int) -> Columns:
-    """How many pairs a node is in, what the best of them scores, and how much of the question its link says."""
+def _in_pairs(
+    frontier: Frontier,
+    ranked: Ranked,
+    pairs: Links,
+    together: NDArray[np.float32],
+    depth: int,
+) -> Columns:
+    """How many pairs a node is in, what the best of them scores, and how much of the
+    question its link says.
+    """
     n = min(depth, len(ranked.positions))
     place = np.zeros(len(frontier.graph.nodes), dtype=np.int64)
     place[ranked.positions] = np.arange(1, len(ranked.positions) + 1)
-    ends, others = np.concatenate([pairs.source, pairs.target]), np.concatenate([pairs.target, pairs.source])
+    ends, others = (
+        np.concatenate([pairs.source, pairs.target]),
+        np.concatenate([pairs.target, pairs.source]),
+    )
     near = np.flatnonzero((place[ends] > 0) & (place[ends] <= n))
     node, score = place[ends[near]] - 1, np.tile(together, 2)[near]
     best, nearest, which = np.full(n, np.nan), np.full(n, np.nan), np.full(n, len(ends))
@@ -88,7 +124,10 @@ def _said(analyzer: Analyzer, texts: list[str], query: str) -> NDArray[np.float6
     """Return the share of the terms of each text that the question says."""
     asked, terms_of = set(analyzer.of_query(query)), _analyzed(analyzer)
     terms = [terms_of(text) for text in texts]
-    return np.asarray([len(asked & one) / len(one) if one else np.nan for one in terms], dtype=np.float64)
+    return np.asarray(
+        [len(asked & one) / len(one) if one else np.nan for one in terms],
+        dtype=np.float64,
+    )
 
 
 @lru_cache(maxsize=8)

@@ -1,4 +1,6 @@
-"""`Trained`: coverage's ranking, put in order by a model that learned of questions and answers."""
+"""`Trained`: coverage's ranking, put in order by a model that learned of questions and
+answers.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +25,11 @@ _TOLD = 3
 
 @dataclass(frozen=True)
 class Trained:
-    """The first nodes of another ranking in the order of a model; those below stay as they are.
+    """The first nodes of another ranking in the order of a model; those below stay as
+    they are.
 
-    ``graphret train ranking`` makes it and `SageGraph.save` keeps it; the model is LightGBM's text.
+    ``graphret train ranking`` makes it and `SageGraph.save` keeps it; the model is
+    LightGBM's text.
 
     Parameters
     ----------
@@ -48,7 +52,9 @@ class Trained:
     weight: float = 0.0
     depth: int = 150
     inner: Coverage = field(default_factory=Coverage)
-    metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict, repr=False, compare=False)
+    metrics: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
     name: str = "trained"
 
     @property
@@ -74,10 +80,18 @@ class Trained:
 
         def told(positions: NDArray[np.int64]) -> list[Evidence | None]:
             """Say which features moved each node, and its place before that."""
-            place = {position: row for row, position in enumerate(ranked.positions[:n].tolist())}
+            place = {
+                position: row
+                for row, position in enumerate(ranked.positions[:n].tolist())
+            }
             here = [place.get(position, -1) for position in positions.tolist()]
-            shares = self.booster.predict(rows[here], num_threads=1, pred_contrib=True)[:, :-1]
-            return [self._said(one, row) if row >= 0 else None for one, row in zip(shares, here, strict=True)]
+            shares = self.booster.predict(rows[here], num_threads=1, pred_contrib=True)[
+                :, :-1
+            ]
+            return [
+                self._said(one, row) if row >= 0 else None
+                for one, row in zip(shares, here, strict=True)
+            ]
 
         return Ranked(
             np.concatenate([ranked.positions[:n][order], ranked.positions[n:]]),
@@ -89,17 +103,31 @@ class Trained:
 
     def _said(self, shares: NDArray[np.float64], place: int) -> Evidence:
         most = np.argsort(-np.abs(shares), kind="stable")[:_TOLD].tolist()
-        moved = {self.features[one]: round(float(shares[one]), 3) for one in most if shares[one]}
-        return Evidence("rank", rank=place + 1, retriever=self.inner.name, properties=moved)
+        moved = {
+            self.features[one]: round(float(shares[one]), 3)
+            for one in most
+            if shares[one]
+        }
+        return Evidence(
+            "rank", rank=place + 1, retriever=self.inner.name, properties=moved
+        )
 
-    def scores(self, rows: NDArray[np.float64], before: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the scores of nodes by their features and the scores that they had, ``(n,)``."""
-        return np.asarray(self.booster.predict(rows, num_threads=1) + self.weight * before)
+    def scores(
+        self, rows: NDArray[np.float64], before: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """Return the scores of nodes by their features and the scores that they had,
+        ``(n,)``.
+        """
+        return np.asarray(
+            self.booster.predict(rows, num_threads=1) + self.weight * before
+        )
 
     def rows(self, columns: Columns) -> NDArray[np.float64]:
         """Return features as the model reads them, ``(n, f)``."""
         unknown = np.full(len(columns["score"]), np.nan)
-        return np.column_stack([columns.get(name, unknown) for name in self.features]).astype(np.float64)
+        return np.column_stack(
+            [columns.get(name, unknown) for name in self.features]
+        ).astype(np.float64)
 
     @cached_property
     def booster(self) -> Any:
@@ -107,7 +135,9 @@ class Trained:
         try:
             import lightgbm
         except ImportError as error:
-            raise MissingDependency("lightgbm", "train", "a trained ranking", without="ranking 'coverage'") from error
+            raise MissingDependency(
+                "lightgbm", "train", "a trained ranking", without="ranking 'coverage'"
+            ) from error
         return lightgbm.Booster(model_str=self.model)
 
     def parts(self) -> Parts:
@@ -118,5 +148,8 @@ class Trained:
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> Trained:
         """Open a saved ranking."""
-        meta = bundle.meta | {"inner": Coverage(**bundle.meta["inner"]), "features": tuple(bundle.meta["features"])}
+        meta = bundle.meta | {
+            "inner": Coverage(**bundle.meta["inner"]),
+            "features": tuple(bundle.meta["features"]),
+        }
         return cls(bundle.columns("model")["text"][0].as_py(), **meta)

@@ -21,16 +21,17 @@ Predict: TypeAlias = Callable[[Sequence[tuple[str, str]]], Any]
 
 
 class CrossEncoderReranker:
-    """Score hits by a cross-encoder of sentence-transformers or onnxruntime, or any object with ``predict(pairs)``.
+    """Score hits by a cross-encoder of sentence-transformers or onnxruntime, or any
+    object with ``predict(pairs)``.
 
-    A hit is read alone, for what it says itself, and with what connects it, for what the two say together; its score is
-    the mean of both.
+    A hit is read alone, for what it says itself, and with what connects it, for what
+    the two say together; its score is the mean of both.
 
     Parameters
     ----------
     model
-        A name on the Hugging Face hub or a folder, loaded when first used, a folder with ``model.onnx`` and
-        ``tokenizer.json`` by onnxruntime; or a loaded model.
+        A name on the Hugging Face hub or a folder, loaded when first used, a folder
+        with ``model.onnx`` and ``tokenizer.json`` by onnxruntime; or a loaded model.
     text
         How hits become text; with ``evidence_words=0`` they are read alone.
     max_length, device
@@ -39,15 +40,24 @@ class CrossEncoderReranker:
     Raises
     ------
     InvalidInput, MissingDependency, ModelError
-        When `model` is neither; on use, without the extra `encoder` or `onnx`, or with no finite score for each pair.
+        When `model` is neither; on use, without the extra `encoder` or `onnx`, or with
+        no finite score for each pair.
     """
 
     def __init__(
-        self, model: Any, *, text: HitText | None = None, max_length: int = 512, device: str | None = None
+        self,
+        model: Any,
+        *,
+        text: HitText | None = None,
+        max_length: int = 512,
+        device: str | None = None,
     ) -> None:
         self._given: Predict | None = getattr(model, "predict", None)
         if not callable(self._given) and not isinstance(model, str | Path):
-            raise InvalidInput(f"model: a name, a folder or an object with predict(pairs), not {type(model).__name__}")
+            raise InvalidInput(
+                "model: a name, a folder or an object with predict(pairs), not"
+                f" {type(model).__name__}"
+            )
         self.name = Path(model).name if self._given is None else type(model).__name__
         self.text = text or HitText()
         self._readings = [self.text, replace(self.text, evidence_words=0)]
@@ -55,25 +65,36 @@ class CrossEncoderReranker:
         self._predict, self._lock = self._given, Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_predict": self._given}  # what was loaded is loaded anew where it is unpickled
+        return self.__dict__ | {
+            "_predict": self._given
+        }  # what was loaded is loaded anew where it is unpickled
 
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
         readings = [reading.texts(hits) for reading in self._readings]
-        pairs = list(dict.fromkeys((query, text) for texts in readings for text in texts))
+        pairs = list(
+            dict.fromkeys((query, text) for texts in readings for text in texts)
+        )
         try:
             with self._lock:
                 self._predict = self._predict or self._load()
                 found = np.reshape(self._predict(pairs), (len(pairs), 1))
-            known = dict(zip(pairs, check_vectors(found, len(pairs))[:, 0].tolist(), strict=True))
+            known = dict(
+                zip(pairs, check_vectors(found, len(pairs))[:, 0].tolist(), strict=True)
+            )
         except (MissingDependency, ModelError):
             raise
         except ImportError as error:
             extra = "onnx" if error.name in ("onnxruntime", "tokenizers") else "encoder"
-            raise MissingDependency(error.name or "sentence-transformers", extra, self.name) from error
+            raise MissingDependency(
+                error.name or "sentence-transformers", extra, self.name
+            ) from error
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
-        return [sum(known[query, text] for text in texts) / len(texts) for texts in zip(*readings, strict=True)]
+        return [
+            sum(known[query, text] for text in texts) / len(texts)
+            for texts in zip(*readings, strict=True)
+        ]
 
 
 def _predictor(source: str | Path, max_length: int, device: str | None) -> Predict:
@@ -81,23 +102,40 @@ def _predictor(source: str | Path, max_length: int, device: str | None) -> Predi
         return _onnx_predictor(Path(source), max_length)
     from sentence_transformers import CrossEncoder
 
-    return partial(CrossEncoder(str(source), max_length=max_length, device=device).predict, show_progress_bar=False)
+    return partial(
+        CrossEncoder(str(source), max_length=max_length, device=device).predict,
+        show_progress_bar=False,
+    )
 
 
 def _onnx_predictor(folder: Path, max_length: int) -> Predict:
     from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
-    session = InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+    session = InferenceSession(
+        folder / "model.onnx", providers=["CPUExecutionProvider"]
+    )
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_length)
-    columns = {"input_ids": "ids", "attention_mask": "attention_mask", "token_type_ids": "type_ids"}
+    columns = {
+        "input_ids": "ids",
+        "attention_mask": "attention_mask",
+        "token_type_ids": "type_ids",
+    }
     inputs = [one.name for one in session.get_inputs()]
 
     def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
         read = tokenizer.encode_batch(list(pairs))
-        given = [{name: np.asarray([getattr(one, columns[name])], np.int64) for name in inputs} for one in read]
-        return [float(session.run(None, one)[0][0, 0]) for one in given]  # one by one: nothing is padded
+        given = [
+            {
+                name: np.asarray([getattr(one, columns[name])], np.int64)
+                for name in inputs
+            }
+            for one in read
+        ]
+        return [
+            float(session.run(None, one)[0][0, 0]) for one in given
+        ]  # one by one: nothing is padded
 
     return predict

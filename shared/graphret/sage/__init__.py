@@ -5,4 +5,11 @@ from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
 from graphret.sage.similar_nodes import link_similar
 
-__all__ = ["LinkSettings", "SageGraph", "SageRetriever", "SageSettings", "SimilaritySettings", "link_similar"]
+__all__ = [
+    "LinkSettings",
+    "SageGraph",
+    "SageRetriever",
+    "SageSettings",
+    "SimilaritySettings",
+    "link_similar",
+]

@@ -1,4 +1,5 @@
-"""What embeddings are worth in a corpus, against words: fitted while a graph is built, with no questions.
+"""What embeddings are worth in a corpus, against words: fitted while a graph is built,
+with no questions.
 
 A sentence, or a row of a table, that is cut out of its passage is a question that one
 passage answers: the rest of that passage. How well embeddings find it, against words,
@@ -114,7 +115,9 @@ def _cut_row(node: Node) -> tuple[str, Node] | None:
     return " ".join(map(str, rows[middle])), rest
 
 
-def _cosine_of_rest(dense: DenseIndex, lexical: BM25Index, one: _CutOut, question: NDArray[np.float32]) -> float:
+def _cosine_of_rest(
+    dense: DenseIndex, lexical: BM25Index, one: _CutOut, question: NDArray[np.float32]
+) -> float:
     """Return the cosine of a question and the passage that it was cut out of.
 
     A text's embedding is nearly the mean of those of its parts, by their lengths, so

@@ -1,4 +1,6 @@
-"""`SageGraph`: a corpus as a graph of chunks that can be searched, changed, saved and opened."""
+"""`SageGraph`: a corpus as a graph of chunks that can be searched, changed, saved and
+opened.
+"""
 
 from __future__ import annotations
 
@@ -54,10 +56,12 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 class SageGraph:
-    """A graph over chunks of documents, segments of tables and records, with indexes over them (SAGE, section 2).
+    """A graph over chunks of documents, segments of tables and records, with indexes
+    over them (SAGE, section 2).
 
-    Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval that has begun does not notice.
-    Its `store` can be copied into a database, over which `Expand` answers as this graph does.
+    Made by `build`, `from_nodes` or `load`. `add` and `remove` change it; a retrieval
+    that has begun does not notice. Its `store` can be copied into a database, over
+    which `Expand` answers as this graph does.
     """
 
     def __init__(
@@ -73,9 +77,12 @@ class SageGraph:
         self.settings = settings
         self.chunker = chunker
         self.metadata = metadata
-        self.ranking = ranking  # what ``graphret train ranking`` made; saved, and what `retriever` uses
+        # What ``graphret train ranking`` made; saved, and what `retriever` uses.
+        self.ranking = ranking
         self._writing = Lock()
-        self._saved: tuple[Path, str] | None = None  # where the graph lies, and which generation there it is
+        self._saved: tuple[Path, str] | None = (
+            None  # where the graph lies, and which generation there it is
+        )
 
     # -- making
 
@@ -86,7 +93,7 @@ class SageGraph:
         *,
         encoder: Any = "default",
         chunker: Chunker | str | None = "default",
-        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
         settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
         progress: Progress | None = None,
@@ -100,11 +107,11 @@ class SageGraph:
             What `graphret.corpus.read` returns, or the items themselves.
         encoder
             ``"default"`` for all-MiniLM-L6-v2, `None` to go without, or anything that
-            `graphret.search.encoder.as_encoder` takes. Without an encoder there are no similarity edges; everything
-            else works.
+            `graphret.search.encoder.as_encoder` takes. Without an encoder there are no
+            similarity edges; everything else works.
         chunker
-            What cuts documents: ``"default"`` for the paper's semantic chunking, or sentences without an encoder;
-            `None` for one node a document.
+            What cuts documents: ``"default"`` for the paper's semantic chunking, or
+            sentences without an encoder; `None` for one node a document.
         metadata
             What finds topics, entities and the like.
         edges
@@ -112,7 +119,8 @@ class SageGraph:
         progress
             Called as the work goes on.
         executor
-            Where blocks of the work run: in this process, or `graphret.executors.RayExecutor` for a cluster.
+            Where blocks of the work run: in this process, or
+            `graphret.executors.RayExecutor` for a cluster.
 
         Raises
         ------
@@ -127,7 +135,12 @@ class SageGraph:
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         if progress is not None:
             progress("chunk", 0, len(corpus.items))
-        nodes = to_nodes(corpus, chunker=chunker, rows_per_segment=settings.rows_per_segment, executor=executor)
+        nodes = to_nodes(
+            corpus,
+            chunker=chunker,
+            rows_per_segment=settings.rows_per_segment,
+            executor=executor,
+        )
         return cls.from_nodes(
             nodes,
             encoder=encoder,
@@ -146,7 +159,7 @@ class SageGraph:
         *,
         encoder: Any = "default",
         chunker: Chunker | None = None,
-        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
         settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
         vectors: Any = None,
@@ -166,24 +179,38 @@ class SageGraph:
         if not listed:
             raise InvalidInput(_EMPTY)
         report("describe", 0, len(listed))
-        table = NodeTable.of(describe(listed, metadata, executor) if metadata else listed)
+        table = NodeTable.of(
+            describe(listed, metadata, executor) if metadata else listed
+        )
         report("index", 0, len(table))
-        lexical = BM25Index.build(table, text=settings.text, analyzer=settings.analyzer, settings=settings.bm25)
+        lexical = BM25Index.build(
+            table,
+            text=settings.text,
+            analyzer=settings.analyzer,
+            settings=settings.bm25,
+        )
         dense, given = None, vectors is not None
         if encoder is not None or given:
             report("embed", 0, len(table))
             if given:
-                order = np.argsort(np.asarray([node.id for node in listed], dtype=object), kind="stable")
+                order = np.argsort(
+                    np.asarray([node.id for node in listed], dtype=object),
+                    kind="stable",
+                )
                 vectors = check_vectors(vectors, len(listed), what="embedding")[order]
             elif encoder is not None:
                 texts = [settings.text.text(node) for node in table]
                 vectors = embed(encoder, texts, executor, partial(report, "embed"))
-            dense = DenseIndex.build(table, encoder, vectors=vectors, text=settings.text)
+            dense = DenseIndex.build(
+                table, encoder, vectors=vectors, text=settings.text
+            )
             report("embed", len(table), len(table))
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
         report("connect", 0, len(table))
         similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
-        state = SageState.connected(index, similarity, EdgeTable.of(table, edges), settings.links, executor)
+        state = SageState.connected(
+            index, similarity, EdgeTable.of(table, edges), settings.links, executor
+        )
         report("connect", len(table), len(table))
         # Whoever gives embeddings expects that nothing is embedded again.
         if settings.alpha is None and not given:
@@ -205,7 +232,9 @@ class SageGraph:
 
     @property
     def store(self) -> MemoryStore:
-        """The graph as it is now, as a store; changes to the store do not change this graph."""
+        """The graph as it is now, as a store; changes to the store do not change this
+        graph.
+        """
         return MemoryStore(self.state.graph)
 
     @property
@@ -228,7 +257,10 @@ class SageGraph:
 
     def __repr__(self) -> str:
         encoder = self.encoder.name if self.encoder else None
-        return f"{type(self).__name__}({len(self):,} nodes, {len(self.edges):,} edges; encoder {encoder})"
+        return (
+            f"{type(self).__name__}({len(self):,} nodes, {len(self.edges):,} edges;"
+            f" encoder {encoder})"
+        )
 
     def retriever(
         self,
@@ -242,21 +274,30 @@ class SageGraph:
         Parameters
         ----------
         ranking
-            ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own; by default the one that was
-            trained for this graph, ``"coverage"`` where none was.
+            ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own; by
+            default the one that was trained for this graph, ``"coverage"`` where none
+            was.
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
         """
-        return SageRetriever(self, ranking or self.ranking or "coverage", seeds=seeds, on_failure=on_failure)
+        return SageRetriever(
+            self,
+            ranking or self.ranking or "coverage",
+            seeds=seeds,
+            on_failure=on_failure,
+        )
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
         index = self.index
-        alpha, quality = (index.alpha, index.dense_quality) if index.dense else (None, None)
+        alpha, quality = (
+            (index.alpha, index.dense_quality) if index.dense else (None, None)
+        )
         return GraphReport.of(self.nodes, self.edges, self.thresholds, alpha, quality)
 
     def view(self, where: WhereLike) -> Self:
-        """Return the graph of the nodes that satisfy `where` alone: a copy that cannot be changed.
+        """Return the graph of the nodes that satisfy `where` alone: a copy that cannot
+        be changed.
 
         Nothing of the other nodes can be reached, counted or shown through it.
         """
@@ -264,35 +305,58 @@ class SageGraph:
         graph, index = state.graph, state.index
         if restricted is not None:
             table, positions = restricted
-            graph, index = Graph(table, graph.edges.induced(positions)), index.induced(table, positions)
+            graph, index = (
+                Graph(table, graph.edges.induced(positions)),
+                index.induced(table, positions),
+            )
         cut = SageState(graph, index, None, EdgeTable.empty(len(graph.nodes)))
-        return type(self)(cut, self.settings, chunker=self.chunker, metadata=self.metadata, ranking=self.ranking)
+        return type(self)(
+            cut,
+            self.settings,
+            chunker=self.chunker,
+            metadata=self.metadata,
+            ranking=self.ranking,
+        )
 
     # -- changing
 
-    def add(self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add items, each in place of what had its id, and return the ids of their nodes.
+    def add(
+        self, items: Corpus | Iterable[Item], *, edges: Iterable[Edge] = ()
+    ) -> list[str]:
+        """Add items, each in place of what had its id, and return the ids of their
+        nodes.
 
-        A document or table that was read from a Markdown file takes the place of all that was read from it earlier.
-        The edges afterwards are those of a graph built of everything with the same thresholds.
+        A document or table that was read from a Markdown file takes the place of all
+        that was read from it earlier. The edges afterwards are those of a graph built
+        of everything with the same thresholds.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         rows = self.settings.rows_per_segment
         with self._writing:
             fresh = to_nodes(corpus, chunker=self.chunker, rows_per_segment=rows)
-            replaced = self.state.nodes_of(id_ for item in corpus.items for id_ in (item.id, file_id(item.id)))
-            self._change(fresh, set().union(*replaced.values()), [*corpus.edges, *edges])
+            replaced = self.state.nodes_of(
+                id_ for item in corpus.items for id_ in (item.id, file_id(item.id))
+            )
+            self._change(
+                fresh, set().union(*replaced.values()), [*corpus.edges, *edges]
+            )
         return [node.id for node in fresh]
 
-    def add_nodes(self, nodes: Iterable[Node], *, edges: Iterable[Edge] = ()) -> list[str]:
-        """Add chunks that somebody else cut, each in place of the node that had its id."""
+    def add_nodes(
+        self, nodes: Iterable[Node], *, edges: Iterable[Edge] = ()
+    ) -> list[str]:
+        """Add chunks that somebody else cut, each in place of the node that had
+        its id.
+        """
         fresh = list(nodes)
         with self._writing:
             self._change(with_siblings(fresh, self.state), (), list(edges))
         return [node.id for node in fresh]
 
     def refresh(self, nodes: Iterable[Node]) -> Changes:
-        """Have the graph hold these chunks and no other node, and say what was added, changed and deleted."""
+        """Have the graph hold these chunks and no other node, and say what was added,
+        changed and deleted.
+        """
         fresh = list(nodes)
         if not fresh:
             raise InvalidInput(_EMPTY)
@@ -301,11 +365,14 @@ class SageGraph:
             new = {*found.added, *found.changed}
             if found:
                 chosen = [node for node in fresh if node.id in new]
-                self._change(with_siblings(chosen, self.state, found.deleted), found.deleted)
+                self._change(
+                    with_siblings(chosen, self.state, found.deleted), found.deleted
+                )
         return found
 
     def remove(self, ids: Iterable[str]) -> list[str]:
-        """Take away items, files or single nodes by id, and return the ids of the nodes that went.
+        """Take away items, files or single nodes by id, and return the ids of the nodes
+        that went.
 
         Raises
         ------
@@ -316,7 +383,10 @@ class SageGraph:
             found = self.state.nodes_of(ids)
             for one, nodes in found.items():
                 if not nodes:
-                    raise InvalidInput(f"{one!r}: the graph has no such document, table, record or node")
+                    raise InvalidInput(
+                        f"{one!r}: the graph has no such document, table, record or"
+                        " node"
+                    )
             gone = set().union(*found.values())
             if len(gone) == len(self):
                 raise InvalidInput(_EMPTY)
@@ -324,35 +394,54 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit the thresholds of similarity edges, and what embeddings are worth, to the nodes that there are now."""
+        """Fit the thresholds of similarity edges, and what embeddings are worth, to the
+        nodes that there are now.
+        """
         with self._writing:
             state = self.state
             refitted = replace(state.changeable, given={})
-            connected = SageState.connected(state.index, refitted, state.explicit, self.settings.links)
+            connected = SageState.connected(
+                state.index, refitted, state.explicit, self.settings.links
+            )
             index = copy(connected.index)
             if self.settings.alpha is None:
                 index.dense_quality = fitted_dense_quality(index)
             self.state = replace(connected, index=index)
 
-    def _change(self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()) -> None:
+    def _change(
+        self, fresh: Sequence[Node], gone: Collection[str], edges: Sequence[Edge] = ()
+    ) -> None:
         """Put the state in force that has `fresh` and not `gone`; the lock is held."""
         given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
-        self.state = self.state.changed(fresh, gone, given, self.metadata, self.settings.links)
+        self.state = self.state.changed(
+            fresh, gone, given, self.metadata, self.settings.links
+        )
 
     # -- on disk
 
     def save(self, folder: str | Path) -> None:
-        """Write the graph to a folder, in whole or not at all; an earlier one there stays in force until then.
+        """Write the graph to a folder, in whole or not at all; an earlier one there
+        stays in force until then.
 
         Raises
         ------
         IndexChanged
-            When the graph was loaded from there, or saved there, and another has saved since: load it again. A job that
-            loads, changes and saves while others do so too holds ``graphret.storage.writing(folder)`` meanwhile.
+            When the graph was loaded from there, or saved there, and another has saved
+            since: load it again. A job that loads, changes and saves while others do so
+            too holds ``graphret.storage.writing(folder)`` meanwhile.
         """
         place = Path(folder).resolve()
-        known = self._saved[1] if self._saved is not None and self._saved[0] == place else None
-        self._saved = place, persistence.save(folder, self.state, self.settings, self.chunker, self.ranking, known)
+        known = (
+            self._saved[1]
+            if self._saved is not None and self._saved[0] == place
+            else None
+        )
+        self._saved = (
+            place,
+            persistence.save(
+                folder, self.state, self.settings, self.chunker, self.ranking, known
+            ),
+        )
 
     @classmethod
     def load(
@@ -360,7 +449,7 @@ class SageGraph:
         folder: str | Path,
         *,
         encoder: Any = "saved",
-        metadata: MetadataExtractor | None = HeuristicMetadata(),  # noqa: B008 -- it holds no state
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
         chunker: Chunker | str | None = "saved",
         verify: bool = True,
     ) -> Self:
@@ -369,8 +458,9 @@ class SageGraph:
         Parameters
         ----------
         encoder
-            ``"saved"`` for the one that the graph was built with, loaded when it is first needed, where its name says
-            which it is; otherwise the same encoder again, or `None` to search without it.
+            ``"saved"`` for the one that the graph was built with, loaded when it is
+            first needed, where its name says which it is; otherwise the same encoder
+            again, or `None` to search without it.
         metadata, chunker
             What describes and cuts documents that are added.
         verify
@@ -379,11 +469,14 @@ class SageGraph:
         Raises
         ------
         NotAnIndex, NewerVersion, CorruptIndex
-            When the folder holds no graph, one of a newer graphret, or a damaged one; the message names the file.
+            When the folder holds no graph, one of a newer graphret, or a damaged one;
+            the message names the file.
         InvalidInput
             When the encoder is another one than the graph was built with.
         """
-        state, settings, cut, ranking, generation = persistence.load(folder, encoder, chunker, verify)
+        state, settings, cut, ranking, generation = persistence.load(
+            folder, encoder, chunker, verify
+        )
         graph = cls(state, settings, chunker=cut, metadata=metadata, ranking=ranking)
         graph._saved = Path(folder).resolve(), generation
         return graph

@@ -1,4 +1,6 @@
-"""Which names make the links of a graph: the commonest, and those that can be believed least, with an example each."""
+"""Which names make the links of a graph: the commonest, and those that can be believed
+least, with an example each.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,18 @@ class _Links:
 
 
 def link_names(nodes: NodeTable, edges: EdgeTable) -> dict[str, list[dict[str, Any]]]:
-    """Return the ten names that make most links, ``commonest``, and the ten least believed, ``doubtful``.
+    """Return the ten names that make most links, ``commonest``, and the ten least
+    believed, ``doubtful``.
 
-    Each has ``name``, ``relation``, ``kind`` (the commonest of `KIND_WEIGHTS`, where it has one), ``edges``,
-    ``weight`` (their mean, how far they can be believed), and as an example ``source`` and ``target``, by name.
+    Each has ``name``, ``relation``, ``kind`` (the commonest of `KIND_WEIGHTS`, where it
+    has one), ``edges``, ``weight`` (their mean, how far they can be believed), and as
+    an example ``source`` and ``target``, by name.
     """
     found = _by_name(edges)
     common = sorted(found, key=lambda key: (-found[key].edges, key))[:_MOST]
-    doubtful = sorted(found, key=lambda key: (_weight(found[key]), -found[key].edges, key))[:_MOST]
+    doubtful = sorted(
+        found, key=lambda key: (_weight(found[key]), -found[key].edges, key)
+    )[:_MOST]
     return {
         "commonest": [_told(*key, found[key], nodes, edges) for key in common],
         "doubtful": [_told(*key, found[key], nodes, edges) for key in doubtful],
@@ -48,7 +54,9 @@ def lines_of(names: Iterable[dict[str, Any]]) -> list[str]:
     for one in names:
         by = one["relation"] + (f" {one['kind']}" if one["kind"] else "")
         example = f"{one['source']} → {one['target']}"
-        lines.append(f"{one['edges']:>9,}  {one['weight']:.2f}  {one['name']}  ({by}: {example})")
+        lines.append(
+            f"{one['edges']:>9,}  {one['weight']:.2f}  {one['name']}  ({by}: {example})"
+        )
     return lines
 
 
@@ -61,7 +69,9 @@ def _by_name(edges: EdgeTable) -> dict[tuple[str, str], _Links]:
         for start in range(0, len(positions), _BLOCK):
             block = positions[start : start + _BLOCK]
             told: Sequence[dict[str, Any]] = edges.properties.take(block)
-            for at, weight, given in zip(block.tolist(), edges.weight[block].tolist(), told, strict=True):
+            for at, weight, given in zip(
+                block.tolist(), edges.weight[block].tolist(), told, strict=True
+            ):
                 if not isinstance(name := given.get("name"), str):
                     continue
                 links = found.setdefault((relation, name), _Links(at))
@@ -75,8 +85,12 @@ def _weight(links: _Links) -> float:
     return round(links.believed / links.edges, 4)
 
 
-def _told(relation: str, name: str, links: _Links, nodes: NodeTable, edges: EdgeTable) -> dict[str, Any]:
-    source, target = nodes.at([int(edges.source[links.example]), int(edges.target[links.example])])
+def _told(
+    relation: str, name: str, links: _Links, nodes: NodeTable, edges: EdgeTable
+) -> dict[str, Any]:
+    source, target = nodes.at(
+        [int(edges.source[links.example]), int(edges.target[links.example])]
+    )
     return {
         "name": name,
         "relation": relation,

@@ -1,6 +1,8 @@
-"""Links that a corpus states in passing: a cell or a text that says another node's name.
+"""Links that a corpus states in passing: a cell or a text that says another node's
+name.
 
-Beyond the SAGE paper, whose edges are similarities; docs/concepts/expansion.md has what each kind of link is worth.
+Beyond the SAGE paper, whose edges are similarities; docs/concepts/expansion.md has what
+each kind of link is worth.
 """
 
 from __future__ import annotations
@@ -24,10 +26,12 @@ from graphret.sage.mentions import Mention, Names, Unit, units_of
 from graphret.sage.names import names_of, title_of
 from graphret.sage.settings import LinkSettings
 
-# An alias by which more than this share of all sources say a node, and more than this many, is an everyday word
-# ("World" for "World (TV channel)"): it makes no links from longer cells and running text.
+# An alias by which more than this share of all sources say a node, and more than this
+# many, is an everyday word ("World" for "World (TV channel)"): it makes no links from
+# longer cells and running text.
 _COMMON_SHARE, _COMMON_LEAST = 0.01, 20
-# A title that more than this share of all sources say, and more than that many, such as the product's own, is a hub.
+# A title that more than this share of all sources say, and more than that many, such as
+# the product's own, is a hub.
 _HUB_SHARE = 0.1
 # An everyday word is a word among others in more than this share of its occurrences.
 _MOSTLY = 0.5
@@ -39,20 +43,27 @@ _SAID = (*_TEXTS, "inside", "inside_alias")
 Said: TypeAlias = tuple[Unit, int, Mention]
 
 
-def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor: Executor = LOCAL) -> EdgeTable:
-    """Return a ``MENTIONS`` edge for every row that says the name of a node, and every source whose text does.
+def name_links(
+    nodes: NodeTable, settings: LinkSettings | None = None, executor: Executor = LOCAL
+) -> EdgeTable:
+    """Return a ``MENTIONS`` edge for every row that says the name of a node, and every
+    source whose text does.
 
-    The edge leaves the chunk that says the name first, or the row, ``source_part``, where a table says it, and leads to
-    the first chunk of what is named: a ranking finds out which of the chunks the question means. Its properties are the
-    kind of the link, the name and, in a table, the column. Names are titles, with and without brackets and what
-    follows a comma, the property ``aliases``, and the ids of records. They are found by
-    hash and by an inverted index over the words of names; no two nodes are ever compared.
+    The edge leaves the chunk that says the name first, or the row, ``source_part``,
+    where a table says it, and leads to the first chunk of what is named: a ranking
+    finds out which of the chunks the question means. Its properties are the kind of the
+    link, the name and, in a table, the column. Names are titles, with and without
+    brackets and what follows a comma, the property ``aliases``, and the ids of records.
+    They are found by hash and by an inverted index over the words of names; no two
+    nodes are ever compared.
     """
     weights = (settings := settings or LinkSettings()).kind_weights
     sources: list[str] = []
     places: list[int] = []
     titles: list[str] = []
-    heads: dict[str, tuple[bool, int, int]] = {}  # of each source the first chunk, texts before tables
+    heads: dict[
+        str, tuple[bool, int, int]
+    ] = {}  # of each source the first chunk, texts before tables
     for i, node in enumerate(nodes):
         sources.append(file_id(str(node.properties.get("source_id", node.id))))
         places.append(number_of(node, "chunk_index"))
@@ -60,7 +71,9 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
         key = "table_rows" in node.properties, places[i], i
         heads[sources[i]] = min(key, heads.get(sources[i], key))
     named = np.sort(np.asarray([i for _, _, i in heads.values()], dtype=np.int64))
-    names = Names([*zip(named.tolist(), map(names_of, nodes.at(named)), strict=True)], settings)
+    names = Names(
+        [*zip(named.tolist(), map(names_of, nodes.at(named)), strict=True)], settings
+    )
     units = sorted(units_of(nodes), key=lambda unit: places[unit.owner])
     mentions = chain.from_iterable(executor.map(names, cut(units)))
     said = [
@@ -74,21 +87,31 @@ def name_links(nodes: NodeTable, settings: LinkSettings | None = None, executor:
     found = _without_hubs(found, len(heads))
     measured = [(weights[mention.kind], mention.share) for _, _, mention in found]
     strength = np.asarray(measured, dtype=np.float32).reshape(-1, 2)
-    weight = strength.prod(axis=1) / (strength[:, 0].max(initial=0) or 1)  # a corpus of text alone loses nothing
+    weight = strength.prod(axis=1) / (
+        strength[:, 0].max(initial=0) or 1
+    )  # a corpus of text alone loses nothing
     weight *= beliefs([mention.name for _, _, mention in found], everyday)
     properties = [
         {"kind": mention.kind, "name": mention.name}
-        | ({"column": unit.header[mention.column]} if mention.column < len(unit.header) else {})
+        | (
+            {"column": unit.header[mention.column]}
+            if mention.column < len(unit.header)
+            else {}
+        )
         for unit, _, mention in found
     ]
-    ends = np.asarray([(unit.owner, target, unit.part) for unit, target, _ in found], np.int32).reshape(-1, 3)
+    ends = np.asarray(
+        [(unit.owner, target, unit.part) for unit, target, _ in found], np.int32
+    ).reshape(-1, 3)
     codes = np.zeros(len(found), dtype=np.int16)
     columns = ends[:, 0], ends[:, 1], codes, [MENTIONS], weight, ends[:, 2]
     return EdgeTable.build(len(nodes), *columns, properties=properties)
 
 
 def _uses(said: Sequence[Said]) -> dict[str, dict[str, Uses]]:
-    """Return how texts use the names that at least one of them may use as a word, by name and text."""
+    """Return how texts use the names that at least one of them may use as a word, by
+    name and text.
+    """
     used: dict[str, dict[str, Uses]] = {}
     for name, texts in _texts_by_name(said).items():
         if can_be_everyday(name) and any(may_be_word(name, text) for text in texts):
@@ -109,12 +132,14 @@ def _everyday(used: Mapping[str, Mapping[str, Uses]]) -> dict[str, float]:
 
 
 def _as_names(
-    said: Sequence[Said], everyday: Mapping[str, float], used: Mapping[str, Mapping[str, Uses]]
+    said: Sequence[Said],
+    everyday: Mapping[str, float],
+    used: Mapping[str, Mapping[str, Uses]],
 ) -> list[Said]:
     """Return the mentions without those that use an everyday word as a word.
 
-    An everyday word is a name that the texts of the corpus say more often as a word among others. A cell may begin with
-    its capital.
+    An everyday word is a name that the texts of the corpus say more often as a word
+    among others. A cell may begin with its capital.
     """
     found: list[Said] = []
     for unit, target, mention in said:
@@ -136,8 +161,12 @@ def _texts_by_name(said: Iterable[Said]) -> dict[str, list[str]]:
     return {name: [*of_name] for name, of_name in texts.items()}
 
 
-def _between_sources(said: Sequence[Said], sources: Sequence[str], titles: Sequence[str]) -> list[Said]:
-    """Return the mentions of another source, which bears another title; of those by a source's text the first."""
+def _between_sources(
+    said: Sequence[Said], sources: Sequence[str], titles: Sequence[str]
+) -> list[Said]:
+    """Return the mentions of another source, which bears another title; of those by a
+    source's text the first.
+    """
     found: list[Said] = []
     known: set[tuple[str, int, bool]] = set()
     for unit, target, mention in said:
@@ -154,8 +183,12 @@ def _between_sources(said: Sequence[Said], sources: Sequence[str], titles: Seque
 
 
 def _without_hubs(found: Sequence[Said], n_sources: int) -> list[Said]:
-    """Return the mentions without those of what so many sources say that it tells nothing of them."""
-    said = Counter((target, mention.kind) for _, target, mention in found if mention.kind in _TEXTS)
+    """Return the mentions without those of what so many sources say that it tells
+    nothing of them.
+    """
+    said = Counter(
+        (target, mention.kind) for _, target, mention in found if mention.kind in _TEXTS
+    )
     most = max(_COMMON_LEAST, _COMMON_SHARE * n_sources)
     most_hub = max(_COMMON_LEAST, _HUB_SHARE * n_sources)
     return [

@@ -1,4 +1,6 @@
-"""What a text, or a row of a table, names: the names of nodes that it holds, and in which way."""
+"""What a text, or a row of a table, names: the names of nodes that it holds, and in
+which way.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,18 @@ from graphret.text import words as words_of
 
 Words: TypeAlias = tuple[str, ...]
 
-# What completes a cell to a name: cells of so many words at most, by words that begin so many names at most, where cell
-# and context cover this share of the name's rarity; and so many links of a cell.
+# What completes a cell to a name: cells of so many words at most, by words that begin
+# so many names at most, where cell and context cover this share of the name's rarity;
+# and so many links of a cell.
 _MAX_CELL_WORDS, _MAX_POSTINGS, _MIN_COMPLETED, _MAX_COMPLETED = 6, 3000, 0.6, 3
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A stretch of text: the body of a node (one cell), or a row of a table with what stands around it."""
+    """A stretch of text: the body of a node (one cell), or a row of a table with what
+    stands around it.
+    """
 
     owner: int
     part: int
@@ -35,7 +40,9 @@ class Unit:
 
 
 class Mention(NamedTuple):
-    """By what a unit names a node: the kind of the link, how much of the name is said, in which column."""
+    """By what a unit names a node: the kind of the link, how much of the name is said,
+    in which column.
+    """
 
     kind: str
     share: float
@@ -47,19 +54,33 @@ def units_of(nodes: NodeTable) -> Iterator[Unit]:
     """Yield the texts and the rows of nodes."""
     for owner, node in enumerate(nodes):
         rows = node.properties.get("table_rows")
-        text = node.text if rows is None else str(node.properties.get("table_context") or "")
+        text = (
+            node.text
+            if rows is None
+            else str(node.properties.get("table_context") or "")
+        )
         if text:
             yield Unit(owner, NO_PART, [text])
         header = [str(cell) for cell in node.properties.get("table_header") or ()]
-        context = frozenset(words_of(" ".join([node.name, str(node.properties.get("section") or ""), *header])))
+        context = frozenset(
+            words_of(
+                " ".join(
+                    [node.name, str(node.properties.get("section") or ""), *header]
+                )
+            )
+        )
         for part, row in enumerate(rows or ()):
             yield Unit(owner, part, [str(cell) for cell in row], header, context)
 
 
 class Names:
-    """The names of nodes: who bears one, which a text holds, and which a cell and its context make up."""
+    """The names of nodes: who bears one, which a text holds, and which a cell and its
+    context make up.
+    """
 
-    def __init__(self, names: Sequence[tuple[int, Sequence[str]]], settings: LinkSettings) -> None:
+    def __init__(
+        self, names: Sequence[tuple[int, Sequence[str]]], settings: LinkSettings
+    ) -> None:
         self._made_of, self._kinds = (names, settings), settings.kind_weights
         self.full: dict[Words, list[int]] = {}
         self.alias: dict[Words, list[int]] = {}
@@ -80,10 +101,19 @@ class Names:
                         self.postings[word].append(len(self.bags))
                     self.bags.append((node, frozenset(words)))
         for table in (self.full, self.alias):
-            for words in [words for words, nodes in table.items() if len(nodes) > settings.max_bearers]:
+            for words in [
+                words
+                for words, nodes in table.items()
+                if len(nodes) > settings.max_bearers
+            ]:
                 del table[words]
-        self.rarity = {word: math.log(1 + len(self.bags) / len(bags)) for word, bags in self.postings.items()}
-        self._spoken = [words for words in dict.fromkeys([*self.full, *self.alias]) if speaks(words)]
+        self.rarity = {
+            word: math.log(1 + len(self.bags) / len(bags))
+            for word, bags in self.postings.items()
+        }
+        self._spoken = [
+            words for words in dict.fromkeys([*self.full, *self.alias]) if speaks(words)
+        ]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 
     def __reduce__(self) -> Any:  # the names alone go to other processes
@@ -94,7 +124,9 @@ class Names:
         return [self._mentions(unit) for unit in units]
 
     def _mentions(self, unit: Unit) -> dict[int, Mention]:
-        """Return the nodes that a unit names, its own too, each by the first of the kinds that applies."""
+        """Return the nodes that a unit names, its own too, each by the first of the
+        kinds that applies.
+        """
         best: dict[int, Mention] = {}
 
         def add(
@@ -108,7 +140,10 @@ class Names:
                 return
             for node in nodes:
                 known = best.get(node)
-                if known is None or (_RANK[kind], -share) < (_RANK[known.kind], -known.share):
+                if known is None or (_RANK[kind], -share) < (
+                    _RANK[known.kind],
+                    -known.share,
+                ):
                     spelled = self.spelled.get(name, " ".join(name))
                     best[node] = Mention(kind, share, column, spelled)
 
@@ -127,15 +162,24 @@ class Names:
                     add(self.alias.get(name, ()), f"{inside}_alias", column, name)
         return best
 
-    def _completed(self, cell: Words, context: frozenset[str]) -> list[tuple[int, float]]:
-        """Return the nodes whose name holds every word of a cell and otherwise mostly words of its context.
+    def _completed(
+        self, cell: Words, context: frozenset[str]
+    ) -> list[tuple[int, float]]:
+        """Return the nodes whose name holds every word of a cell and otherwise mostly
+        words of its context.
 
         With each comes the share of the name's rarity that cell and context cover.
         """
         need, rarity = without_stop_words(cell), self.rarity
-        if not need or len(cell) > _MAX_CELL_WORDS or any(word not in self.postings for word in need):
+        if (
+            not need
+            or len(cell) > _MAX_CELL_WORDS
+            or any(word not in self.postings for word in need)
+        ):
             return []
-        if all(word.isdigit() and len(word) != 4 for word in need):  # a year says something, another number does not
+        if all(
+            word.isdigit() and len(word) != 4 for word in need
+        ):  # a year says something, another number does not
             return []
         rarest = min(need, key=lambda word: (len(self.postings[word]), word))
         if len(self.postings[rarest]) > _MAX_POSTINGS:

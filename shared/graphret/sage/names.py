@@ -11,11 +11,15 @@ from graphret.types import Node
 #: Longer names are not looked for.
 MAX_NAME_WORDS = 12
 
-_STOP = frozenset("the a an of in on at to and or for by is was are with from as it its this that be".split())
+_STOP = frozenset(
+    "the a an of in on at to and or for by is was are with from as it its this that"
+    " be".split()
+)
 
 
 def names_of(node: Node) -> list[str]:
-    """Return by what others may call a node: its name first, then what else it is called.
+    """Return by what others may call a node: its name first, then what else it is
+    called.
 
     A name that was made of the node's own first words, for want of another, is empty
     here: it can be shown, and nobody else calls the node so. A record is also called by
@@ -50,12 +54,22 @@ def without_stop_words(words: Iterable[str]) -> frozenset[str]:
 
 
 def speaks(words: Sequence[str]) -> bool:
-    """Whether words can be a name by themselves: not stop words, single letters and numbers alone.
+    """Whether words can be a name by themselves: not stop words, single letters and
+    numbers alone.
 
-    Of Chinese characters and kana, which are a word each, two are enough; so is a code such as “P-1234”.
+    Of Chinese characters and kana, which are a word each, two are enough; so is a code
+    such as “P-1234”.
     """
     if sum(not word.isascii() and word.isalpha() for word in words) > 1:
         return True
-    if any(word not in _STOP and len(word) > 1 and not word.isdigit() for word in words):
+    if any(
+        word not in _STOP and len(word) > 1 and not word.isdigit() for word in words
+    ):
         return True
-    return len(words) == 2 and len(words[0]) == 1 and words[0].isalpha() and words[1].isdigit() and len(words[1]) > 2
+    return (
+        len(words) == 2
+        and len(words[0]) == 1
+        and words[0].isalpha()
+        and words[1].isdigit()
+        and len(words[1]) > 2
+    )

@@ -16,7 +16,8 @@ from graphret.search.vectors import Floats
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side of a comparison: nodes, ascending, and the row of each node's embedding, ``(p,)`` each.
+    """One side of a comparison: nodes, ascending, and the row of each node's embedding,
+    ``(p,)`` each.
 
     Nodes with the same text share a row.
     """
@@ -33,7 +34,8 @@ class Side:
 class Neighbors:
     """The nearest neighbours of nodes, by node, the best first, ties by position.
 
-    `own` and `other` are positions, ``(p,)``, `similarity` cosines above 0, rounded to six decimals, ``(p,)``.
+    `own` and `other` are positions, ``(p,)``, `similarity` cosines above 0, rounded to
+    six decimals, ``(p,)``.
     """
 
     own: NDArray[np.int32]
@@ -44,8 +46,17 @@ class Neighbors:
     def joined(cls, parts: Sequence[Neighbors]) -> Neighbors:
         """Return the neighbours of all parts, in the order of the parts."""
         none = np.zeros(0, np.int32)
-        own, other = (np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("own", "other"))
-        return cls(own, other, np.concatenate([np.zeros(0, np.float32), *(part.similarity for part in parts)]))
+        own, other = (
+            np.concatenate([none, *(getattr(part, name) for part in parts)])
+            for name in ("own", "other")
+        )
+        return cls(
+            own,
+            other,
+            np.concatenate(
+                [np.zeros(0, np.float32), *(part.similarity for part in parts)]
+            ),
+        )
 
     def best(self, m: int) -> Neighbors:
         """Return the `m` best of each node, in order."""
@@ -53,7 +64,9 @@ class Neighbors:
 
     def first(self, m: int) -> Neighbors:
         """Return the first `m` of each node where they are in order."""
-        return self.at(np.arange(len(self.own)) - np.searchsorted(self.own, self.own) < m)
+        return self.at(
+            np.arange(len(self.own)) - np.searchsorted(self.own, self.own) < m
+        )
 
     def at(self, chosen: NDArray[Any]) -> Neighbors:
         """Return some of the pairs."""
@@ -61,16 +74,28 @@ class Neighbors:
 
 
 def changed(
-    old: Neighbors, vectors: Floats, sides: Sequence[Side], came_from: NDArray[np.int64], m: int, executor: Executor
+    old: Neighbors,
+    vectors: Floats,
+    sides: Sequence[Side],
+    came_from: NDArray[np.int64],
+    m: int,
+    executor: Executor,
 ) -> Neighbors:
-    """Return the neighbours after a change; where the search is exact, those that a search of all nodes finds.
+    """Return the neighbours after a change; where the search is exact, those that a
+    search of all nodes finds.
 
-    Nodes that are new or lost a neighbour are looked up again, the others merge what is new. The rows of `vectors`,
-    ``(u, d)``, are unit ones, or zero ones, which find nothing and are never found. Of two `sides` each is the other's
-    targets; there is one where both are the same. `came_from` is that of `Embeddings.changed`.
+    Nodes that are new or lost a neighbour are looked up again, the others merge what is
+    new. The rows of `vectors`, ``(u, d)``, are unit ones, or zero ones, which find
+    nothing and are never found. Of two `sides` each is the other's targets; there is
+    one where both are the same. `came_from` is that of `Embeddings.changed`.
     """
     fresh = came_from < 0
-    moved = np.full(1 + max(int(known.max(initial=-1)) for known in (came_from, old.own, old.other)), -1, np.int32)
+    moved = np.full(
+        1
+        + max(int(known.max(initial=-1)) for known in (came_from, old.own, old.other)),
+        -1,
+        np.int32,
+    )
     moved[came_from[~fresh]] = np.flatnonzero(~fresh)
     own, other = moved[old.own], moved[old.other]
     again = fresh.copy()
@@ -81,12 +106,23 @@ def changed(
     for rows, targets in zip(sides, sides[::-1], strict=True):
         lost = again[rows.positions]
         found.append(nearest(vectors, rows.at(lost), targets, m, executor))
-        found.append(nearest(vectors, rows.at(~lost), targets.at(fresh[targets.positions]), m, executor))
+        found.append(
+            nearest(
+                vectors,
+                rows.at(~lost),
+                targets.at(fresh[targets.positions]),
+                m,
+                executor,
+            )
+        )
     return Neighbors.joined(found).best(m)
 
 
-def nearest(vectors: Floats, rows: Side, targets: Side, m: int, executor: Executor = LOCAL) -> Neighbors:
-    """Return the `m` nearest target nodes of each row node by cosine, none its own neighbour.
+def nearest(
+    vectors: Floats, rows: Side, targets: Side, m: int, executor: Executor = LOCAL
+) -> Neighbors:
+    """Return the `m` nearest target nodes of each row node by cosine, none its own
+    neighbour.
 
     Every distinct text is compared once, however many nodes bear it.
     """
@@ -95,17 +131,26 @@ def nearest(vectors: Floats, rows: Side, targets: Side, m: int, executor: Execut
     asked, of_row = np.unique(rows.rows, return_inverse=True)
     order = np.argsort(targets.rows, kind="stable")
     texts, starts = np.unique(targets.rows[order], return_index=True)
-    bearers = targets.positions[order].astype(np.int32)  # of each text in turn, ascending
+    bearers = targets.positions[order].astype(
+        np.int32
+    )  # of each text in turn, ascending
     counts = np.minimum(np.diff(np.append(starts, len(order))), m + 1)
     of_text = Neighbors.joined([])
     for shard in nearest_rows(vectors[asked], vectors[texts], m + 1, executor):
         tables = [of_text]
         for row, text, value in shard:
-            # The m nodes wanted are among the first m + 1 bearers of each text; one of these may be the row itself.
+            # The m nodes wanted are among the first m + 1 bearers of each text; one of
+            # these may be the row itself.
             repeats = counts[text]
-            offset = np.arange(int(repeats.sum())) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+            offset = np.arange(int(repeats.sum())) - np.repeat(
+                np.cumsum(repeats) - repeats, repeats
+            )
             nodes = bearers[np.repeat(starts[text], repeats) + offset]
-            found = Neighbors(np.repeat(row.astype(np.int32), repeats), nodes, np.repeat(value, repeats))
+            found = Neighbors(
+                np.repeat(row.astype(np.int32), repeats),
+                nodes,
+                np.repeat(value, repeats),
+            )
             tables.append(found.best(m + 1))
         of_text = Neighbors.joined(tables).best(m + 1)
     first = row_starts(of_text.own, len(asked))

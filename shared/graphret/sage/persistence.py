@@ -30,7 +30,9 @@ def save(
     ranking: Trained | None,
     replaces: str | None,
 ) -> str:
-    """Write a state of a graph, and what is needed to change it later; return its generation. See `SageGraph.save`."""
+    """Write a state of a graph, and what is needed to change it later; return its
+    generation. See `SageGraph.save`.
+    """
     parts = graph_parts(state.graph)
     parts.add("lexical", state.index.lexical.parts())
     if state.index.dense:
@@ -70,14 +72,30 @@ def load(
     made_by = bundle.meta.get("dense", {}).get("encoder")
     model = as_encoder(made_by if encoder == "saved" else encoder)
     dense = similarity = None
-    if model is not None or made_by is None:  # without its encoder the graph can be read and not changed
-        similarity = SimilarityIndex.from_bundle(bundle.sub("similarity"), graph.nodes, settings.similarity)
+    if (
+        model is not None or made_by is None
+    ):  # without its encoder the graph can be read and not changed
+        similarity = SimilarityIndex.from_bundle(
+            bundle.sub("similarity"), graph.nodes, settings.similarity
+        )
         if "dense" in bundle.meta:
-            dense = DenseIndex.from_bundle(bundle.sub("dense"), graph.nodes, model, lexical.text)
+            dense = DenseIndex.from_bundle(
+                bundle.sub("dense"), graph.nodes, model, lexical.text
+            )
     explicit = EdgeTable.from_bundle(bundle.sub("explicit"))
     if chunker == "saved":
         chunker = bundle.meta["chunker"] if similarity else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
-    index = HybridIndex(lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"])
-    ranking = Trained.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
-    return SageState(graph, index, similarity, explicit), settings, cut, ranking, bundle.about["generation"]
+    index = HybridIndex(
+        lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"]
+    )
+    ranking = (
+        Trained.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
+    )
+    return (
+        SageState(graph, index, similarity, explicit),
+        settings,
+        cut,
+        ranking,
+        bundle.about["generation"],
+    )

@@ -19,8 +19,22 @@ from graphret.sage.link_names import lines_of, link_names
 from graphret.sage.similarity import Thresholds
 from graphret.sage.structure import NEXT, sources_of
 
-# The classes of the histogram of degrees, and their upper ends but the last, which is open.
-_CLASSES = ("0", "1", "2", "3-5", "6-10", "11-20", "21-50", "51-100", "101-200", "201-500", "501-1000", ">1000")
+# The classes of the histogram of degrees, and their upper ends but the last, which is
+# open.
+_CLASSES = (
+    "0",
+    "1",
+    "2",
+    "3-5",
+    "6-10",
+    "11-20",
+    "21-50",
+    "51-100",
+    "101-200",
+    "201-500",
+    "501-1000",
+    ">1000",
+)
 _UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _NAMES, _NAME_WIDTH = 10, 60
 _FEW_SOURCES = 10
@@ -44,22 +58,27 @@ class GraphReport:
     density
         `pairs` as a share of all pairs.
     degree
-        ``min``, ``median``, ``mean``, ``p90`` and ``max`` of the number of neighbours of a node.
+        ``min``, ``median``, ``mean``, ``p90`` and ``max`` of the number of neighbours
+        of a node.
     histogram
-        Nodes by number of neighbours: ``{"0": …, "1": …, "2": …, "3-5": …, …, ">1000": …}``.
+        Nodes by number of neighbours: ``{"0": …, "1": …, "2": …, "3-5": …, …, ">1000":
+        …}``.
     components, largest_component, isolated
         Connected components, nodes of the largest, and nodes with no edge.
     thresholds
         The thresholds that made the edges: ``{kind of pair: {signal: value}}``.
     alpha
-        Share of BM25 in the hybrid score where it is given; `None` where each question has its own.
+        Share of BM25 in the hybrid score where it is given; `None` where each question
+        has its own.
     dense_quality
-        What embeddings are worth in this corpus against words; `None` where there are none.
+        What embeddings are worth in this corpus against words; `None` where there are
+        none.
     named, names
-        Share of the nodes that have a name; the ten commonest names, with how many nodes bear each.
+        Share of the nodes that have a name; the ten commonest names, with how many
+        nodes bear each.
     link_names
-        The names that make links, the ten commonest and the ten least believed, with an example each; see
-        `graphret.sage.link_names`.
+        The names that make links, the ten commonest and the ten least believed, with an
+        example each; see `graphret.sage.link_names`.
     """
 
     nodes: int
@@ -96,9 +115,15 @@ class GraphReport:
         joined = sp.csr_array((np.ones(len(ends[0]), bool), ends), shape=(n, n))
         neighbours = joined + joined.T  # each pair once, no node beside itself
         degree = np.diff(neighbours.indptr)
-        count, of_node = sp.csgraph.connected_components(neighbours, directed=False) if n else (0, np.zeros(0, int))
+        count, of_node = (
+            sp.csgraph.connected_components(neighbours, directed=False)
+            if n
+            else (0, np.zeros(0, int))
+        )
         codes = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
-        classes = np.bincount(np.searchsorted(_UP_TO, degree), minlength=len(_CLASSES)).tolist()
+        classes = np.bincount(
+            np.searchsorted(_UP_TO, degree), minlength=len(_CLASSES)
+        ).tolist()
         least, median, p90, most = np.percentile(degree if n else [0], (0, 50, 90, 100))
         summary = least, median, degree.mean() if n else 0, p90, most
         pairs = neighbours.nnz // 2
@@ -110,12 +135,21 @@ class GraphReport:
             relations=dict(zip(edges.relations, codes, strict=True)),
             pairs=pairs,
             density=pairs / (n * (n - 1) / 2) if n > 1 else 0.0,
-            degree=dict(zip(("min", "median", "mean", "p90", "max"), map(float, summary), strict=True)),
+            degree=dict(
+                zip(
+                    ("min", "median", "mean", "p90", "max"),
+                    map(float, summary),
+                    strict=True,
+                )
+            ),
             histogram=dict(zip(_CLASSES, classes, strict=True)),
             components=int(count),
             largest_component=int(np.bincount(of_node).max()) if n else 0,
             isolated=int((degree == 0).sum()),
-            thresholds={kind: {name: round(v, 6) for name, v in of.items()} for kind, of in (thresholds or {}).items()},
+            thresholds={
+                kind: {name: round(v, 6) for name, v in of.items()}
+                for kind, of in (thresholds or {}).items()
+            },
             alpha=alpha,
             dense_quality=None if dense_quality is None else round(dense_quality, 4),
             named=names.total() / n if n else 0.0,
@@ -132,7 +166,10 @@ class GraphReport:
             ("nodes", f"{self.nodes:,}"),
             *((f"  {name}", f"{number:,}") for name, number in self.labels.items()),
             ("nodes with a name", f"{self.named:.1%}"),
-            *((f"  {name[:_NAME_WIDTH]}", f"{number:,}") for name, number in self.names.items()),
+            *(
+                (f"  {name[:_NAME_WIDTH]}", f"{number:,}")
+                for name, number in self.names.items()
+            ),
             ("edges", f"{self.edges:,}"),
             *((f"  {name}", f"{number:,}") for name, number in self.relations.items()),
             ("joined pairs", f"{self.pairs:,}"),
@@ -140,22 +177,48 @@ class GraphReport:
             ("components", f"{self.components:,}"),
             ("  largest", f"{self.largest_component:,}"),
             ("isolated nodes", f"{self.isolated:,}"),
-            *((f"degree, {name}", f"{value:,.6g}") for name, value in self.degree.items()),
-            *((f"  nodes of degree {name}", f"{number:,}") for name, number in self.histogram.items() if number),
-            *([] if self.alpha is None else [("share of words in the score", f"{self.alpha:g}")]),
-            *([] if self.dense_quality is None else [("embeddings against words", f"{self.dense_quality:.2f}")]),
-            *((f"threshold, {kind}, {n}", f"{v:.4f}") for kind, of in self.thresholds.items() for n, v in of.items()),
+            *(
+                (f"degree, {name}", f"{value:,.6g}")
+                for name, value in self.degree.items()
+            ),
+            *(
+                (f"  nodes of degree {name}", f"{number:,}")
+                for name, number in self.histogram.items()
+                if number
+            ),
+            *(
+                []
+                if self.alpha is None
+                else [("share of words in the score", f"{self.alpha:g}")]
+            ),
+            *(
+                []
+                if self.dense_quality is None
+                else [("embeddings against words", f"{self.dense_quality:.2f}")]
+            ),
+            *(
+                (f"threshold, {kind}, {n}", f"{v:.4f}")
+                for kind, of in self.thresholds.items()
+                for n, v in of.items()
+            ),
         ]
         left, right = (max(map(len, column)) for column in zip(*rows, strict=True))
         lines = [f"{name:<{left}}  {value:>{right}}" for name, value in rows]
         for which, names in self.link_names.items():
             if names:
-                lines += ["", f"names that make links, {_LINK_NAMES[which]} (links, weight, name, example)"]
+                lines += [
+                    "",
+                    (
+                        f"names that make links, {_LINK_NAMES[which]} (links, weight,"
+                        " name, example)"
+                    ),
+                ]
                 lines += lines_of(names)
         return "\n".join(lines)
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw the degrees and the relations into a file: pdf, png or svg, by its suffix.
+        """Draw the degrees and the relations into a file: pdf, png or svg, by its
+        suffix.
 
         Raises
         ------
@@ -169,29 +232,48 @@ class GraphReport:
         figure = Figure(figsize=(9, 3.6), layout="constrained")
         left, right = figure.subplots(1, 2)
         left.bar(list(self.histogram), list(self.histogram.values()), color="#4878a8")
-        left.set(xlabel="neighbours", ylabel="nodes", title=f"{self.nodes:,} nodes, mean {self.degree['mean']:.1f}")
+        left.set(
+            xlabel="neighbours",
+            ylabel="nodes",
+            title=f"{self.nodes:,} nodes, mean {self.degree['mean']:.1f}",
+        )
         left.tick_params(axis="x", rotation=45)
         right.barh(list(self.relations), list(self.relations.values()), color="#a87848")
-        right.set(xlabel="edges", title=f"{self.edges:,} edges, {self.components:,} components")
+        right.set(
+            xlabel="edges",
+            title=f"{self.edges:,} edges, {self.components:,} components",
+        )
         figure.savefig(path)
 
 
 def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
-    """Warn, with the reason, where few sources have a link to another that the default ranking follows."""
+    """Warn, with the reason, where few sources have a link to another that the default
+    ranking follows.
+    """
     sources, _ = sources_of(nodes)
     names = dict(zip(sources.tolist(), nodes.names, strict=True))
-    followed = [STRENGTH.get(relation, 1.0) > 0 and relation != NEXT for relation in edges.relations]
-    ends = sources[np.stack([edges.source, edges.target])[:, np.asarray(followed, dtype=bool)[edges.relation]]]
+    followed = [
+        STRENGTH.get(relation, 1.0) > 0 and relation != NEXT
+        for relation in edges.relations
+    ]
+    ends = sources[
+        np.stack([edges.source, edges.target])[
+            :, np.asarray(followed, dtype=bool)[edges.relation]
+        ]
+    ]
     linked = len(np.unique(ends[:, ends[0] != ends[1]]))
     (name, bearers), *_ = Counter(names.values()).most_common(1)
     n, alike = len(names), bearers >= len(names) / 3
     if n < _FEW_SOURCES or linked >= n / (2 if alike else 10):
         return
     called = f"named {name!r}" if name else "without a name"
-    reason = f"{bearers:,} are {called}" if alike else f"{linked:,} are linked to another"
+    reason = (
+        f"{bearers:,} are {called}" if alike else f"{linked:,} are linked to another"
+    )
     warnings.warn(
-        f"the graph finds little more than flat search: of {n:,} documents, tables and records {reason}. Links come "
-        "of texts and cells that say the name of another: give each a title of its own (metadata['title']), or edges; "
-        "see graph.report() and docs/concepts/expansion.md, “Links”",
+        f"the graph finds little more than flat search: of {n:,} documents, tables and"
+        f" records {reason}. Links come of texts and cells that say the name of"
+        " another: give each a title of its own (metadata['title']), or edges; see"
+        " graph.report() and docs/concepts/expansion.md, “Links”",
         stacklevel=3,
     )

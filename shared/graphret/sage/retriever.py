@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 class SageRetriever(Retriever):
-    """Expansion over a `SageGraph` as it is when the question comes (SAGE, section 2.2)."""
+    """Expansion over a `SageGraph` as it is when the question comes (SAGE, section
+    2.2).
+    """
 
     name = "sage"
 
@@ -38,14 +40,20 @@ class SageRetriever(Retriever):
         state, trace = self.graph.state, Trace()
         index = yield from _embedded(state.index, query, trace, self.on_failure)
         store = MemoryStore(state.graph)
-        expand = Expand(self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure)
+        expand = Expand(
+            self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure
+        )
         retrieval = yield from expand._steps(query, k, where)
         retrieval.trace.stages[:0] = trace.stages
         return retrieval
 
 
-def _embedded(index: HybridIndex, query: str, trace: Trace, on_failure: str) -> Generator[Any, Any, HybridIndex]:
-    """Return an index that knows the embedding of `query`, or that of the words alone where none can be had."""
+def _embedded(
+    index: HybridIndex, query: str, trace: Trace, on_failure: str
+) -> Generator[Any, Any, HybridIndex]:
+    """Return an index that knows the embedding of `query`, or that of the words alone
+    where none can be had.
+    """
     dense = index.dense
     if dense is None or dense.encoder is None or dense.remembers(query):
         return index

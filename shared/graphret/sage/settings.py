@@ -13,9 +13,11 @@ from graphret.search.fields import NodeText
 
 #: How much a link by a name counts, by kind.
 #:
-#: ``exact``: a cell is the name; ``alias``: a cell is the name without its brackets or what follows a comma, or another
-#: name that the node is given; ``inside`` and ``inside_alias``: a longer cell holds it; ``completed``: the words of a
-#: cell and of its table's title, section and header make up the name; ``text``, ``text_alias``: running text says it.
+#: ``exact``: a cell is the name; ``alias``: a cell is the name without its brackets or
+#: what follows a comma, or another name that the node is given; ``inside`` and
+#: ``inside_alias``: a longer cell holds it; ``completed``: the words of a cell and of
+#: its table's title, section and header make up the name; ``text``, ``text_alias``:
+#: running text says it.
 KIND_WEIGHTS: Mapping[str, float] = {
     "exact": 1.0,
     "alias": 1.0,
@@ -38,13 +40,17 @@ class LinkSettings:
     max_bearers
         A name that more nodes bear says nothing.
     join_weight
-        Weight of a link between rows of two tables that share the value of a key (`graphret.sage.joins`); 0 for none.
+        Weight of a link between rows of two tables that share the value of a key
+        (`graphret.sage.joins`); 0 for none.
     shared_weight, max_sharers
-        Weight of a link between texts that say the same name which no node bears, as a share of that of a text that
-        says a node's name; 0 for none. A name that more chunks say makes no link.
+        Weight of a link between texts that say the same name which no node bears, as a
+        share of that of a text that says a node's name; 0 for none. A name that more
+        chunks say makes no link.
     """
 
-    kind_weights: Mapping[str, float] = field(default_factory=lambda: dict(KIND_WEIGHTS))
+    kind_weights: Mapping[str, float] = field(
+        default_factory=lambda: dict(KIND_WEIGHTS)
+    )
     max_bearers: int = 50
     join_weight: float = 0.8
     shared_weight: float = 0.85
@@ -58,14 +64,15 @@ class SimilaritySettings:
     Parameters
     ----------
     percentile
-        An edge needs a signal at or above this percentile of the signal's distribution over the candidates of its kind
-        (SAGE, section 2.1 B and table 5: 95).
+        An edge needs a signal at or above this percentile of the signal's distribution
+        over the candidates of its kind (SAGE, section 2.1 B and table 5: 95).
     logic
-        ``"or"``: one signal suffices; ``"and"``: all that the corpus has are needed (SAGE, section 3.3: or).
+        ``"or"``: one signal suffices; ``"and"``: all that the corpus has are needed
+        (SAGE, section 3.3: or).
     neighbors
-        Nearest neighbours of a node by each signal that become candidates, and most edges a node proposes by shared
-        entities. The paper bounds candidates without saying how (table 5 counts 3.1 million for 22,700 nodes); 20 is
-        graphret's.
+        Nearest neighbours of a node by each signal that become candidates, and most
+        edges a node proposes by shared entities. The paper bounds candidates without
+        saying how (table 5 counts 3.1 million for 22,700 nodes); 20 is graphret's.
     entity_cap
         An entity that more nodes bear says nothing (graphret's).
     contents_only
@@ -84,9 +91,14 @@ class SimilaritySettings:
     contents_only: bool = False
 
     def __post_init__(self) -> None:
-        if not 0 <= self.percentile <= 100 or self.logic not in ("or", "and") or self.neighbors < 1:
+        if (
+            not 0 <= self.percentile <= 100
+            or self.logic not in ("or", "and")
+            or self.neighbors < 1
+        ):
             raise InvalidInput(
-                f"similarity: a percentile of 0 to 100, a logic 'or' or 'and' and neighbors of at least 1, not {self}"
+                "similarity: a percentile of 0 to 100, a logic 'or' or 'and' and"
+                f" neighbors of at least 1, not {self}"
             )
 
 
@@ -97,10 +109,12 @@ class SageSettings:
     Parameters
     ----------
     rows_per_segment
-        Rows of a table segment, 5 to 10 (SAGE, section 2.1 A); a short last one is evened out with the one before it.
+        Rows of a table segment, 5 to 10 (SAGE, section 2.1 A); a short last one is
+        evened out with the one before it.
     alpha
-        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6); `None` to choose it for each question, with what
-        embeddings are worth in the corpus (`graphret.sage.dense_quality`).
+        Share of BM25 in the hybrid score (SAGE, appendix E: 0.6); `None` to choose it
+        for each question, with what embeddings are worth in the corpus
+        (`graphret.sage.dense_quality`).
     text, analyzer, bm25
         How nodes are indexed.
     similarity

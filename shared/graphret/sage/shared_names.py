@@ -1,4 +1,6 @@
-"""Texts that say the same name which no node bears: by that name a chain of facts goes on."""
+"""Texts that say the same name which no node bears: by that name a chain of facts goes
+on.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,9 @@ from graphret.sage.structure import sources_of
 from graphret.text import normalize_name
 from graphret.text import words as words_of
 
-# A name that texts share is said by this share of them at most, in any corpus by two; one that stands in so many titles
-# at most leads there, where this share of the texts at most says it.
+# A name that texts share is said by this share of them at most, in any corpus by two;
+# one that stands in so many titles at most leads there, where this share of the texts
+# at most says it.
 _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
@@ -31,38 +34,53 @@ _NUMERAL = re.compile(r"[ivx]+")
 
 
 class _Said(NamedTuple):
-    """A name for comparison, as it is spelled, and the positions of the texts that say it."""
+    """A name for comparison, as it is spelled, and the positions of the texts that say
+    it.
+    """
 
     key: str
     name: str
     chunks: list[int]
 
 
-def shared_name_links(nodes: NodeTable, entities: Bearers, settings: LinkSettings | None = None) -> EdgeTable:
-    """Return a ``SHARES_NAME`` edge for every two texts that share a name which no node bears.
+def shared_name_links(
+    nodes: NodeTable, entities: Bearers, settings: LinkSettings | None = None
+) -> EdgeTable:
+    """Return a ``SHARES_NAME`` edge for every two texts that share a name which no node
+    bears.
 
-    Such a name joins what a chain of facts needs: a film and another one of its director, who has no page; a town in
-    Maryland and *History of Maryland*. Either few texts say it, or few titles hold it. The edge joins the chunks that
-    say it; its property is the rarest such name. Names are the entities that metadata found, without everyday words,
-    headings and abbreviations, and without those that are part of the names of both: a series has its name in all its
-    titles. Chunks of one source, or of sources of one title, are not joined.
+    Such a name joins what a chain of facts needs: a film and another one of its
+    director, who has no page; a town in Maryland and *History of Maryland*. Either few
+    texts say it, or few titles hold it. The edge joins the chunks that say it; its
+    property is the rarest such name. Names are the entities that metadata found,
+    without everyday words, headings and abbreviations, and without those that are part
+    of the names of both: a series has its name in all its titles. Chunks of one source,
+    or of sources of one title, are not joined.
     """
     settings = settings or LinkSettings()
     tables = ["table_rows" in given for given in nodes.properties]
-    found, everyday = _shared_names(nodes, entities, settings, tables) if settings.shared_weight else ({}, {})
+    found, everyday = (
+        _shared_names(nodes, entities, settings, tables)
+        if settings.shared_weight
+        else ({}, {})
+    )
     low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
     text = settings.kind_weights.get("text", 1.0)
     share = text / max(settings.kind_weights.values()) if any(tables) else 1.0
     weight = settings.shared_weight * share * beliefs([*found.values()], everyday)
     about = [{"name": name} for name in found.values()]
     codes = np.zeros(len(low), dtype=np.int16)
-    return EdgeTable.build(len(nodes), low, high, codes, [SHARES_NAME], weight, properties=about)
+    return EdgeTable.build(
+        len(nodes), low, high, codes, [SHARES_NAME], weight, properties=about
+    )
 
 
 def _shared_names(
     nodes: NodeTable, entities: Bearers, settings: LinkSettings, tables: Sequence[bool]
 ) -> tuple[dict[tuple[int, int], str], dict[str, float]]:
-    """Return the rarest name of every two texts to be linked, the lower position first, and how everyday names are."""
+    """Return the rarest name of every two texts to be linked, the lower position first,
+    and how everyday names are.
+    """
     source = sources_of(nodes)[0].tolist()
     borne: set[str] = set()
     titles: list[str] = []
@@ -78,22 +96,36 @@ def _shared_names(
     n_texts = len(titles) - sum(tables)
     few = min(settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
     many = min(settings.max_bearers, max(_TITLED_LEAST, int(_TITLED_BY * n_texts)))
-    heads = {key: _first_of_each(titled[key], source) for key in said if len(said[key].chunks) <= many}
-    heads = {key: first for key, first in heads.items() if 0 < len(first) <= _MAX_TITLED}
-    linking = [one for one in said.values() if len(one.chunks) <= few or one.key in heads]
+    heads = {
+        key: _first_of_each(titled[key], source)
+        for key in said
+        if len(said[key].chunks) <= many
+    }
+    heads = {
+        key: first for key, first in heads.items() if 0 < len(first) <= _MAX_TITLED
+    }
+    linking = [
+        one for one in said.values() if len(one.chunks) <= few or one.key in heads
+    ]
 
     texts = nodes.texts.tolist()
     everyday = _everyday(linking, texts)
     found: dict[tuple[int, int], str] = {}
     for one in _as_names(linking, everyday, texts):  # rarest first
-        pairs = [*combinations(one.chunks, 2)] if len(said[one.key].chunks) <= few else []
+        pairs = (
+            [*combinations(one.chunks, 2)] if len(said[one.key].chunks) <= few else []
+        )
         pairs += product(one.chunks, heads.get(one.key, ()))
         for pair in pairs:
             left, right = (titles[node] for node in pair)
             alike = source[pair[0]] == source[pair[1]] or (left and left == right)
-            if not alike and not (f" {one.key} " in f" {left} " and f" {one.key} " in f" {right} "):
+            if not alike and not (
+                f" {one.key} " in f" {left} " and f" {one.key} " in f" {right} "
+            ):
                 found.setdefault((min(pair), max(pair)), one.name)
-    return found, {one.name: everyday[one.key] for one in linking if one.key in everyday}
+    return found, {
+        one.name: everyday[one.key] for one in linking if one.key in everyday
+    }
 
 
 def _first_of_each(chosen: Iterable[int], source: Sequence[int]) -> list[int]:
@@ -104,36 +136,52 @@ def _first_of_each(chosen: Iterable[int], source: Sequence[int]) -> list[int]:
     return [*first.values()]
 
 
-def _said(entities: Bearers, borne: set[str], tables: Sequence[bool]) -> dict[str, _Said]:
-    """Return the names that no node bears, the rarest first, with the texts that say them."""
+def _said(
+    entities: Bearers, borne: set[str], tables: Sequence[bool]
+) -> dict[str, _Said]:
+    """Return the names that no node bears, the rarest first, with the texts that say
+    them.
+    """
     incidence = entities.incidence.tocsc()
     found: dict[str, _Said] = {}
-    for name, (start, stop) in zip(entities.names, pairwise(incidence.indptr.tolist()), strict=True):
+    for name, (start, stop) in zip(
+        entities.names, pairwise(incidence.indptr.tolist()), strict=True
+    ):
         key = normalize_name(name)
         words = words_of(key)
         if key in borne or not speaks(words) or all(map(_NUMERAL.fullmatch, words)):
             continue
-        chunks = [node for node in incidence.indices[start:stop].tolist() if not tables[node]]
+        chunks = [
+            node for node in incidence.indices[start:stop].tolist() if not tables[node]
+        ]
         found[key] = _Said(key, name, sorted(chunks))
     return found
 
 
-def _as_names(said: Sequence[_Said], everyday: Mapping[str, float], texts: Sequence[str]) -> Iterator[_Said]:
-    """Yield names with those texts that say them as names, without everyday words: “Definition”, “Section 3”."""
+def _as_names(
+    said: Sequence[_Said], everyday: Mapping[str, float], texts: Sequence[str]
+) -> Iterator[_Said]:
+    """Yield names with those texts that say them as names, without everyday words:
+    “Definition”, “Section 3”.
+    """
     for one in said:
         first, *others = one.key.split()
         is_word = everyday.get(first, 0) >= _MOSTLY
         if is_word and all(word.isdigit() for word in others):
             continue
-        kept = [node for node in one.chunks if stands_in_sentence(one.name, texts[node], first_is_word=is_word)]
+        kept = [
+            node
+            for node in one.chunks
+            if stands_in_sentence(one.name, texts[node], first_is_word=is_word)
+        ]
         yield one._replace(chunks=kept)
 
 
 def _everyday(said: Iterable[_Said], texts: Iterable[str]) -> dict[str, float]:
     """Return how everyday the first words of names are, where they are so at all.
 
-    It is the number of texts that have the word in lower case, as a share of these and of those that say a name which
-    begins with it.
+    It is the number of texts that have the word in lower case, as a share of these and
+    of those that say a name which begins with it.
     """
     named: Counter[str] = Counter()
     for one in said:
@@ -142,5 +190,7 @@ def _everyday(said: Iterable[_Said], texts: Iterable[str]) -> dict[str, float]:
     lower: Counter[str] = Counter()
     words = frozenset(named)
     for text in texts:
-        lower.update(words & set(text.split()))  # between spaces: no parts of paths and code
+        lower.update(
+            words & set(text.split())
+        )  # between spaces: no parts of paths and code
     return {word: n / (n + named[word]) for word, n in lower.items()}

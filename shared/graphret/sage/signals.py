@@ -15,13 +15,19 @@ ROLES = ("document", "table", "record")
 
 #: The field that is all that a node says; its embeddings are those of the search.
 CONTENT = "content"
-# The properties that a field is read from, the first that says something; others are read from that of their name.
-_PROPERTIES = {"description": ("description", "summary"), "summary": ("summary", "description")}
+# The properties that a field is read from, the first that says something; others are
+# read from that of their name.
+_PROPERTIES = {
+    "description": ("description", "summary"),
+    "summary": ("summary", "description"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The cosine of two nodes: which field of the left one with which of the right one."""
+    """The cosine of two nodes: which field of the left one with which of the
+    right one.
+    """
 
     name: str
     kind: str
@@ -35,8 +41,9 @@ class Signal:
         return left, right
 
 
-#: What makes nodes similar, by the names of SAGE, table 3 and appendix B: section 2.1 B, with the title and description
-#: of tables as in its tables 17 and 19. Shared entities make edges of their own.
+#: What makes nodes similar, by the names of SAGE, table 3 and appendix B: section 2.1
+#: B, with the title and description of tables as in its tables 17 and 19. Shared
+#: entities make edges of their own.
 SIGNALS: tuple[Signal, ...] = (
     Signal("topic_similarity", "document-document", "topic", "topic"),
     Signal("content_similarity", "document-document", CONTENT, CONTENT),
@@ -57,14 +64,25 @@ def role_of(labels: Collection[str]) -> int:
 
 
 def text_of(node: Node, name: str, text: NodeText) -> str:
-    """Return a field of a node as text, empty where it has none; `text` is how it becomes its content."""
+    """Return a field of a node as text, empty where it has none; `text` is how it
+    becomes its content.
+    """
     given = node.properties
     if name == CONTENT:
         return text.text(node).strip()
     if name == "columns":  # each header, with its description where there is one
         described = given.get("column_descriptions") or {}
-        parts = [(str(one), str(described.get(one) or "")) for one in given.get("table_header") or () if one]
-        return ", ".join(f"{header}: {about}" if about else header for header, about in parts).strip()
+        parts = [
+            (str(one), str(described.get(one) or ""))
+            for one in given.get("table_header") or ()
+            if one
+        ]
+        return ", ".join(
+            f"{header}: {about}" if about else header for header, about in parts
+        ).strip()
     values = (given.get(key) for key in _PROPERTIES.get(name, (name,)))
-    found = next((value.strip() for value in values if isinstance(value, str) and value.strip()), "")
+    found = next(
+        (value.strip() for value in values if isinstance(value, str) and value.strip()),
+        "",
+    )
     return found or (node.name.strip() if name == "title" else "")

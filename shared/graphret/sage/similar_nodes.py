@@ -1,4 +1,6 @@
-"""`link_similar`: similarity edges among the nodes with rich text of a graph that has relations of its own."""
+"""`link_similar`: similarity edges among the nodes with rich text of a graph that has
+relations of its own.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from graphret.search.dense import DenseIndex
 from graphret.stores.base import GraphStore, require_names
 from graphret.types import Edge
 
-#: The property of such an edge, by which it is told from those of a `SageGraph` in the same store.
+#: The property of such an edge, by which it is told from those of a `SageGraph` in the
+#: same store.
 COSINE = "cosine"
 
 _EDGES = 10_000  # are written at once
@@ -25,24 +28,29 @@ def link_similar(
     *,
     labels: Collection[str] | None = None,
     min_characters: int = 100,
-    settings: SimilaritySettings = SimilaritySettings(),  # noqa: B008 -- it is frozen
+    settings: SimilaritySettings = SimilaritySettings(),
 ) -> int:
-    """Write `IS_SIMILAR` edges between similar nodes into a store, beside its own relations (SAGE, section 3.1).
+    """Write `IS_SIMILAR` edges between similar nodes into a store, beside its own
+    relations (SAGE, section 3.1).
 
-    Candidates are the nearest neighbours of every chosen node by cosine; those at or above the percentile of their
-    cosines become edges, from the id that sorts lower to the other, weighted by the cosine. Written again, the store
-    has the edges that follow from it as it is then, and no others of this kind.
+    Candidates are the nearest neighbours of every chosen node by cosine; those at or
+    above the percentile of their cosines become edges, from the id that sorts lower to
+    the other, weighted by the cosine. Written again, the store has the edges that
+    follow from it as it is then, and no others of this kind.
 
     Parameters
     ----------
     store
-        The graph, and no view. Of one that something else wrote nothing is changed but these edges.
+        The graph, and no view. Of one that something else wrote nothing is changed but
+        these edges.
     index
-        The embeddings of its nodes: ``DenseIndex.of_store(store, encoder)``, or `DenseIndex.build` with vectors.
+        The embeddings of its nodes: ``DenseIndex.of_store(store, encoder)``, or
+        `DenseIndex.build` with vectors.
     labels
         Only nodes that bear one of these labels.
     min_characters
-        Only nodes of which the index reads at least as long a text; names alone are found by search and queries.
+        Only nodes of which the index reads at least as long a text; names alone are
+        found by search and queries.
     settings
         The percentile, and the neighbours of a node that are candidates.
 
@@ -60,7 +68,10 @@ def link_similar(
     """
     table = index.table
     bears = table.mask(None, require_names("labels", labels))
-    chosen = np.asarray([len(text) >= min_characters for text in index.text.all_texts(table)], dtype=np.bool_)
+    chosen = np.asarray(
+        [len(text) >= min_characters for text in index.text.all_texts(table)],
+        dtype=np.bool_,
+    )
     positions = np.flatnonzero(chosen if bears is None else chosen & bears)
     side = Side(positions, positions)
     found = nearest(index.vectors, side, side, settings.neighbors)
@@ -70,11 +81,24 @@ def link_similar(
     if len(cosine):
         kept = cosine >= np.percentile(cosine, settings.percentile)
         low, high, cosine = low[kept], high[kept], cosine[kept]
-    columns = zip(low.tolist(), high.tolist(), cosine.astype(np.float64).round(6).tolist(), strict=True)
+    columns = zip(
+        low.tolist(),
+        high.tolist(),
+        cosine.astype(np.float64).round(6).tolist(),
+        strict=True,
+    )
     ids = list(table.ids)
-    edges = [Edge(ids[i], IS_SIMILAR, ids[j], value, {COSINE: value}) for i, j, value in columns]
+    edges = [
+        Edge(ids[i], IS_SIMILAR, ids[j], value, {COSINE: value})
+        for i, j, value in columns
+    ]
     now = {edge.identity for edge in edges}
-    before = [edge for block in store.edges(relations=[IS_SIMILAR]) for edge in block if COSINE in edge.properties]
+    before = [
+        edge
+        for block in store.edges(relations=[IS_SIMILAR])
+        for edge in block
+        if COSINE in edge.properties
+    ]
     for start in range(0, len(edges), _EDGES):
         store.upsert(edges=edges[start : start + _EDGES])
     store.delete_edges([edge for edge in before if edge.identity not in now])

@@ -1,4 +1,6 @@
-"""Links that are known rather than inferred: neighbours in a source, and the source itself."""
+"""Links that are known rather than inferred: neighbours in a source, and the source
+itself.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,16 @@ WINDOW = 8
 
 
 def sources_of(nodes: NodeTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return a number for the item that each node was made from, its own where none is known, and its place in it."""
+    """Return a number for the item that each node was made from, its own where none is
+    known, and its place in it.
+    """
     source, place = np.zeros(len(nodes), np.int32), np.arange(len(nodes))
     known: dict[str | int, int] = {}
     for position, given in enumerate(nodes.properties):
         item = given.get("source_id")
-        source[position] = known.setdefault(position if item is None else str(item), len(known))
+        source[position] = known.setdefault(
+            position if item is None else str(item), len(known)
+        )
         if item is not None and isinstance(given.get("chunk_index"), int):
             place[position] = given["chunk_index"]
     return source, place
@@ -33,20 +39,29 @@ def sources_of(nodes: NodeTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
 def structure_edges(nodes: NodeTable) -> EdgeTable:
     """Return the structural links of nodes, `NEXT` and `SAME_SOURCE`, all of weight 1.
 
-    "We also preserve parent/structural links (e.g., chunks from the same source)" (SAGE, section 2.1 B). Nodes are of
-    one source when their property ``source_id`` is the same, in the order of ``chunk_index``. All pairs of a source of
-    up to 16 nodes are linked; in larger ones, those up to 8 places apart, so that the number of edges is linear in the
-    number of nodes.
+    "We also preserve parent/structural links (e.g., chunks from the same source)"
+    (SAGE, section 2.1 B). Nodes are of one source when their property ``source_id`` is
+    the same, in the order of ``chunk_index``. All pairs of a source of up to 16 nodes
+    are linked; in larger ones, those up to 8 places apart, so that the number of edges
+    is linear in the number of nodes.
     """
     of_node, place = sources_of(nodes)
     ordered = np.lexsort((np.arange(len(nodes)), place, of_node))
     source = of_node[ordered]
-    small = np.bincount(source)[source] <= ALL_PAIRS_UP_TO if len(source) else np.zeros(0, bool)
+    small = (
+        np.bincount(source)[source] <= ALL_PAIRS_UP_TO
+        if len(source)
+        else np.zeros(0, bool)
+    )
     near = [np.zeros((2, 0), np.int64)]
     for apart in range(1, ALL_PAIRS_UP_TO):
-        first = np.flatnonzero((source[:-apart] == source[apart:]) & (small[:-apart] | (apart <= WINDOW)))
+        first = np.flatnonzero(
+            (source[:-apart] == source[apart:]) & (small[:-apart] | (apart <= WINDOW))
+        )
         near.append(np.stack([ordered[first], ordered[first + apart]]))
     following, linked = near[1], np.sort(np.concatenate(near, axis=1), axis=0)
     low, high = np.concatenate([following, linked], axis=1)
     relation = np.repeat([0, 1], [following.shape[1], linked.shape[1]])
-    return EdgeTable.build(len(nodes), low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low)))
+    return EdgeTable.build(
+        len(nodes), low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low))
+    )

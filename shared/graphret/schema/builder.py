@@ -22,7 +22,8 @@ class SchemaBuilder:
     """Gathers the properties of blocks of nodes and edges."""
 
     def __init__(self) -> None:
-        #: The empty label stands for nodes that have none: it has properties, and is no label.
+        #: The empty label stands for nodes that have none: it has properties, and is no
+        #: label.
         self._bearers: Counter[str] = Counter()
         self._relations: Counter[str] = Counter()
         self._of_label: dict[str, dict[str, _Property]] = {}
@@ -39,12 +40,19 @@ class SchemaBuilder:
         """Read a block of edges, each of which stands for so many of the graph."""
         for edge in edges:
             self._relations[edge.relation] += times
-            _observe(self._of_relation.setdefault(edge.relation, {}), edge.properties, times)
+            _observe(
+                self._of_relation.setdefault(edge.relation, {}), edge.properties, times
+            )
 
     def build(
-        self, labels: Mapping[str, int], relations: Mapping[tuple[str, str, str], int], **more: Any
+        self,
+        labels: Mapping[str, int],
+        relations: Mapping[tuple[str, str, str], int],
+        **more: Any,
     ) -> GraphSchema:
-        """Return the schema with the counts of labels and of relations, and further fields of `GraphSchema`."""
+        """Return the schema with the counts of labels and of relations, and further
+        fields of `GraphSchema`.
+        """
         return GraphSchema(
             {label: n for label, n in sorted(labels.items()) if label},
             dict(sorted(relations.items())),
@@ -57,7 +65,10 @@ class SchemaBuilder:
         self, owners: Mapping[str, Mapping[str, _Property]], counts: Mapping[str, int]
     ) -> dict[str, dict[str, PropertySchema]]:
         return {
-            owner: {name: known.schema(counts[owner]) for name, known in sorted(found.items())}
+            owner: {
+                name: known.schema(counts[owner])
+                for name, known in sorted(found.items())
+            }
             for owner, found in sorted(owners.items())
             if found
         }
@@ -78,7 +89,9 @@ _TYPES: Sequence[tuple[type, str]] = (
 
 def type_of(value: Any) -> str:
     """Return the type of a value in the words of `PropertySchema.type`."""
-    if hasattr(value, "srid"):  # what Neo4j's driver makes of a point, and of a duration, is a tuple
+    if hasattr(
+        value, "srid"
+    ):  # what Neo4j's driver makes of a point, and of a duration, is a tuple
         return "POINT"
     if hasattr(value, "nanoseconds"):
         return "DURATION"
@@ -88,19 +101,24 @@ def type_of(value: Any) -> str:
 
 
 def merged_type(types: Iterable[str]) -> str:
-    """Return the one type of values of several: numbers are ``FLOAT``, lists are lists, all else is ``ANY``."""
+    """Return the one type of values of several: numbers are ``FLOAT``, lists are lists,
+    all else is ``ANY``.
+    """
     found = set(types)
     if len(found) == 1:
         return found.pop()
     if found and found <= {"INTEGER", "FLOAT"}:
         return "FLOAT"
     if found and all(kind.startswith("LIST OF ") for kind in found):
-        return f"LIST OF {merged_type(kind.removeprefix('LIST OF ') for kind in found - {'LIST OF ANY'})}"
+        items = (kind.removeprefix("LIST OF ") for kind in found - {"LIST OF ANY"})
+        return f"LIST OF {merged_type(items)}"
     return "ANY"
 
 
 class _Property:
-    """What was seen of a property: how often, of which types, and how often each value, by its JSON."""
+    """What was seen of a property: how often, of which types, and how often each value,
+    by its JSON.
+    """
 
     def __init__(self) -> None:
         self.n = 0
@@ -111,30 +129,46 @@ class _Property:
         self.n += times
         self.types.add(type_of(value))
         shown = _shown(value)
-        if shown is not None and (shown in self.counts or len(self.counts) < _VALUES_COUNTED):
+        if shown is not None and (
+            shown in self.counts or len(self.counts) < _VALUES_COUNTED
+        ):
             self.counts[shown] += times
 
     def schema(self, owners: int) -> PropertySchema:
-        likeliest = sorted(self.counts, key=lambda shown: (-self.counts[shown], shown))[:EXAMPLES]
+        likeliest = sorted(self.counts, key=lambda shown: (-self.counts[shown], shown))[
+            :EXAMPLES
+        ]
         coverage = self.n / owners if owners else 0.0
-        return PropertySchema(merged_type(self.types), coverage, tuple(map(json.loads, likeliest)))
+        return PropertySchema(
+            merged_type(self.types), coverage, tuple(map(json.loads, likeliest))
+        )
 
 
-def _observe(known: dict[str, _Property], properties: Mapping[str, Any], times: int) -> None:
+def _observe(
+    known: dict[str, _Property], properties: Mapping[str, Any], times: int
+) -> None:
     for name, value in properties.items():
         if value is not None:
             known.setdefault(name, _Property()).observe(value, times)
 
 
 def _shown(value: Any) -> str | None:
-    """Return a value, shortened, as JSON; `None` for what shows little: an object, a point, or a list of them."""
+    """Return a value, shortened, as JSON; `None` for what shows little: an object, a
+    point, or a list of them.
+    """
     kind = type_of(value)
     if kind in ("MAP", "POINT"):
         return None
     if kind.startswith("LIST OF "):
         short = [_cut(v) if isinstance(v, str) else v for v in value[:_LIST_LENGTH]]
-        return json.dumps(short) if short and all(isinstance(v, (str, int, float)) for v in short) else None
-    return json.dumps(value if isinstance(value, (bool, int, float)) else _cut(str(value)))
+        return (
+            json.dumps(short)
+            if short and all(isinstance(v, (str, int, float)) for v in short)
+            else None
+        )
+    return json.dumps(
+        value if isinstance(value, (bool, int, float)) else _cut(str(value))
+    )
 
 
 def _cut(value: str) -> str:

@@ -20,13 +20,15 @@ _PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_propertie
 
 @dataclass(frozen=True, slots=True)
 class PropertySchema:
-    """What is known of a property of the nodes of one label, or of the edges of one relation.
+    """What is known of a property of the nodes of one label, or of the edges of one
+    relation.
 
     Parameters
     ----------
     type
-        ``STRING``, ``INTEGER``, ``FLOAT``, ``BOOLEAN``, ``DATE``, ``TIME``, ``DATE_TIME``, ``DURATION``, ``POINT``,
-        ``MAP``, ``LIST OF`` one of these, or ``ANY`` where values of several types were seen.
+        ``STRING``, ``INTEGER``, ``FLOAT``, ``BOOLEAN``, ``DATE``, ``TIME``,
+        ``DATE_TIME``, ``DURATION``, ``POINT``, ``MAP``, ``LIST OF`` one of these, or
+        ``ANY`` where values of several types were seen.
     coverage
         Share of the nodes or edges that have it, 0 to 1.
     examples
@@ -42,18 +44,19 @@ class PropertySchema:
 class GraphSchema:
     """The labels, relations and properties of a graph.
 
-    Labels and relations have the names that nodes and edges bear, which `neighbors` takes; properties have those that a
-    query reads, of a node's own fields too. Where a query has to call a label or a relation otherwise, that is said
-    beside it, and `in_cypher` has it.
+    Labels and relations have the names that nodes and edges bear, which `neighbors`
+    takes; properties have those that a query reads, of a node's own fields too. Where a
+    query has to call a label or a relation otherwise, that is said beside it, and
+    `in_cypher` has it.
 
     Parameters
     ----------
     labels
         How many nodes bear each label.
     relations
-        How many edges join each ``(source label, relation, target label)``; an edge counts under every pair of the
-        labels of its ends, as a query finds it by each. In Ladybug, where a query knows the primary labels alone, it
-        counts under those.
+        How many edges join each ``(source label, relation, target label)``; an edge
+        counts under every pair of the labels of its ends, as a query finds it by each.
+        In Ladybug, where a query knows the primary labels alone, it counts under those.
     properties
         For each label its properties by name.
     relation_properties
@@ -61,55 +64,74 @@ class GraphSchema:
     sampled_relations
         The relations of which a triple may be missing.
     sampled_properties
-        The labels of which a property may be missing; an empty one stands for nodes that have none.
+        The labels of which a property may be missing; an empty one stands for nodes
+        that have none.
     sampled_relation_properties
         The relations of which a property may be missing.
     cypher_labels
-        What queries call the labels that they call otherwise; `None` for one that no query knows, as a second label in
-        Ladybug, where a label is a table.
+        What queries call the labels that they call otherwise; `None` for one that no
+        query knows, as a second label in Ladybug, where a label is a table.
     cypher_relations
         What queries call the relations that they call otherwise.
     columns, relation_columns
-        For each label, and each relation, what queries may read though nothing has a value there, such as the weight of
-        edges that all have weight 1 in Ladybug; of a `MemoryStore`, which answers no queries, a node's own fields and
-        an edge's, which queries of the database that it is written to may read. Schemas are compared without it.
+        For each label, and each relation, what queries may read though nothing has a
+        value there, such as the weight of edges that all have weight 1 in Ladybug; of a
+        `MemoryStore`, which answers no queries, a node's own fields and an edge's,
+        which queries of the database that it is written to may read. Schemas are
+        compared without it.
     """
 
     labels: Mapping[str, int]
     relations: Mapping[tuple[str, str, str], int]
     properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
-    relation_properties: Mapping[str, Mapping[str, PropertySchema]] = field(default_factory=dict)
+    relation_properties: Mapping[str, Mapping[str, PropertySchema]] = field(
+        default_factory=dict
+    )
     sampled_relations: AbstractSet[str] = frozenset()
     sampled_properties: AbstractSet[str] = frozenset()
     sampled_relation_properties: AbstractSet[str] = frozenset()
     cypher_labels: Mapping[str, str | None] = field(default_factory=dict)
     cypher_relations: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, AbstractSet[str]] = field(default_factory=dict, compare=False)
-    relation_columns: Mapping[str, AbstractSet[str]] = field(default_factory=dict, compare=False)
+    relation_columns: Mapping[str, AbstractSet[str]] = field(
+        default_factory=dict, compare=False
+    )
 
     def __post_init__(self) -> None:
         for name in _PARTS:
             object.__setattr__(self, name, frozenset(getattr(self, name)))
         for name in ("columns", "relation_columns"):
-            read = {owner: frozenset(names) for owner, names in getattr(self, name).items()}
+            read = {
+                owner: frozenset(names) for owner, names in getattr(self, name).items()
+            }
             object.__setattr__(self, name, read)
 
     @property
     def sampled(self) -> bool:
-        """Whether anything was read in part: counts may then be estimates, and what is rare missing."""
+        """Whether anything was read in part: counts may then be estimates, and what is
+        rare missing.
+        """
         return any(getattr(self, name) for name in _PARTS)
 
     @property
     def relation_names(self) -> list[str]:
         """The names of the relations, in order."""
-        return sorted({relation for _, relation, _ in self.relations} | set(self.relation_properties))
+        return sorted(
+            {relation for _, relation, _ in self.relations}
+            | set(self.relation_properties)
+        )
 
     def in_cypher(self) -> GraphSchema:
-        """Return the schema with labels and relations as queries call them, without labels that no query knows."""
+        """Return the schema with labels and relations as queries call them, without
+        labels that no query knows.
+        """
         if not self.cypher_labels and not self.cypher_relations:
             return self
         labels, relations = self.cypher_labels, self.cypher_relations
-        return self.renamed(lambda label: labels.get(label, label), lambda name: relations.get(name, name))
+        return self.renamed(
+            lambda label: labels.get(label, label),
+            lambda name: relations.get(name, name),
+        )
 
     def renamed(
         self,
@@ -118,44 +140,79 @@ class GraphSchema:
         property_of: Callable[[str], str] = str,
     ) -> GraphSchema:
         """Return the schema with other names, without labels that have none then."""
-        every = {*self.labels, *self.properties, *self.columns, *(end for s, _, t in self.relations for end in (s, t))}
-        labels = {label: name for label in every if (name := label_of(label)) is not None}
+        every = {
+            *self.labels,
+            *self.properties,
+            *self.columns,
+            *(end for s, _, t in self.relations for end in (s, t)),
+        }
+        labels = {
+            label: name for label in every if (name := label_of(label)) is not None
+        }
 
-        def known(properties: Mapping[str, PropertySchema]) -> dict[str, PropertySchema]:
+        def known(
+            properties: Mapping[str, PropertySchema],
+        ) -> dict[str, PropertySchema]:
             return {property_of(name): one for name, one in properties.items()}
 
         return replace(
             self,
-            labels={labels[label]: n for label, n in self.labels.items() if label in labels},
+            labels={
+                labels[label]: n for label, n in self.labels.items() if label in labels
+            },
             relations={
                 (labels[source], relation_of(relation), labels[target]): n
                 for (source, relation, target), n in self.relations.items()
                 if source in labels and target in labels
             },
-            properties={labels[label]: known(own) for label, own in self.properties.items() if label in labels},
-            relation_properties={relation_of(name): known(own) for name, own in self.relation_properties.items()},
+            properties={
+                labels[label]: known(own)
+                for label, own in self.properties.items()
+                if label in labels
+            },
+            relation_properties={
+                relation_of(name): known(own)
+                for name, own in self.relation_properties.items()
+            },
             sampled_relations={relation_of(name) for name in self.sampled_relations},
-            sampled_properties={labels.get(label, label) for label in self.sampled_properties},
-            sampled_relation_properties={relation_of(name) for name in self.sampled_relation_properties},
+            sampled_properties={
+                labels.get(label, label) for label in self.sampled_properties
+            },
+            sampled_relation_properties={
+                relation_of(name) for name in self.sampled_relation_properties
+            },
             cypher_labels={},
             cypher_relations={},
-            columns={labels[label]: names for label, names in self.columns.items() if label in labels},
-            relation_columns={relation_of(name): names for name, names in self.relation_columns.items()},
+            columns={
+                labels[label]: names
+                for label, names in self.columns.items()
+                if label in labels
+            },
+            relation_columns={
+                relation_of(name): names
+                for name, names in self.relation_columns.items()
+            },
         )
 
-    def text(self, max_tokens: int | None = None, *, cypher: bool = True, values: bool = True) -> str:
-        """Return the schema for a prompt: labels with their properties, triples and counts, the most frequent first.
+    def text(
+        self, max_tokens: int | None = None, *, cypher: bool = True, values: bool = True
+    ) -> str:
+        """Return the schema for a prompt: labels with their properties, triples and
+        counts, the most frequent first.
 
-        What does not fit is left out from the end: examples, then properties, then rare labels and triples; the text
-        then says how much. The same schema gives the same text. Values are quoted, shortened and put on one line;
-        names that do not fit on a line are left out.
+        What does not fit is left out from the end: examples, then properties, then rare
+        labels and triples; the text then says how much. The same schema gives the same
+        text. Values are quoted, shortened and put on one line; names that do not fit on
+        a line are left out.
 
         Parameters
         ----------
         max_tokens
-            The text has at most this many, as `graphret.schema.text.estimate_tokens` counts; `None` is no limit.
+            The text has at most this many, as `graphret.schema.text.estimate_tokens`
+            counts; `None` is no limit.
         cypher
-            Whether labels and relations are called as queries call them, or else as nodes and edges bear them.
+            Whether labels and relations are called as queries call them, or else as
+            nodes and edges bear them.
         values
             Whether examples of values are shown.
 
@@ -181,14 +238,22 @@ class GraphSchema:
             "cypher_labels": dict(self.cypher_labels),
             "cypher_relations": dict(self.cypher_relations),
             "columns": {label: sorted(names) for label, names in self.columns.items()},
-            "relation_columns": {name: sorted(names) for name, names in self.relation_columns.items()},
+            "relation_columns": {
+                name: sorted(names) for name, names in self.relation_columns.items()
+            },
         }
 
 
-def _properties_out(properties: Mapping[str, Mapping[str, PropertySchema]]) -> dict[str, Any]:
+def _properties_out(
+    properties: Mapping[str, Mapping[str, PropertySchema]],
+) -> dict[str, Any]:
     return {
         owner: {
-            name: {"type": p.type, "coverage": p.coverage, "examples": [_json(value) for value in p.examples]}
+            name: {
+                "type": p.type,
+                "coverage": p.coverage,
+                "examples": [_json(value) for value in p.examples],
+            }
             for name, p in of_owner.items()
         }
         for owner, of_owner in properties.items()
@@ -200,14 +265,20 @@ def _json(value: Any) -> Any:
         return [_json(v) for v in value]
     if isinstance(value, Mapping):
         return {str(key): _json(v) for key, v in value.items()}
-    return value if value is None or isinstance(value, (str, int, float, bool)) else str(value)
+    return (
+        value
+        if value is None or isinstance(value, (str, int, float, bool))
+        else str(value)
+    )
 
 
 # -- as text
 
 
 class _Piece(NamedTuple):
-    """Something to show: its kind is ``label``, ``triple``, ``property``, ``edge property`` or ``examples``."""
+    """Something to show: its kind is ``label``, ``triple``, ``property``, ``edge
+    property`` or ``examples``.
+    """
 
     kind: str
     owner: Any
@@ -229,18 +300,29 @@ def _write(schema: GraphSchema, max_tokens: int | None, values: bool) -> str:
         return _render(schema, pieces, missing)
 
     def too_long(n: int) -> bool:
-        return estimate_tokens(_render(schema, pieces[:n], [*missing, *pieces[n:]])) > max_tokens
+        return (
+            estimate_tokens(_render(schema, pieces[:n], [*missing, *pieces[n:]]))
+            > max_tokens
+        )
 
     n = bisect.bisect_left(range(len(pieces) + 1), True, key=too_long) - 1
     if n < 0:
-        raise InvalidInput(f"max_tokens: {max_tokens} is too few to say that the schema was left out")
+        raise InvalidInput(
+            f"max_tokens: {max_tokens} is too few to say that the schema was left out"
+        )
     return _render(schema, pieces[:n], [*missing, *pieces[n:]])
 
 
 def _pieces(schema: GraphSchema) -> list[_Piece]:
     """Return what there is to write, the most important first."""
-    labels = [_Piece("label", label) for label, _ in sorted(schema.labels.items(), key=lambda x: (-x[1], x[0]))]
-    triples = [_Piece("triple", key) for key, _ in sorted(schema.relations.items(), key=lambda x: (-x[1], x[0]))]
+    labels = [
+        _Piece("label", label)
+        for label, _ in sorted(schema.labels.items(), key=lambda x: (-x[1], x[0]))
+    ]
+    triples = [
+        _Piece("triple", key)
+        for key, _ in sorted(schema.relations.items(), key=lambda x: (-x[1], x[0]))
+    ]
     frame = [piece for pair in zip_longest(labels, triples) for piece in pair if piece]
     of_relation: Counter[str] = Counter()
     for (_, relation, _), n in schema.relations.items():
@@ -251,12 +333,18 @@ def _pieces(schema: GraphSchema) -> list[_Piece]:
     ]
     described.sort(key=lambda item: item[0])
     properties = [piece for _, piece, _ in described]
-    examples = [_Piece("examples", p.owner, p.name, p.kind) for _, p, known in described if known.examples]
+    examples = [
+        _Piece("examples", p.owner, p.name, p.kind)
+        for _, p, known in described
+        if known.examples
+    ]
     return [*frame, *properties, *examples]
 
 
 def _of_owners(
-    kind: str, properties: Mapping[str, Mapping[str, PropertySchema]], counts: Mapping[str, int]
+    kind: str,
+    properties: Mapping[str, Mapping[str, PropertySchema]],
+    counts: Mapping[str, int],
 ) -> Iterator[tuple[tuple[float, str, str, str], _Piece, PropertySchema]]:
     for owner, of_owner in properties.items():
         for name, known in of_owner.items():
@@ -270,11 +358,21 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
     of_relation: dict[str, list[str]] = {}
     for p in shown:
         if p.kind in ("property", "edge property"):
-            known = (schema.properties if p.kind == "property" else schema.relation_properties)[p.owner][p.name]
-            values = known.examples[:_VALUES] if (p.kind, p.owner, p.name) in with_examples else ()
+            known = (
+                schema.properties
+                if p.kind == "property"
+                else schema.relation_properties
+            )[p.owner][p.name]
+            values = (
+                known.examples[:_VALUES]
+                if (p.kind, p.owner, p.name) in with_examples
+                else ()
+            )
             said = f" e.g. {', '.join(map(quote_value, values))}" if values else ""
             lines = of_label if p.kind == "property" else of_relation
-            lines.setdefault(p.owner, []).append(f"{quote_name(p.name)}: {_type(known.type)}{said}")
+            lines.setdefault(p.owner, []).append(
+                f"{quote_name(p.name)}: {_type(known.type)}{said}"
+            )
     out = []
     if of_label:
         out.append("Nodes, how many, and their properties:")
@@ -285,10 +383,15 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
         out.append("Relations and how many:")
         for source, relation, target in triples:
             n = schema.relations[source, relation, target]
-            out.append(f"{_node(source)}-[:{quote_name(relation)}]->{_node(target)} {n:,}")
+            out.append(
+                f"{_node(source)}-[:{quote_name(relation)}]->{_node(target)} {n:,}"
+            )
     if of_relation:
         out.append("Properties of relations:")
-        out.extend(f"[:{quote_name(relation)}]{_braces(told)}" for relation, told in of_relation.items())
+        out.extend(
+            f"[:{quote_name(relation)}]{_braces(told)}"
+            for relation, told in of_relation.items()
+        )
     if not schema.labels and not schema.relations:
         out.append("The graph is empty.")
     if note := _left_out(missing):
@@ -296,12 +399,19 @@ def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> 
     if schema.sampled:
         properties = schema.sampled_properties or schema.sampled_relation_properties
         kinds = {"relations": schema.sampled_relations, "properties": properties}
-        out.append(f"Seen in a sample: there may be more {', '.join(kind for kind, is_ in kinds.items() if is_)}.")
+        out.append(
+            "Seen in a sample: there may be more"
+            f" {', '.join(kind for kind, is_ in kinds.items() if is_)}."
+        )
     return "\n".join(out)
 
 
 def _left_out(missing: list[_Piece]) -> str:
-    kinds = (("labels", ("label",)), ("relations", ("triple",)), ("properties", ("property", "edge property")))
+    kinds = (
+        ("labels", ("label",)),
+        ("relations", ("triple",)),
+        ("properties", ("property", "edge property")),
+    )
     counts = {word: sum(p.kind in kinds for p in missing) for word, kinds in kinds}
     said = [f"{n:,} {word}" for word, n in counts.items() if n]
     if not said and missing:

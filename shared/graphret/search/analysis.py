@@ -12,9 +12,9 @@ from graphret.text import tokenize, words
 #: Words that make a question of what is asked, and are no part of it.
 QUESTION_WORDS = frozenset(
     """
-    what which who whom whose when where why how many much do does did done has have had were been being can could may
-    might should would
-    """.split()
+    what which who whom whose when where why how many much do does did done has have had
+    were been being can could may might should would
+""".split()
 )
 
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
@@ -39,22 +39,34 @@ class Analyzer:
         return [term for word in words(text) if (term := term_of(word))]
 
     def of_query(self, query: str) -> list[str]:
-        """Return the terms of a question: without English question words, but those in names, if others are left."""
+        """Return the terms of a question: without English question words, but those in
+        names, if others are left.
+        """
         if self.stopwords != "english":
             return self(query)
-        asked = (word for word, at, _ in tokenize(query) if word not in QUESTION_WORDS or (at and query[at].isupper()))
-        return [term for term in map(_terms(self.language, self.stopwords), asked) if term] or self(query)
+        asked = (
+            word
+            for word, at, _ in tokenize(query)
+            if word not in QUESTION_WORDS or (at and query[at].isupper())
+        )
+        return [
+            term for term in map(_terms(self.language, self.stopwords), asked) if term
+        ] or self(query)
 
 
 @lru_cache(maxsize=8)
 def _terms(language: str, stopwords: str) -> Callable[[str], str]:
     """Return what makes a word a term, empty for a stop word."""
     import Stemmer
-    from bm25s.tokenization import Tokenizer  # importing bm25s takes a tenth of a second
+    from bm25s.tokenization import (
+        Tokenizer,
+    )  # importing bm25s takes a tenth of a second
 
     try:
         stem = Stemmer.Stemmer(language).stemWord if language else str
-        left_out = frozenset(Tokenizer(stopwords=stopwords).stopwords if stopwords else ())
+        left_out = frozenset(
+            Tokenizer(stopwords=stopwords).stopwords if stopwords else ()
+        )
     except (KeyError, ValueError) as error:
         raise InvalidInput(f"analyzer: {language!r}, {stopwords!r}: {error}") from None
     return lru_cache(_WORDS_KEPT)(lambda word: "" if word in left_out else stem(word))

@@ -1,4 +1,6 @@
-"""Indexes held in memory, over a table of nodes: how they are asked, combined, changed and cut to a view."""
+"""Indexes held in memory, over a table of nodes: how they are asked, combined, changed
+and cut to a view.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ _QUERIES_KEPT = 16  # whose scores of every node are remembered
 class TableIndex(ABC):
     """What is made of the nodes of a table, and follows their changes.
 
-    A state is never changed but replaced, so that a reader sees one state, whatever is upserted meanwhile. `scope`
-    holds the labels that it is limited to, `None` for all: an upserted node that bears none of them is taken away.
+    A state is never changed but replaced, so that a reader sees one state, whatever is
+    upserted meanwhile. `scope` holds the labels that it is limited to, `None` for all:
+    an upserted node that bears none of them is taken away.
     """
 
     scope: frozenset[str] | None = None
@@ -38,14 +41,24 @@ class TableIndex(ABC):
 
     @classmethod
     @abstractmethod
-    def build(cls, nodes: NodeTable | Iterable[Node], *arguments: Any, **options: Any) -> Self:
-        """Make it of nodes; `source` is the store in which they have neighbours, where it is known."""
+    def build(
+        cls, nodes: NodeTable | Iterable[Node], *arguments: Any, **options: Any
+    ) -> Self:
+        """Make it of nodes; `source` is the store in which they have neighbours, where
+        it is known.
+        """
 
     @classmethod
     def of_store(
-        cls, store: GraphStore, *arguments: Any, labels: Collection[str] | None = None, **options: Any
+        cls,
+        store: GraphStore,
+        *arguments: Any,
+        labels: Collection[str] | None = None,
+        **options: Any,
     ) -> Self:
-        """Make it of a store's nodes, or those that bear one of `labels`; ``store.attach(index)`` keeps it in step."""
+        """Make it of a store's nodes, or those that bear one of `labels`;
+        ``store.attach(index)`` keeps it in step.
+        """
         made = cls.build(table_of(store, labels), *arguments, source=store, **options)
         made.scope = None if labels is None else frozenset(labels)
         return made
@@ -55,12 +68,18 @@ class TableIndex(ABC):
         """The indexes that it is made of, or itself where it is made of no other."""
 
     @abstractmethod
-    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
-        """Return what is made of another table, reading nodes that are new or in `fresh`, neighbours in `source`."""
+    def changed(
+        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
+    ) -> Self:
+        """Return what is made of another table, reading nodes that are new or in
+        `fresh`, neighbours in `source`.
+        """
 
     @abstractmethod
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        """Return what is made of the nodes at `positions` alone, statistics included; `table` holds just them."""
+        """Return what is made of the nodes at `positions` alone, statistics included;
+        `table` holds just them.
+        """
 
     # -- change
 
@@ -83,16 +102,32 @@ class TableIndex(ABC):
         self.staged((), list(ids))()
 
     def refresh(self, store: GraphStore) -> None:
-        """Bring the index up to date with a store that somebody else wrote to; an attached index follows by itself."""
-        now, before = table_of(store, self.scope), {node.id: node for node in self.table}
-        fresh = [node for node in now if self.reads_neighbors or before.get(node.id) != node]
+        """Bring the index up to date with a store that somebody else wrote to; an
+        attached index follows by itself.
+        """
+        now, before = (
+            table_of(store, self.scope),
+            {node.id: node for node in self.table},
+        )
+        fresh = [
+            node for node in now if self.reads_neighbors or before.get(node.id) != node
+        ]
         self.staged(fresh, before.keys() - set(now.ids), store)()
 
     def staged(
-        self, upserts: Sequence[Node], deletes: Collection[str], source: GraphStore | None = None
+        self,
+        upserts: Sequence[Node],
+        deletes: Collection[str],
+        source: GraphStore | None = None,
     ) -> Callable[[], None]:
-        """Make ready a change, with neighbours in the store as it will be, and return what puts it in force."""
-        outside = {one.id for one in upserts if self.scope is not None and self.scope.isdisjoint(one.labels)}
+        """Make ready a change, with neighbours in the store as it will be, and return
+        what puts it in force.
+        """
+        outside = {
+            one.id
+            for one in upserts
+            if self.scope is not None and self.scope.isdisjoint(one.labels)
+        }
         fresh = {node.id: node for node in upserts if node.id not in outside}
         table = self.table.merged(NodeTable.of(fresh.values()), {*deletes, *outside})[0]
         state = self.changed(table, [node.id for node in upserts], source)
@@ -108,16 +143,22 @@ class TableIndex(ABC):
         return self.table.restriction
 
     def view(self, where: WhereLike) -> Self:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
+        """Return an index of only the nodes that satisfy `where`; nothing of the others
+        can be read through it.
 
-        Nodes that named a neighbour outside are read anew without it, which for a dense index takes its encoder.
+        Nodes that named a neighbour outside are read anew without it, which for a dense
+        index takes its encoder.
         """
         state, condition = copy(self), Where.parse(where)
         restricted = state.table.restricted(condition)
         if restricted is None or condition is None:
             return state
         cut = state.induced(*restricted)
-        ids, hidden, stale = cut.table.ids.tolist(), Where("$not", children=(condition,)), set[str]()
+        ids, hidden, stale = (
+            cut.table.ids.tolist(),
+            Where("$not", children=(condition,)),
+            set[str](),
+        )
         for leaf in cut.leaves():
             stale |= leaf.text.naming(ids, hidden)
             leaf.text = leaf.text.view(condition)
@@ -129,11 +170,14 @@ class TableIndex(ABC):
 class ArrayIndex(TableIndex, BatchIndex):
     """A text index over a `NodeTable` that scores every node of it at once.
 
-    A subclass gives `_scores`, `changed`, `induced` and `text`, which says how a node is read.
+    A subclass gives `_scores`, `changed`, `induced` and `text`, which says how a node
+    is read.
     """
 
     text: NodeText
-    least: float | None = None  # what a node scores that nothing speaks for, where that is known
+    least: float | None = (
+        None  # what a node scores that nothing speaks for, where that is known
+    )
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -151,14 +195,24 @@ class ArrayIndex(TableIndex, BatchIndex):
     def _scores(self, query: str) -> NDArray[np.float32]:
         """Score every node, ``(n,)``."""
 
-    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+    def _search(
+        self,
+        queries: list[str],
+        k: int,
+        labels: Collection[str] | None,
+        where: Where | None,
+    ) -> list[Matches]:
         state = copy(self)
         mask = state.table.mask(where, labels)
         state.prepare(queries)
         ranked = (state.ranked(query, k, mask) for query in queries)
-        return [Matches(state.table.ids.take(found), scores) for found, scores in ranked]
+        return [
+            Matches(state.table.ids.take(found), scores) for found, scores in ranked
+        ]
 
-    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+    def _score(
+        self, queries: list[str], ids: Sequence[str]
+    ) -> list[NDArray[np.float32]]:
         state = copy(self)
         positions = state.table.positions(ids)
         state.prepare(queries)
@@ -167,13 +221,19 @@ class ArrayIndex(TableIndex, BatchIndex):
     def ranked(
         self, query: str, k: int, mask: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Return the positions of the `k` best nodes among those in `mask`, best first, and their scores."""
+        """Return the positions of the `k` best nodes among those in `mask`, best first,
+        and their scores.
+        """
         scores = self.scores(query)
         found = top_k(scores, k, mask)
         return found, scores[found]
 
-    def top(self, query: str, k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Return the positions of the `k` best nodes among those in `mask`, best first."""
+    def top(
+        self, query: str, k: int, mask: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
+        """Return the positions of the `k` best nodes among those in `mask`,
+        best first.
+        """
         return self.ranked(query, k, mask)[0]
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -181,7 +241,9 @@ class ArrayIndex(TableIndex, BatchIndex):
         return np.asarray(self.scores(query)[positions], dtype=np.float32)
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        """Return the score of every node by position, ``(n,)``; those of recent queries are remembered."""
+        """Return the score of every node by position, ``(n,)``; those of recent queries
+        are remembered.
+        """
         known = self._recent.get(query)
         if known is None:
             known = self._scores(query)
@@ -195,7 +257,9 @@ class ArrayIndex(TableIndex, BatchIndex):
         self._recent: dict[str, NDArray[np.float32]] = {}
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float | None:
-        """Return how well nodes together answer a query, 0 … 1 whatever else there is; `None` where it cannot say."""
+        """Return how well nodes together answer a query, 0 … 1 whatever else there is;
+        `None` where it cannot say.
+        """
         return None
 
     def prepare(self, queries: Sequence[str]) -> None:
@@ -205,12 +269,19 @@ class ArrayIndex(TableIndex, BatchIndex):
 
 
 class CombinedTable(TableIndex):
-    """What is made of indexes over one table, its `members`, read as they are when it is copied to be searched."""
+    """What is made of indexes over one table, its `members`, read as they are when it
+    is copied to be searched.
+    """
 
     def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
         self.members = dict(members)
-        if any(member.table.ids is not self.table.ids for member in self.members.values()):
-            raise InvalidInput(f"{', '.join(members)}: indexes that are combined must share one table of nodes")
+        if any(
+            member.table.ids is not self.table.ids for member in self.members.values()
+        ):
+            raise InvalidInput(
+                f"{', '.join(members)}: indexes that are combined must share one table"
+                " of nodes"
+            )
 
     @property
     def table(self) -> NodeTable:
@@ -225,10 +296,14 @@ class CombinedTable(TableIndex):
     def _of(self, change: Callable[[ArrayIndex], ArrayIndex]) -> Self:
         """Return this with other members."""
         state = object.__new__(type(self))
-        state.__dict__ |= self.__dict__ | {"members": {name: change(one) for name, one in self.members.items()}}
+        state.__dict__ |= self.__dict__ | {
+            "members": {name: change(one) for name, one in self.members.items()}
+        }
         return state
 
-    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
+    def changed(
+        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
+    ) -> Self:
         return self._of(lambda member: member.changed(table, fresh, source))
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:

@@ -1,4 +1,6 @@
-"""BM25 over fields, with the weight of each term in each node and in each part of a node."""
+"""BM25 over fields, with the weight of each term in each node and in each part of a
+node.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,13 @@ from graphret.stores.base import GraphStore
 from graphret.types import Node
 
 #: How strongly the length of a field damps its counts, by field.
-FIELD_B: Mapping[str, float] = {"title": 0.3, "aliases": 0.3, "section": 0.3, "header": 0.3, "rows": 0.5}
+FIELD_B: Mapping[str, float] = {
+    "title": 0.3,
+    "aliases": 0.3,
+    "section": 0.3,
+    "header": 0.3,
+    "rows": 0.5,
+}
 
 _BLOCK = 10_000  # nodes read as text at once
 
@@ -45,14 +53,23 @@ class BM25Settings:
     field_b: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_B))
 
     def __post_init__(self) -> None:
-        if self.k1 <= 0 or not all(0 <= b <= 1 for b in (self.b, *self.field_b.values())):
+        if self.k1 <= 0 or not all(
+            0 <= b <= 1 for b in (self.b, *self.field_b.values())
+        ):
             raise InvalidInput("BM25: k1 must be positive, and every b between 0 and 1")
 
 
 class TermWeights:
-    """The weight of each term in each node and in each part of a node, made when first asked for (see `BM25Index`)."""
+    """The weight of each term in each node and in each part of a node, made when first
+    asked for (see `BM25Index`).
+    """
 
-    def __init__(self, terms: FieldTerms, field_weights: Mapping[str, float], settings: BM25Settings) -> None:
+    def __init__(
+        self,
+        terms: FieldTerms,
+        field_weights: Mapping[str, float],
+        settings: BM25Settings,
+    ) -> None:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
 
     @cached_property
@@ -72,19 +89,36 @@ class TermWeights:
 
     def _weighed(self, of_parts: bool) -> sp.csc_matrix:
         terms, known = self.terms, self.settings
-        total = sp.csr_matrix((terms.n_parts if of_parts else terms.n_nodes, len(terms.vocabulary)))
+        total = sp.csr_matrix(
+            (terms.n_parts if of_parts else terms.n_nodes, len(terms.vocabulary))
+        )
         for key in terms.fields:
             found, name = terms.counts(key, of_parts=of_parts), key.removesuffix(PARTS)
             b = known.field_b.get(name, known.b)
-            lengths = np.asarray(found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64)
-            norm = 1.0 - b + b * lengths / lengths.mean(where=lengths > 0) if found.nnz else np.ones_like(lengths)
-            scale = np.divide(self.field_weights.get(name, 1.0), norm, out=np.zeros_like(norm), where=norm > 0)
+            lengths = np.asarray(
+                found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64
+            )
+            norm = (
+                1.0 - b + b * lengths / lengths.mean(where=lengths > 0)
+                if found.nnz
+                else np.ones_like(lengths)
+            )
+            scale = np.divide(
+                self.field_weights.get(name, 1.0),
+                norm,
+                out=np.zeros_like(norm),
+                where=norm > 0,
+            )
             data = found.data * np.repeat(scale, np.diff(found.indptr))
-            total = total + sp.csr_matrix((data, found.indices, found.indptr), shape=found.shape)
+            total = total + sp.csr_matrix(
+                (data, found.indices, found.indptr), shape=found.shape
+            )
         by_term = total.tocsc()
         idf = self.idf if of_parts else _rarity(terms.n_nodes, np.diff(by_term.indptr))
         tf = by_term.data
-        by_term.data = (np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)).astype(np.float32)
+        by_term.data = (
+            np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)
+        ).astype(np.float32)
         return by_term
 
 
@@ -92,12 +126,14 @@ class BM25Index(ArrayIndex):
     """Lexical search over weighted fields.
 
     The weight of term t in a document is ``idf(t) · tf / (k1 + tf)``, where
-    ``tf = Σ_f weight_f · count_f / (1 − b_f + b_f · length_f / mean length_f)`` runs over the fields in which the
-    document has text, and ``idf(t) = ln(1 + (N − df + ½) / (df + ½))``, as Lucene has it. With one field of weight 1
-    this is plain BM25. Each distinct term of a query counts once.
+    ``tf = Σ_f weight_f · count_f / (1 − b_f + b_f · length_f / mean length_f)`` runs
+    over the fields in which the document has text, and ``idf(t) = ln(1 + (N − df + ½) /
+    (df + ½))``, as Lucene has it. With one field of weight 1 this is plain BM25. Each
+    distinct term of a query counts once.
 
-    The parts of a node (the rows of a table) have weights of their own: a part is the node with only that part of its
-    divided field. Weights are made when they are first asked for, after a write too.
+    The parts of a node (the rows of a table) have weights of their own: a part is the
+    node with only that part of its divided field. Weights are made when they are first
+    asked for, after a write too.
 
     Parameters
     ----------
@@ -110,7 +146,12 @@ class BM25Index(ArrayIndex):
     least = 0.0
 
     def __init__(
-        self, table: NodeTable, terms: FieldTerms, text: NodeText, analyzer: Analyzer, settings: BM25Settings
+        self,
+        table: NodeTable,
+        terms: FieldTerms,
+        text: NodeText,
+        analyzer: Analyzer,
+        settings: BM25Settings,
     ) -> None:
         super().__init__(table)
         self.terms = terms
@@ -129,95 +170,156 @@ class BM25Index(ArrayIndex):
         settings: BM25Settings | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes, read as `text` says, such as ``NodeText.names()`` or ``NodeText.documents()``.
+        """Index nodes, read as `text` says, such as ``NodeText.names()`` or
+        ``NodeText.documents()``.
 
         `source` is the store in which neighbours are looked up.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
         text, analyzer = (text or NodeText()).bound(source), analyzer or Analyzer()
-        blocks = (text.all_fields(table[start : start + _BLOCK]) for start in range(0, len(table), _BLOCK))
+        blocks = (
+            text.all_fields(table[start : start + _BLOCK])
+            for start in range(0, len(table), _BLOCK)
+        )
         terms = FieldTerms.of(chain.from_iterable(blocks), analyzer)
         return cls(table, terms, text, analyzer, settings or BM25Settings())
 
     # -- scoring
 
     def term_ids(self, query: str) -> NDArray[np.int64]:
-        """Return the positions in the vocabulary of the query's distinct terms that occur here, in its order."""
+        """Return the positions in the vocabulary of the query's distinct terms that
+        occur here, in its order.
+        """
         positions = self.terms.positions
         terms = dict.fromkeys(self.analyzer.of_query(query))
-        return np.asarray([positions[term] for term in terms if term in positions], dtype=np.int64)
+        return np.asarray(
+            [positions[term] for term in terms if term in positions], dtype=np.int64
+        )
 
     def _scores(self, query: str) -> NDArray[np.float32]:
-        weights, scores = self.weights.of_nodes, np.zeros(len(self.table), dtype=np.float32)
+        weights, scores = (
+            self.weights.of_nodes,
+            np.zeros(len(self.table), dtype=np.float32),
+        )
         for term in self.term_ids(query):
             held = slice(weights.indptr[term], weights.indptr[term + 1])
-            np.add.at(scores, weights.indices[held], weights.data[held])  # twice as fast as += of int32 places
+            np.add.at(
+                scores, weights.indices[held], weights.data[held]
+            )  # twice as fast as += of int32 places
         return scores
 
     def score_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the scores of the nodes at `positions`, ``(p,)``, from their weights alone where they are few."""
+        """Return the scores of the nodes at `positions`, ``(p,)``, from their weights
+        alone where they are few.
+        """
         if len(positions) * _FEW >= len(self.table) or query in self._recent:
             return super().score_at(query, positions)
         by_term = np.ascontiguousarray(self.term_weights(query, positions).T)
-        return np.asarray(by_term.sum(axis=0), dtype=np.float32)  # term after term, as in `_scores`
+        return np.asarray(
+            by_term.sum(axis=0), dtype=np.float32
+        )  # term after term, as in `_scores`
 
-    def term_weights(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the weight of each of the query's terms (see `term_ids`) in the nodes at `positions`, ``(p, t)``."""
-        return _entries(self.weights.of_nodes, np.asarray(positions), self.term_ids(query))
+    def term_weights(
+        self, query: str, positions: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """Return the weight of each of the query's terms (see `term_ids`) in the nodes
+        at `positions`, ``(p, t)``.
+        """
+        return _entries(
+            self.weights.of_nodes, np.asarray(positions), self.term_ids(query)
+        )
 
     def part_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """Return the weights of the query's terms in a part of each node, counted from 0 within it, ``(p, t)``."""
-        return _entries(self.weights.of_parts, self.terms.part_indptr[positions] + parts, self.term_ids(query))
+        """Return the weights of the query's terms in a part of each node, counted from
+        0 within it, ``(p, t)``.
+        """
+        return _entries(
+            self.weights.of_parts,
+            self.terms.part_indptr[positions] + parts,
+            self.term_ids(query),
+        )
 
     def phrase_weights(
-        self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32], said: NDArray[np.float32]
+        self,
+        query: str,
+        positions: NDArray[np.int64],
+        parts: NDArray[np.int32],
+        said: NDArray[np.float32],
     ) -> NDArray[np.float32]:
-        """Return the weights of phrases, two terms next to each other in the query, stop words aside, ``(p, b)``.
+        """Return the weights of phrases, two terms next to each other in the query,
+        stop words aside, ``(p, b)``.
 
-        A node, or a part of one, that says the two terms next to each other too has the mean of their rarities. `said`
-        are the weights of the terms in the same places; a part of `NO_PART` is the whole node.
+        A node, or a part of one, that says the two terms next to each other too has the
+        mean of their rarities. `said` are the weights of the terms in the same places;
+        a part of `NO_PART` is the whole node.
         """
-        terms = [self.terms.positions.get(term, -1) for term in self.analyzer.of_query(query)]
-        pairs = np.asarray([two for two in dict.fromkeys(pairwise(terms)) if min(two) >= 0], np.int64).reshape(-1, 2)
+        terms = [
+            self.terms.positions.get(term, -1) for term in self.analyzer.of_query(query)
+        ]
+        pairs = np.asarray(
+            [two for two in dict.fromkeys(pairwise(terms)) if min(two) >= 0], np.int64
+        ).reshape(-1, 2)
         column = {term: at for at, term in enumerate(self.term_ids(query).tolist())}
         first, second = ([column[term] for term in side] for side in pairs.T.tolist())
-        both = np.flatnonzero(((said[:, first] > 0) & (said[:, second] > 0)).any(axis=1))
+        both = np.flatnonzero(
+            ((said[:, first] > 0) & (said[:, second] > 0)).any(axis=1)
+        )
         weights = np.zeros((len(positions), len(pairs)), dtype=np.float32)
-        weights[both] = self.terms.followed(pairs, positions[both], parts[both]) * self.weights.idf[pairs].mean(axis=1)
+        weights[both] = self.terms.followed(
+            pairs, positions[both], parts[both]
+        ) * self.weights.idf[pairs].mean(axis=1)
         return weights
 
     def ceiling(self, query: str) -> float:
-        """The score that no node can exceed: the sum of the rarities of the query's terms, unknown ones included."""
+        """The score that no node can exceed: the sum of the rarities of the query's
+        terms, unknown ones included.
+        """
         terms = self.term_ids(query)
         unknown = len(set(self.analyzer.of_query(query))) - len(terms)
-        return float(self.weights.idf[terms].sum()) + unknown * float(_rarity(self.terms.n_nodes, np.asarray(0)))
+        return float(self.weights.idf[terms].sum()) + unknown * float(
+            _rarity(self.terms.n_nodes, np.asarray(0))
+        )
 
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
-        """Return the share of a query's terms that nodes say together, by rarity, unknown terms included."""
-        said = self.term_ids(query)[(self.term_weights(query, positions) > 0).any(axis=0)]
+        """Return the share of a query's terms that nodes say together, by rarity,
+        unknown terms included.
+        """
+        said = self.term_ids(query)[
+            (self.term_weights(query, positions) > 0).any(axis=0)
+        ]
         return float(self.weights.idf[said].sum()) / max(self.ceiling(query), 1e-9)
 
     # -- change
 
-    def changed(self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None) -> Self:
+    def changed(
+        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
+    ) -> Self:
         old = table.places_in(self.table, fresh)
         new = self.text.bound(source).all_fields(table.at(np.flatnonzero(old < 0)))
         terms = self.terms.changed(old, new, self.analyzer)
         return type(self)(table, terms, self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
-        return type(self)(table, self.terms.take(positions), self.text, self.analyzer, self.settings)
+        return type(self)(
+            table, self.terms.take(positions), self.text, self.analyzer, self.settings
+        )
 
     # -- on disk
 
     def parts(self) -> Parts:
         """The index as it is saved, without its table."""
-        settings = {"text": self.text.to_dict(), "analyzer": asdict(self.analyzer), "settings": asdict(self.settings)}
+        settings = {
+            "text": self.text.to_dict(),
+            "analyzer": asdict(self.analyzer),
+            "settings": asdict(self.settings),
+        }
         parts = Parts(meta=settings)
         parts.add("terms", self.terms.parts())
-        parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays("parts", self.weights.of_parts)
+        parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays(
+            "parts", self.weights.of_parts
+        )
         return parts
 
     @classmethod
@@ -225,9 +327,16 @@ class BM25Index(ArrayIndex):
         """Open a saved index; its arrays stay on disk until they are read."""
         meta, terms = bundle.meta, FieldTerms.from_bundle(bundle.sub("terms"))
         settings, text = BM25Settings(**meta["settings"]), NodeText(**meta["text"])
-        index, width = cls(table, terms, text, Analyzer(**meta["analyzer"]), settings), meta["terms"]["n_terms"]
-        index.weights.of_nodes = sparse_of(bundle, "nodes", sp.csc_matrix, (terms.n_nodes, width))
-        index.weights.of_parts = sparse_of(bundle, "parts", sp.csc_matrix, (terms.n_parts, width))
+        index, width = (
+            cls(table, terms, text, Analyzer(**meta["analyzer"]), settings),
+            meta["terms"]["n_terms"],
+        )
+        index.weights.of_nodes = sparse_of(
+            bundle, "nodes", sp.csc_matrix, (terms.n_nodes, width)
+        )
+        index.weights.of_parts = sparse_of(
+            bundle, "parts", sp.csc_matrix, (terms.n_parts, width)
+        )
         return index
 
 
@@ -239,14 +348,20 @@ def _rarity(n_nodes: int, df: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.log1p((n_nodes - df + 0.5) / (df + 0.5)))
 
 
-def _entries(by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]) -> NDArray[np.float32]:
+def _entries(
+    by_term: sp.csc_matrix, rows: NDArray[Any], terms: NDArray[np.int64]
+) -> NDArray[np.float32]:
     """Return the entries of a matrix at some rows and terms, ``(rows, terms)``."""
-    order = np.argsort(rows)  # sought in ascending order, they are found in half the time
+    order = np.argsort(
+        rows
+    )  # sought in ascending order, they are found in half the time
     rows, out = rows[order], np.zeros((len(rows), len(terms)), dtype=np.float32)
     for column, term in enumerate(terms.tolist()):
         held = slice(by_term.indptr[term], by_term.indptr[term + 1])
         indices = by_term.indices[held]  # ascending
         if len(indices):
             at = np.minimum(np.searchsorted(indices, rows), len(indices) - 1)
-            out[order, column] = np.where(indices[at] == rows, by_term.data[held][at], 0.0)
+            out[order, column] = np.where(
+                indices[at] == rows, by_term.data[held][at], 0.0
+            )
     return out

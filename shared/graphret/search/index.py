@@ -33,21 +33,38 @@ class Matches:
 class TextIndex(Protocol):
     """Finds nodes by text. Every call takes one query or a batch of them.
 
-    `search` and `score` are as here for subclasses of `BatchIndex`; any other index has its own.
+    `search` and `score` are as here for subclasses of `BatchIndex`; any other index has
+    its own.
     """
 
     @overload
     def search(
-        self, query: str, k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+        self,
+        query: str,
+        k: int,
+        *,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
     ) -> Matches: ...
     @overload
     def search(
-        self, query: list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+        self,
+        query: list[str],
+        k: int,
+        *,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
     ) -> list[Matches]: ...
     def search(
-        self, query: str | list[str], k: int, *, labels: Collection[str] | None = None, where: WhereLike = None
+        self,
+        query: str | list[str],
+        k: int,
+        *,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
     ) -> Matches | list[Matches]:
-        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`, or all there are.
+        """Return the `k` best nodes that bear one of `labels` and satisfy `where`: `k`,
+        or all there are.
 
         An `InvalidInput` says that `k`, a query or the filter is malformed.
         """
@@ -58,9 +75,15 @@ class TextIndex(Protocol):
     @overload
     def score(self, query: str, ids: Sequence[str]) -> NDArray[np.float32]: ...
     @overload
-    def score(self, query: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]: ...
-    def score(self, query: str | list[str], ids: Sequence[str]) -> NDArray[np.float32] | list[NDArray[np.float32]]:
-        """Return the scores of given nodes, in their order; an `InvalidInput` names an unknown id."""
+    def score(
+        self, query: list[str], ids: Sequence[str]
+    ) -> list[NDArray[np.float32]]: ...
+    def score(
+        self, query: str | list[str], ids: Sequence[str]
+    ) -> NDArray[np.float32] | list[NDArray[np.float32]]:
+        """Return the scores of given nodes, in their order; an `InvalidInput` names an
+        unknown id.
+        """
         found = cast("BatchIndex", self)._score(require_queries(query), ids)
         return found[0] if isinstance(query, str) else found
 
@@ -71,41 +94,61 @@ class TextIndex(Protocol):
         """Take nodes away; unknown ids are ignored."""
 
     def view(self, where: WhereLike) -> TextIndex:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it.
+        """Return an index of only the nodes that satisfy `where`; nothing of the others
+        can be read through it.
 
-        It keeps the condition, as a `Where`, in the attribute `restriction`: a method takes an index and a store only
-        as views of the same condition. One without that attribute counts as no view.
+        It keeps the condition, as a `Where`, in the attribute `restriction`: a method
+        takes an index and a store only as views of the same condition. One without that
+        attribute counts as no view.
         """
 
 
 class BatchIndex(TextIndex):
-    """Asks for one query as for a batch of one: a subclass gives `_search` and `_score`, which take batches."""
+    """Asks for one query as for a batch of one: a subclass gives `_search` and
+    `_score`, which take batches.
+    """
 
     @abstractmethod
-    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+    def _search(
+        self,
+        queries: list[str],
+        k: int,
+        labels: Collection[str] | None,
+        where: Where | None,
+    ) -> list[Matches]:
         """Return the `k` best nodes for each query."""
 
     @abstractmethod
-    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+    def _score(
+        self, queries: list[str], ids: Sequence[str]
+    ) -> list[NDArray[np.float32]]:
         """Return the scores of given nodes for each query."""
 
 
-def top_k(scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-    """Return the positions of the `k` highest scores among those in `mask`, best first, ties by position."""
+def top_k(
+    scores: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None = None
+) -> NDArray[np.int64]:
+    """Return the positions of the `k` highest scores among those in `mask`, best first,
+    ties by position.
+    """
     allowed = None if mask is None else np.flatnonzero(mask)
     values = scores if allowed is None else scores[allowed]
     kept = np.arange(len(values))
     if k < len(values):
         floor = _highest(values, k)
         above = np.flatnonzero(values > floor)
-        kept = np.sort(np.concatenate([above, np.flatnonzero(values == floor)[: k - len(above)]]))
+        kept = np.sort(
+            np.concatenate([above, np.flatnonzero(values == floor)[: k - len(above)]])
+        )
     order = kept[np.argsort(-values[kept], kind="stable")]
     return np.asarray(order if allowed is None else allowed[order], dtype=np.int64)
 
 
 def _highest(values: NDArray[np.float32], k: int) -> np.float32:
     """Return the k-th highest of values, of which there are more than k."""
-    if _RUN * k < len(values):  # k runs have their highest at this bound or above: most values need not be compared
+    # k runs have their highest at the bound or above, so that most values need not be
+    # compared.
+    if _RUN * k < len(values):
         tops = values[: len(values) // _RUN * _RUN].reshape(-1, _RUN).max(axis=1)
         bound = np.partition(tops, len(tops) - k)[len(tops) - k]
         above = values[values > bound]
@@ -115,8 +158,12 @@ def _highest(values: NDArray[np.float32], k: int) -> np.float32:
     return np.float32(np.partition(values, len(values) - k)[len(values) - k])
 
 
-def min_max(scores: NDArray[np.float32], low: float | None = None) -> NDArray[np.float32]:
-    """Scale scores, the least of which is `low` if it is known, to 0 … 1; scores that are all alike become 0."""
+def min_max(
+    scores: NDArray[np.float32], low: float | None = None
+) -> NDArray[np.float32]:
+    """Scale scores, the least of which is `low` if it is known, to 0 … 1; scores that
+    are all alike become 0.
+    """
     if not len(scores):
         return scores
     low, high = float(scores.min()) if low is None else low, float(scores.max())
@@ -126,23 +173,35 @@ def min_max(scores: NDArray[np.float32], low: float | None = None) -> NDArray[np
 
 
 def require_queries(queries: str | Iterable[str]) -> list[str]:
-    """Return a query or a batch as a list, and raise an `InvalidInput` that names the first that is not a string."""
-    asked = [queries] if isinstance(queries, str) or not isinstance(queries, Iterable) else list(queries)
+    """Return a query or a batch as a list, and raise an `InvalidInput` that names the
+    first that is not a string.
+    """
+    asked = (
+        [queries]
+        if isinstance(queries, str) or not isinstance(queries, Iterable)
+        else list(queries)
+    )
     for position, query in enumerate(asked):
         if not isinstance(query, str):
-            raise InvalidInput(f"query {position}: a string is expected, not {type(query).__name__}")
+            raise InvalidInput(
+                f"query {position}: a string is expected, not {type(query).__name__}"
+            )
     return asked
 
 
 def require_k(k: int) -> int:
-    """Return `k`, and raise an `InvalidInput` when it is not a whole number of at least 1."""
+    """Return `k`, and raise an `InvalidInput` when it is not a whole number of at least
+    1.
+    """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InvalidInput(f"k: a whole number of at least 1 is expected, not {k!r}")
     return int(k)
 
 
 def remember(known: dict[str, T], key: str, value: T, most: int) -> None:
-    """Put a value at the end of those that are remembered, and forget the one used longest ago where they are many."""
+    """Put a value at the end of those that are remembered, and forget the one used
+    longest ago where they are many.
+    """
     known.pop(key, None)
     known[key] = value
     if len(known) > most:

@@ -1,4 +1,6 @@
-"""What an index in Neo4j keeps beside a node, and the indexes over it: full text (Lucene) and vectors (HNSW)."""
+"""What an index in Neo4j keeps beside a node, and the indexes over it: full text
+(Lucene) and vectors (HNSW).
+"""
 
 from __future__ import annotations
 
@@ -18,22 +20,32 @@ from graphret.types import Node
 TITLE, TEXT, NAMES, VECTOR = INDEXED
 TITLE_WEIGHT = 3.0
 #: HNSW as the papers have it, which servers know since 5.23.
-_HNSW = "`vector.hnsw.m`: 64, `vector.hnsw.ef_construction`: 128, `vector.quantization.enabled`: false"
-#: The most distinct words of a question that are looked for: Lucene takes 1,024 clauses, and asks up to three fields.
+_HNSW = (
+    "`vector.hnsw.m`: 64, `vector.hnsw.ef_construction`: 128,"
+    " `vector.quantization.enabled`: false"
+)
+#: The most distinct words of a question that are looked for: Lucene takes 1,024
+#: clauses, and asks up to three fields.
 _WORDS = 300
 _BATCH = 2_000
 
 
 def label_of(layout: Layout) -> str:
-    """Return the label on which the indexes are: graphret's, or one that `write_documents` adds to nodes of others."""
+    """Return the label on which the indexes are: graphret's, or one that
+    `write_documents` adds to nodes of others.
+    """
     return layout.label if layout.own and layout.label else TEXT_LABEL
 
 
-def rows_of(graph: Graph, nodes: Sequence[Node], text: NodeText, encoder: Encoder | None) -> list[list[Any]]:
-    """Return what is written beside nodes: title, the rest of their text, their neighbours' names, and a vector.
+def rows_of(
+    graph: Graph, nodes: Sequence[Node], text: NodeText, encoder: Encoder | None
+) -> list[list[Any]]:
+    """Return what is written beside nodes: title, the rest of their text, their
+    neighbours' names, and a vector.
 
-    Words are stored as graphret reads them, case and accents folded. Neighbours' names are kept apart, and not
-    embedded, so that a view need not read them. Nodes that are not there are left out.
+    Words are stored as graphret reads them, case and accents folded. Neighbours' names
+    are kept apart, and not embedded, so that a view need not read them. Nodes that are
+    not there are left out.
     """
     places = graph.places([node.id for node in nodes])
     nodes = [node for node in nodes if node.id in places]
@@ -42,7 +54,10 @@ def rows_of(graph: Graph, nodes: Sequence[Node], text: NodeText, encoder: Encode
         made = encoder.encode_documents(replace(text, neighbors=0).all_texts(nodes))
         vectors = vectors_of(made, len(nodes), encoder)
     documents = zip(nodes, text.all_fields(nodes), vectors, strict=True)
-    return [[places[node.id], *_document(fields, text), vector] for node, fields, vector in documents]
+    return [
+        [places[node.id], *_document(fields, text), vector]
+        for node, fields, vector in documents
+    ]
 
 
 def vectors_of(made: Any, n: int, encoder: Encoder) -> list[list[float] | None]:
@@ -53,12 +68,15 @@ def vectors_of(made: Any, n: int, encoder: Encoder) -> list[list[float] | None]:
 
 def write_documents(graph: Graph, rows: Sequence[list[Any]]) -> None:
     """Write rows of `rows_of` beside their nodes."""
-    added = f"SET n:{quote(TEXT_LABEL)} " if label_of(graph.layout) == TEXT_LABEL else ""
+    added = (
+        f"SET n:{quote(TEXT_LABEL)} " if label_of(graph.layout) == TEXT_LABEL else ""
+    )
     for start in range(0, len(rows), _BATCH):
         graph.run(
-            f"UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] {added}"
-            f"SET n.{TITLE} = row[1], n.{TEXT} = row[2], n.{NAMES} = row[3] WITH n, row WHERE row[4] IS NOT NULL "
-            f"CALL db.create.setNodeVectorProperty(n, '{VECTOR}', row[4]) RETURN count(*)",
+            f"UNWIND $rows AS row MATCH (n) WHERE elementId(n) = row[0] {added}SET"
+            f" n.{TITLE} = row[1], n.{TEXT} = row[2], n.{NAMES} = row[3] WITH n, row"
+            " WHERE row[4] IS NOT NULL CALL db.create.setNodeVectorProperty(n,"
+            f" '{VECTOR}', row[4]) RETURN count(*)",
             {"rows": rows[start : start + _BATCH]},
         )
 
@@ -67,48 +85,75 @@ def _document(fields: dict[str, FieldText], text: NodeText) -> list[str]:
     parts: dict[str, list[str]] = {TITLE: [], TEXT: [], NAMES: []}
     for name, value in fields.items():
         of_neighbors = name == NEIGHBORS and text.reads_neighbors
-        part = TITLE if name in ("title", "aliases") else NAMES if of_neighbors else TEXT
+        part = (
+            TITLE if name in ("title", "aliases") else NAMES if of_neighbors else TEXT
+        )
         parts[part] += words(value if isinstance(value, str) else " ".join(value))
     return [" ".join(part) for part in parts.values()]
 
 
 def lucene(question: str, *, names: bool) -> str | None:
-    """Return a question as Lucene reads it: any of its words, in the title for more; `None` if it has no word."""
+    """Return a question as Lucene reads it: any of its words, in the title for more;
+    `None` if it has no word.
+    """
     found = " ".join(list(dict.fromkeys(words(question)))[:_WORDS])
     if not found:
         return None
-    return f"{TITLE}:({found})^{TITLE_WEIGHT:g} {TEXT}:({found}){f' {NAMES}:({found})' if names else ''}"
+    return (
+        f"{TITLE}:({found})^{TITLE_WEIGHT:g}"
+        f" {TEXT}:({found}){f' {NAMES}:({found})' if names else ''}"
+    )
 
 
 # -- the indexes
 
 
-def create_indexes(graph: Graph, fulltext: str, vector: str | None, dimension: int | None) -> None:
+def create_indexes(
+    graph: Graph, fulltext: str, vector: str | None, dimension: int | None
+) -> None:
     """Make the indexes that are not there."""
     node = f"(n:{quote(label_of(graph.layout))})"
     graph.run(
-        f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH [n.{TITLE}, n.{TEXT}, n.{NAMES}] "
-        "OPTIONS {indexConfig: {`fulltext.analyzer`: 'english'}}"
+        f"CREATE FULLTEXT INDEX {quote(fulltext)} IF NOT EXISTS FOR {node} ON EACH"
+        f" [n.{TITLE}, n.{TEXT}, n.{NAMES}] OPTIONS {{indexConfig:"
+        " {`fulltext.analyzer`: 'english'}}"
     )
     if vector is not None:
         graph.run(
-            f"CREATE VECTOR INDEX {quote(vector)} IF NOT EXISTS FOR {node} ON (n.{VECTOR}) OPTIONS {{indexConfig: "
-            f"{{`vector.dimensions`: {dimension}, `vector.similarity_function`: 'cosine', {_HNSW}}}}}"
+            f"CREATE VECTOR INDEX {quote(vector)} IF NOT EXISTS FOR {node} ON"
+            f" (n.{VECTOR}) OPTIONS {{indexConfig: {{`vector.dimensions`: {dimension},"
+            f" `vector.similarity_function`: 'cosine', {_HNSW}}}}}"
         )
 
 
-def require_indexes(graph: Graph, fulltext: str, vector: str | None, dimension: int | None) -> None:
-    """Raise a `StoreMismatch` if an index is missing, has failed, is over other nodes, or has other vectors."""
+def require_indexes(
+    graph: Graph, fulltext: str, vector: str | None, dimension: int | None
+) -> None:
+    """Raise a `StoreMismatch` if an index is missing, has failed, is over other nodes,
+    or has other vectors.
+    """
     shown = graph.run("SHOW INDEXES YIELD name, state, options, labelsOrTypes")
     found = {row[0]: row[1:] for row in shown}
     for name in (fulltext, vector) if vector else (fulltext,):
         if name not in found:
-            raise StoreMismatch(f"there is no index {name!r} in the database; Neo4jTextIndex.create makes it")
+            raise StoreMismatch(
+                f"there is no index {name!r} in the database; Neo4jTextIndex.create"
+                " makes it"
+            )
         state, options, labels = found[name]
-        own, wide = label_of(graph.layout), options["indexConfig"].get("vector.dimensions")
-        if state == "FAILED" or labels != [own] or (name == vector and wide != dimension):
+        own, wide = (
+            label_of(graph.layout),
+            options["indexConfig"].get("vector.dimensions"),
+        )
+        if (
+            state == "FAILED"
+            or labels != [own]
+            or (name == vector and wide != dimension)
+        ):
             numbers = f" with vectors of {wide} numbers" if name == vector else ""
             raise StoreMismatch(
-                f"the index {name!r} is {state.lower()}, over nodes of {labels}{numbers}, where [{own!r}] is expected"
-                f"{f' and {dimension}' if numbers else ''}: DROP INDEX {quote(name)}, and create it again"
+                f"the index {name!r} is {state.lower()}, over nodes of"
+                f" {labels}{numbers}, where [{own!r}] is"
+                f" expected{f' and {dimension}' if numbers else ''}: DROP INDEX"
+                f" {quote(name)}, and create it again"
             )

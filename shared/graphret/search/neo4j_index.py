@@ -1,4 +1,6 @@
-"""`Neo4jTextIndex`: the full-text and vector indexes of a Neo4j, behind the contract of text indexes."""
+"""`Neo4jTextIndex`: the full-text and vector indexes of a Neo4j, behind the contract of
+text indexes.
+"""
 
 from __future__ import annotations
 
@@ -26,55 +28,75 @@ from graphret.where import Where, WhereLike
 
 #: Up to so many vectors that qualify are all compared, as quickly as HNSW is asked.
 FEW = 1_000
-#: Hits that are asked of an index at first, and then of the vector index, where not all of them qualify.
+#: Hits that are asked of an index at first, and then of the vector index, where not all
+#: of them qualify.
 _FIRST, _MOST = 500, 10_000
 _COSINE = f"2 * vector.similarity.cosine(n.{documents.VECTOR}, $vector) - 1"
-_FULLTEXT = "CALL db.index.fulltext.queryNodes($index, $lucene%s) YIELD node AS n, score"
+_FULLTEXT = (
+    "CALL db.index.fulltext.queryNodes($index, $lucene%s) YIELD node AS n, score"
+)
 
 Scores = dict[str, float]
 
 
 class Neo4jTextIndex(BatchIndex):
-    """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by `create` or `open`.
+    """A `TextIndex` in Neo4j: full text by Lucene, vectors by HNSW with cosine; made by
+    `create` or `open`.
 
-    The database keeps beside each node its document (``graphret_title``, ``graphret_text``, ``graphret_names``) and,
-    with an encoder, the vector of its own text (``graphret_embedding``). A write of the store that the index was made
-    with writes these in the same transaction; `refresh` makes up for writes by others.
+    The database keeps beside each node its document (``graphret_title``,
+    ``graphret_text``, ``graphret_names``) and, with an encoder, the vector of its own
+    text (``graphret_embedding``). A write of the store that the index was made with
+    writes these in the same transaction; `refresh` makes up for writes by others.
 
-    The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 − alpha) · cosine``, each divided
-    by the best of its kind for the question, so that it can be had for a few nodes without looking at all; with
-    ``alpha=0`` it is the cosine alone. Filters are conditions of the query, so that k nodes come back where k qualify.
-    Lucene's English analyser differs from `Analyzer`, and its scores depend on all documents, deleted ones too until it
-    merges its files.
+    The score is Lucene's BM25 without an encoder. With one it is ``alpha · BM25 + (1 −
+    alpha) · cosine``, each divided by the best of its kind for the question, so that it
+    can be had for a few nodes without looking at all; with ``alpha=0`` it is the cosine
+    alone. Filters are conditions of the query, so that k nodes come back where k
+    qualify. Lucene's English analyser differs from `Analyzer`, and its scores depend on
+    all documents, deleted ones too until it merges its files.
 
-    A view finds only nodes that may be seen, by their own texts: names of neighbours are not searched there, since some
-    may be hidden. Lucene's scores would tell of hidden documents, so that the best node of a view has the full-text
-    score 1, and the one of rank r has 1 / log2(1 + r). How nodes rank may still depend on hidden ones, and which
-    vectors HNSW finds: up to 1,000 nodes of a view are therefore all compared.
+    A view finds only nodes that may be seen, by their own texts: names of neighbours
+    are not searched there, since some may be hidden. Lucene's scores would tell of
+    hidden documents, so that the best node of a view has the full-text score 1, and the
+    one of rank r has 1 / log2(1 + r). How nodes rank may still depend on hidden ones,
+    and which vectors HNSW finds: up to 1,000 nodes of a view are therefore all
+    compared.
 
     Parameters
     ----------
     store
-        The graph. Where its nodes have no label in common, each gets the label ``__GraphretText__``.
+        The graph. Where its nodes have no label in common, each gets the label
+        ``__GraphretText__``.
     text
-        How a node becomes text. Give `open` the one that `create` was given: it is what later writes are indexed by.
+        How a node becomes text. Give `open` the one that `create` was given: it is what
+        later writes are indexed by.
     encoder
         What embeds nodes and questions; `None` for full text alone.
     alpha
         The share of full text.
     """
 
-    #: The indexes are ``graphret_fulltext`` and ``graphret_vector``; a database has one such pair for a graph.
+    #: The indexes are ``graphret_fulltext`` and ``graphret_vector``; a database has one
+    #: such pair for a graph.
     prefix = "graphret"
 
     def __init__(
-        self, store: Neo4jStore, *, text: NodeText | None = None, encoder: Any = None, alpha: float = 0.6
+        self,
+        store: Neo4jStore,
+        *,
+        text: NodeText | None = None,
+        encoder: Any = None,
+        alpha: float = 0.6,
     ) -> None:
         if not isinstance(store, Neo4jStore):
-            raise InvalidInput(f"store: a Neo4jStore is expected, not {type(store).__name__}")
+            raise InvalidInput(
+                f"store: a Neo4jStore is expected, not {type(store).__name__}"
+            )
         require_whole(store.restriction is not None)
         if not 0 <= alpha <= 1:
-            raise InvalidInput(f"alpha: a number from 0 to 1 is expected, not {alpha!r}")
+            raise InvalidInput(
+                f"alpha: a number from 0 to 1 is expected, not {alpha!r}"
+            )
         self.store = store
         self.restriction: Where | None = None
         self.text = text or NodeText()
@@ -83,25 +105,39 @@ class Neo4jTextIndex(BatchIndex):
         self.alpha = alpha if self.encoder is not None else 1.0
         self.fulltext = f"{self.prefix}_fulltext"
         self.vector = f"{self.prefix}_vector" if self.encoder is not None else None
-        self._indexes = self.fulltext, self.vector, self.encoder.dimension if self.encoder is not None else None
+        self._indexes = (
+            self.fulltext,
+            self.vector,
+            self.encoder.dimension if self.encoder is not None else None,
+        )
 
     @classmethod
-    def create(cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any) -> Neo4jTextIndex:
-        """Make the indexes where there are none, write the documents of all nodes, and wait until they are ready.
+    def create(
+        cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any
+    ) -> Neo4jTextIndex:
+        """Make the indexes where there are none, write the documents of all nodes, and
+        wait until they are ready.
 
-        A `StoreMismatch` says that an index that is there has another dimension, is over other nodes or has failed.
+        A `StoreMismatch` says that an index that is there has another dimension, is
+        over other nodes or has failed.
         """
         index = cls(store, **options)
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
         documents.require_indexes(store.graph(), *index._indexes)
         index.refresh()
-        store.graph().run("CALL db.awaitIndexes($seconds)", {"seconds": int(timeout)}, timeout=timeout + 10)
+        store.graph().run(
+            "CALL db.awaitIndexes($seconds)",
+            {"seconds": int(timeout)},
+            timeout=timeout + 10,
+        )
         store.attach(index)
         return index
 
     @classmethod
     def open(cls, store: Neo4jStore, **options: Any) -> Neo4jTextIndex:
-        """Open what `create` made, with the same text and encoder; a `StoreMismatch` says that an index is missing."""
+        """Open what `create` made, with the same text and encoder; a `StoreMismatch`
+        says that an index is missing.
+        """
         index = cls(store, **options)
         documents.require_indexes(store.graph(), *index._indexes)
         store.attach(index)
@@ -110,23 +146,36 @@ class Neo4jTextIndex(BatchIndex):
     # -- change
 
     def bind(self, store: Any) -> None:
-        """Neighbours are looked up in the store that is written to, which has to be the one it was made with."""
+        """Neighbours are looked up in the store that is written to, which has to be the
+        one it was made with.
+        """
         if store is not self.store:
-            raise InvalidInput("index: a Neo4jTextIndex follows the store that it was made with, and no other")
+            raise InvalidInput(
+                "index: a Neo4jTextIndex follows the store that it was made with, and"
+                " no other"
+            )
 
-    def staged(self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None) -> Callable[[], None]:
-        """Write the documents of nodes in the transaction that writes them, of which `source` is the store."""
+    def staged(
+        self, upserts: Sequence[Node], deletes: Collection[str], source: Any = None
+    ) -> Callable[[], None]:
+        """Write the documents of nodes in the transaction that writes them, of which
+        `source` is the store.
+        """
         self._document(source, upserts)
         return lambda: None
 
     def refresh(self) -> None:
-        """Write the documents and vectors of all nodes anew, as after writes by others."""
+        """Write the documents and vectors of all nodes anew, as after writes by
+        others.
+        """
         for block in self.store.nodes():
             self._document(self.store, block)
 
     def _document(self, store: Neo4jStore, nodes: Sequence[Node]) -> None:
         if nodes:
-            rows = documents.rows_of(store.graph(), nodes, self.text.bound(store), self.encoder)
+            rows = documents.rows_of(
+                store.graph(), nodes, self.text.bound(store), self.encoder
+            )
             store.write(lambda graph: documents.write_documents(graph, rows))
 
     def upsert(self, nodes: Iterable[Node]) -> None:
@@ -138,7 +187,9 @@ class Neo4jTextIndex(BatchIndex):
         self.store.delete(ids)
 
     def view(self, where: WhereLike) -> Neo4jTextIndex:
-        """Return an index of only the nodes that satisfy `where`; nothing of the others can be read through it."""
+        """Return an index of only the nodes that satisfy `where`; nothing of the others
+        can be read through it.
+        """
         view = copy(self)
         if (condition := Where.parse(where)) is not None:
             view.store = self.store.view(condition)
@@ -147,32 +198,70 @@ class Neo4jTextIndex(BatchIndex):
 
     # -- asking
 
-    def _search(self, queries: list[str], k: int, labels: Collection[str] | None, where: Where | None) -> list[Matches]:
+    def _search(
+        self,
+        queries: list[str],
+        k: int,
+        labels: Collection[str] | None,
+        where: Where | None,
+    ) -> list[Matches]:
         wanted = condition(labels, where)
         found = [question.search(k, wanted) for question in self._questions(queries)]
-        return [Matches(list(one), np.asarray(list(one.values()), dtype=np.float32)) for one in found]
+        return [
+            Matches(list(one), np.asarray(list(one.values()), dtype=np.float32))
+            for one in found
+        ]
 
-    def _score(self, queries: list[str], ids: Sequence[str]) -> list[NDArray[np.float32]]:
+    def _score(
+        self, queries: list[str], ids: Sequence[str]
+    ) -> list[NDArray[np.float32]]:
         wanted = require_ids(ids)
         found = [question.score(wanted) for question in self._questions(queries)]
-        return [np.asarray([one[node_id] for node_id in wanted], dtype=np.float32) for one in found]
+        return [
+            np.asarray([one[node_id] for node_id in wanted], dtype=np.float32)
+            for one in found
+        ]
 
     def _questions(self, queries: list[str]) -> list[_Question]:
-        graph, vectors = self.store.graph(), list[list[float] | None]([None] * len(queries))
+        graph, vectors = (
+            self.store.graph(),
+            list[list[float] | None]([None] * len(queries)),
+        )
         if self.encoder is not None and queries:
-            vectors = documents.vectors_of(self.encoder.encode_queries(queries), len(queries), self.encoder)
-        return [_Question(self, graph, query, vector) for query, vector in zip(queries, vectors, strict=True)]
+            vectors = documents.vectors_of(
+                self.encoder.encode_queries(queries), len(queries), self.encoder
+            )
+        return [
+            _Question(self, graph, query, vector)
+            for query, vector in zip(queries, vectors, strict=True)
+        ]
 
 
 class _Question:
-    """A question to the indexes of a graph: what is asked of each, and how their scores become one."""
+    """A question to the indexes of a graph: what is asked of each, and how their scores
+    become one.
+    """
 
-    def __init__(self, index: Neo4jTextIndex, graph: Graph, query: str, vector: list[float] | None) -> None:
+    def __init__(
+        self,
+        index: Neo4jTextIndex,
+        graph: Graph,
+        query: str,
+        vector: list[float] | None,
+    ) -> None:
         self.graph, self.alpha = graph, index.alpha
         self.in_view = graph.scope is not None
-        lucene = documents.lucene(query, names=not self.in_view) if self.alpha > 0 else None
-        self.words = None if lucene is None else {"index": index.fulltext, "lucene": lucene}
-        self.vector = None if vector is None or self.alpha == 1 else {"index": index.vector, "vector": vector}
+        lucene = (
+            documents.lucene(query, names=not self.in_view) if self.alpha > 0 else None
+        )
+        self.words = (
+            None if lucene is None else {"index": index.fulltext, "lucene": lucene}
+        )
+        self.vector = (
+            None
+            if vector is None or self.alpha == 1
+            else {"index": index.vector, "vector": vector}
+        )
         #: The score of a node that nothing speaks for.
         self.nothing = 0.0 if self.alpha else -1.0
 
@@ -198,7 +287,9 @@ class _Question:
             lexical, near = self._lexical(pool, where), self._near(pool, where)
             scores = self._combined(list({**lexical, **near}), lexical, near)
             found = dict(sorted(scores.items(), key=lambda one: (-one[1], one[0]))[:k])
-        return found | (self._fill(k - len(found), list(found), where) if len(found) < k else {})
+        return found | (
+            self._fill(k - len(found), list(found), where) if len(found) < k else {}
+        )
 
     def score(self, ids: Sequence[str]) -> Scores:
         """Score given nodes."""
@@ -217,61 +308,108 @@ class _Question:
             near = near | self._cosines_of(more)
         if self.alpha == 0:
             return {one: near.get(one, -1.0) for one in ids}
-        by_text = self.alpha / (max(self._lexical(1, None).values(), default=0.0) or 1.0)
+        by_text = self.alpha / (
+            max(self._lexical(1, None).values(), default=0.0) or 1.0
+        )
         by_near = (1 - self.alpha) / max([1e-9, *self._near(1, None).values()])
-        return {one: by_text * lexical.get(one, 0.0) + by_near * max(near.get(one, 0.0), 0.0) for one in ids}
+        return {
+            one: (
+                by_text * lexical.get(one, 0.0) + by_near * max(near.get(one, 0.0), 0.0)
+            )
+            for one in ids
+        }
 
     # full text
 
     def _lexical(self, k: int, where: Where | None) -> Scores:
-        """Find the best nodes by full text: among the first hits where these say which they are, else among all."""
+        """Find the best nodes by full text: among the first hits where these say which
+        they are, else among all.
+        """
         if self.words is None:
             return {}
         clause, parameters = self._conditions(where)
-        seen = f"CASE WHEN {clause.removeprefix(' WHERE ') or 'true'} THEN {self._id} END"
+        seen = (
+            f"CASE WHEN {clause.removeprefix(' WHERE ') or 'true'} THEN {self._id} END"
+        )
         parameters |= self.words | {"k": k, "first": max(_FIRST, 2 * k)}
-        rows = self.graph.run(f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", parameters)
-        best = sorted(([one, score] for one, score in rows if one is not None), key=lambda row: (-row[1], row[0]))
-        if len(rows) == parameters["first"] and (len(best) < k or best[k - 1][1] <= rows[-1][1]):
+        rows = self.graph.run(
+            f"{_FULLTEXT % ', {limit: $first}'} RETURN {seen}, score", parameters
+        )
+        best = sorted(
+            ([one, score] for one, score in rows if one is not None),
+            key=lambda row: (-row[1], row[0]),
+        )
+        if len(rows) == parameters["first"] and (
+            len(best) < k or best[k - 1][1] <= rows[-1][1]
+        ):
             ranked = f"RETURN {self._id} AS id, score ORDER BY score DESC, id LIMIT $k"
-            best = self.graph.run(f"{_FULLTEXT % ''} WITH n, score{clause} {ranked}", parameters)
-        groups = [(score, [one for one, _ in some]) for score, some in groupby(best[:k], key=lambda row: row[1])]
+            best = self.graph.run(
+                f"{_FULLTEXT % ''} WITH n, score{clause} {ranked}", parameters
+            )
+        groups = [
+            (score, [one for one, _ in some])
+            for score, some in groupby(best[:k], key=lambda row: row[1])
+        ]
         return self._shown((score, len(some), some) for score, some in groups)
 
     def _lexical_of(self, ids: Sequence[str]) -> Scores:
-        """Score given nodes by full text; those in which no word occurs are left out."""
+        """Score given nodes by full text; those in which no word occurs are
+        left out.
+        """
         clause, parameters, _ = self.graph.conditions("n")
         rows = self.graph.run(
-            f"{_FULLTEXT % ''} WITH n, score{clause} WITH {self._id} AS id, score "
-            "WITH score, count(*) AS nodes, [one IN collect(id) WHERE one IN $wanted] AS found "
-            "RETURN score, nodes, found ORDER BY score DESC",
+            f"{_FULLTEXT % ''} WITH n, score{clause} WITH {self._id} AS id, score WITH"
+            " score, count(*) AS nodes, [one IN collect(id) WHERE one IN $wanted] AS"
+            " found RETURN score, nodes, found ORDER BY score DESC",
             (self.words or {}) | parameters | {"wanted": list(ids)},
         )
         return self._shown(rows)
 
     def _shown(self, groups: Iterable[Any]) -> Scores:
-        """Score nodes by groups of one score, how many nodes have it, and some of these; in a view by their ranks."""
+        """Score nodes by groups of one score, how many nodes have it, and some of
+        these; in a view by their ranks.
+        """
         found: Scores = {}
         rank = 1
         for score, n, nodes in groups:
-            found |= dict.fromkeys(nodes, 1 / math.log2(1 + rank) if self.in_view else score)
+            found |= dict.fromkeys(
+                nodes, 1 / math.log2(1 + rank) if self.in_view else score
+            )
             rank += n
         return found
 
     # vectors
 
     def _near(self, k: int, where: Where | None) -> Scores:
-        """Find the nearest nodes: by the index, or by comparing all that qualify where these are few."""
+        """Find the nearest nodes: by the index, or by comparing all that qualify where
+        these are few.
+        """
         if self.vector is None:
             return {}
-        clause, parameters = self._conditions(where, f"n.{documents.VECTOR} IS NOT NULL")
+        clause, parameters = self._conditions(
+            where, f"n.{documents.VECTOR} IS NOT NULL"
+        )
         match = f"MATCH {self.graph.layout.node('n')}{clause}"
-        best = f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id LIMIT $k"
+        best = (
+            f"RETURN {self._id} AS id, {_COSINE} AS score ORDER BY score DESC, id"
+            " LIMIT $k"
+        )
         parameters |= self.vector | {"k": k, "most": FEW + 1}
         narrowed = self.in_view or where is not None
-        if not narrowed or self.graph.run(f"{match} WITH n LIMIT $most RETURN count(n)", parameters)[0][0] > FEW:
-            call = f"CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node AS n WITH n{clause} {best}"
-            for first in (max(_FIRST, 4 * k), max(_MOST, 4 * k)) if narrowed else (max(100, k),):
+        if (
+            not narrowed
+            or self.graph.run(
+                f"{match} WITH n LIMIT $most RETURN count(n)", parameters
+            )[0][0]
+            > FEW
+        ):
+            call = (
+                "CALL db.index.vector.queryNodes($index, $first, $vector) YIELD node"
+                f" AS n WITH n{clause} {best}"
+            )
+            for first in (
+                (max(_FIRST, 4 * k), max(_MOST, 4 * k)) if narrowed else (max(100, k),)
+            ):
                 rows = self.graph.run(call, parameters | {"first": first})
                 if len(rows) == k:
                     return dict(map(tuple, rows))
@@ -281,7 +419,14 @@ class _Question:
         parameters: dict[str, Any] = dict(self.vector or {})
         among = self.graph.layout.among("n", ids, parameters)
         match, more, _ = self.graph.matching(among, f"n.{documents.VECTOR} IS NOT NULL")
-        return dict(map(tuple, self.graph.run(f"{match} RETURN {self._id}, {_COSINE}", parameters | more)))
+        return dict(
+            map(
+                tuple,
+                self.graph.run(
+                    f"{match} RETURN {self._id}, {_COSINE}", parameters | more
+                ),
+            )
+        )
 
     # what both need
 
@@ -289,15 +434,22 @@ class _Question:
     def _id(self) -> str:
         return self.graph.layout.id_of("n")
 
-    def _conditions(self, where: Where | None, *more: str) -> tuple[str, dict[str, Any]]:
-        return self.graph.conditions("n", self.graph.layout.bears("n"), *more, where=where)[:2]
+    def _conditions(
+        self, where: Where | None, *more: str
+    ) -> tuple[str, dict[str, Any]]:
+        return self.graph.conditions(
+            "n", self.graph.layout.bears("n"), *more, where=where
+        )[:2]
 
     def _fill(self, n: int, found: list[str], where: Where | None) -> Scores:
         """Find more nodes by id, which nothing speaks for."""
-        there = ["n.id IS NOT NULL"] if self.graph.layout.own else []  # the database takes them from the index by id
+        there = (
+            ["n.id IS NOT NULL"] if self.graph.layout.own else []
+        )  # the database takes them from the index by id
         match, parameters, _ = self.graph.matching(*there, where=where)
         rows = self.graph.run(
-            f"{match} WITH {self._id} AS id WHERE NOT id IN $known RETURN id ORDER BY id LIMIT $n",
+            f"{match} WITH {self._id} AS id WHERE NOT id IN $known RETURN id ORDER BY"
+            " id LIMIT $n",
             parameters | {"known": found, "n": n},
         )
         return {node_id: self.nothing for (node_id,) in rows}

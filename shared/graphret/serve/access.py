@@ -1,4 +1,6 @@
-"""Who may ask, and of what: keys, and the condition of what is read for the bearer of each."""
+"""Who may ask, and of what: keys, and the condition of what is read for the bearer of
+each.
+"""
 
 from __future__ import annotations
 
@@ -15,27 +17,40 @@ LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
-    """Return the condition of what is read for whom, `None` for everything, by the hashes of keys.
+    """Return the condition of what is read for whom, `None` for everything, by the
+    hashes of keys.
 
-    `key` is that of the whole graph. `file` is YAML with tenants by name, each ``{sha256: the hash of a key, in hex,
-    where: the condition}``. An `InvalidInput` names what is malformed.
+    `key` is that of the whole graph. `file` is YAML with tenants by name, each
+    ``{sha256: the hash of a key, in hex, where: the condition}``. An `InvalidInput`
+    names what is malformed.
     """
     if key is not None and not key.strip():
         raise InvalidInput("GRAPHRET_API_KEY: it is empty")
     keys: dict[str, Where | None] = {} if key is None else {hashed(key): None}
     try:
-        tenants = {} if file is None else yaml.safe_load(file.read_text(encoding="utf-8"))
+        tenants = (
+            {} if file is None else yaml.safe_load(file.read_text(encoding="utf-8"))
+        )
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InvalidInput(f"{file}: cannot be read: {type(error).__name__}") from None  # it may quote a secret
+        raise InvalidInput(
+            f"{file}: cannot be read: {type(error).__name__}"
+        ) from None  # it may quote a secret
     if not isinstance(tenants, dict):
         raise InvalidInput(f"{file}: tenants by name are expected")
     for name, entry in tenants.items():
         try:
             hash_, where = str(entry["sha256"]).lower(), Where.parse(entry["where"])
         except (KeyError, TypeError, InvalidInput) as error:
-            raise InvalidInput(f"{file}: {name}: sha256 and where are expected ({error})") from error
-        if where is None or len(hash_) != 64 or hash_ in keys:  # nobody is shown everything by a slip
-            raise InvalidInput(f"{file}: {name}: a sha256 of its own, in hex, and a condition are expected")
+            raise InvalidInput(
+                f"{file}: {name}: sha256 and where are expected ({error})"
+            ) from error
+        if (
+            where is None or len(hash_) != 64 or hash_ in keys
+        ):  # nobody is shown everything by a slip
+            raise InvalidInput(
+                f"{file}: {name}: a sha256 of its own, in hex, and a condition are"
+                " expected"
+            )
         keys[hash_] = where
     return keys
 

@@ -33,10 +33,17 @@ from graphret.serve.problems import problem_of, respond
 from graphret.types import Retrieval, Stage, Trace, following
 from graphret.where import Where
 
-_TEMPLATES = [Path(package).parent / "templates" for package in (__file__, explain.__file__)]
-_EXAMPLES: dict[str, Any] = json.loads((_TEMPLATES[0] / "examples.json").read_text(encoding="utf-8"))
+_TEMPLATES = [
+    Path(package).parent / "templates" for package in (__file__, explain.__file__)
+]
+_EXAMPLES: dict[str, Any] = json.loads(
+    (_TEMPLATES[0] / "examples.json").read_text(encoding="utf-8")
+)
 _environment = Environment(
-    loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    loader=FileSystemLoader(_TEMPLATES),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
 )
 _bearer = HTTPBearer(auto_error=False, description="Needed where the service has keys.")
 Key = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
@@ -45,15 +52,19 @@ Key = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
     """Return the service of a graph; it opens the graph again on SIGHUP.
 
-    With `loopback` it answers who calls it by this machine's own name alone: without a key, a page from elsewhere whose
-    name leads here could ask it too.
+    With `loopback` it answers who calls it by this machine's own name alone: without a
+    key, a page from elsewhere whose name leads here could ask it too.
     """
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         loop, tasks = asyncio.get_running_loop(), list[asyncio.Task[None]]()
-        with suppress(AttributeError, RuntimeError, ValueError):  # no such signal, or another thread than the main one
-            loop.add_signal_handler(signal.SIGHUP, lambda: tasks.append(loop.create_task(served.reload())))
+        with suppress(
+            AttributeError, RuntimeError, ValueError
+        ):  # no such signal, or another thread than the main one
+            loop.add_signal_handler(
+                signal.SIGHUP, lambda: tasks.append(loop.create_task(served.reload()))
+            )
         yield
         served.current.__exit__()
 
@@ -63,43 +74,74 @@ def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
         docs_url=None,  # its page would load scripts from elsewhere
         redoc_url=None,
         lifespan=lifespan,
-        exception_handlers=dict.fromkeys((HTTPException, RequestValidationError, GraphretError, TimeoutError), respond),
+        exception_handlers=dict.fromkeys(
+            (HTTPException, RequestValidationError, GraphretError, TimeoutError),
+            respond,
+        ),
     )
-    app.state.served, app.state.loopback, app.state.busy = served, loopback, {True: 0, False: 0}
+    app.state.served, app.state.loopback, app.state.busy = (
+        served,
+        loopback,
+        {True: 0, False: 0},
+    )
     app.state.metrics = metrics = Metrics()
     app.add_middleware(Measured, metrics=metrics, body=served.limits.body)
-    app.router.routes += _routes.routes  # a router within would look for each route twice
+    app.router.routes += (
+        _routes.routes
+    )  # a router within would look for each route twice
     return app
 
 
 class Question(BaseModel):
     """What is asked. The method is by default sage for documents, else ark."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": _EXAMPLES["questions"]})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": _EXAMPLES["questions"]}
+    )
     question: str = Field(max_length=20_000, pattern=r"\S")
     k: int = Field(10, ge=1, strict=True, description="How many hits, in all.")
-    where: dict[str, Any] | None = Field(None, description="Which nodes may be returned, by their properties.")
+    where: dict[str, Any] | None = Field(
+        None, description="Which nodes may be returned, by their properties."
+    )
     method: Method | None = None
 
 
-def _reader(request: Request, key: HTTPAuthorizationCredentials | None) -> tuple[Generation, Where | None]:
+def _reader(
+    request: Request, key: HTTPAuthorizationCredentials | None
+) -> tuple[Generation, Where | None]:
     """Return the graph for who asks, and the condition of what is read for them."""
     state = request.app.state
     if state.loopback and request.url.hostname not in LOOPBACK:
-        raise HTTPException(403, "without a key this service answers to localhost alone")
+        raise HTTPException(
+            403, "without a key this service answers to localhost alone"
+        )
     generation, hash_ = state.served.current, hashed(key.credentials if key else "")
     if generation.keys and hash_ not in generation.keys:
-        raise HTTPException(401, "a key is needed, as Authorization: Bearer", {"WWW-Authenticate": "Bearer"})
+        raise HTTPException(
+            401,
+            "a key is needed, as Authorization: Bearer",
+            {"WWW-Authenticate": "Bearer"},
+        )
     return generation, generation.keys.get(hash_)
 
 
 async def _asked(request: Request, key: Key, given: Question) -> AsyncIterator[Asked]:
     """Keep a place for a question that can be answered, and the graph open."""
-    (generation, view), state, limits = _reader(request, key), request.app.state, request.app.state.served.limits
+    (generation, view), state, limits = (
+        _reader(request, key),
+        request.app.state,
+        request.app.state.served.limits,
+    )
     if given.k > limits.k:
         raise InvalidInput(f"k: at most {limits.k} hits may be asked for")
-    method, waits = given.method or generation.views[view].method, generation.options.model is not None
-    question, waits = (given.question, given.k, Where.parse(given.where)), waits and method != "sage"
+    method, waits = (
+        given.method or generation.views[view].method,
+        generation.options.model is not None,
+    )
+    question, waits = (
+        (given.question, given.k, Where.parse(given.where)),
+        waits and method != "sage",
+    )
     if state.busy[waits] >= limits.requests:
         raise HTTPException(503, "too many questions at once", {"Retry-After": "1"})
     request.state.method = method
@@ -107,7 +149,15 @@ async def _asked(request: Request, key: Key, given: Question) -> AsyncIterator[A
     with generation:
         try:
             retriever = await generation.retriever(method, view)
-            yield Asked(generation, view, method, retriever, waits, question, state.metrics.fallbacks.labels(method))
+            yield Asked(
+                generation,
+                view,
+                method,
+                retriever,
+                waits,
+                question,
+                state.metrics.fallbacks.labels(method),
+            )
         finally:
             state.busy[waits] -= 1
 
@@ -120,19 +170,30 @@ _routes = APIRouter(responses=_EXAMPLES["problem"])
 
 @_routes.post("/retrieve", responses=_EXAMPLES["retrieval"])
 async def retrieve(request: Request, key: Key, given: Question) -> Response:
-    """Return the k best hits for a question, with the evidence for each, as `graphret query --json` prints them."""
-    async with _asking(request, key, given) as asked, asyncio.timeout(request.app.state.served.limits.seconds):
+    """Return the k best hits for a question, with the evidence for each, as `graphret
+    query --json` prints them.
+    """
+    async with (
+        _asking(request, key, given) as asked,
+        asyncio.timeout(request.app.state.served.limits.seconds),
+    ):
         found = await asked.answer(lambda found: as_json(found.to_dict()))
     return Response(found, media_type="application/json")
 
 
-@_routes.post("/retrieve/stream", response_class=EventSourceResponse, responses=_EXAMPLES["stream"])
+@_routes.post(
+    "/retrieve/stream",
+    response_class=EventSourceResponse,
+    responses=_EXAMPLES["stream"],
+)
 async def retrieve_stream(
     request: Request,
     asked: Annotated[Asked, Depends(_asked)],
     drawn: Annotated[bool, Query(description="Also send pages that draw it.")] = False,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Tell of each `stage` as it ends, steps of agents too, and then the `result` and `drawing`, or a `problem`."""
+    """Tell of each `stage` as it ends, steps of agents too, and then the `result` and
+    `drawing`, or a `problem`.
+    """
     loop, stages = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
 
     def tell(stage: Stage | None) -> None:
@@ -144,7 +205,11 @@ async def retrieve_stream(
         return [_event("result", found.to_dict()), *pages]
 
     with following(tell):
-        task = asyncio.create_task(asyncio.wait_for(asked.answer(told), request.app.state.served.limits.seconds))
+        task = asyncio.create_task(
+            asyncio.wait_for(
+                asked.answer(told), request.app.state.served.limits.seconds
+            )
+        )
     task.add_done_callback(lambda _: tell(None))
     try:
         while (stage := await stages.get()) is not None:
@@ -165,33 +230,48 @@ def _event(name: str, value: Any) -> ServerSentEvent:
 
 @_routes.get("/schema")
 async def schema(request: Request, key: Key) -> Response:
-    """Return the labels, relations and properties of the graph, as `graphret schema --json` prints them."""
+    """Return the labels, relations and properties of the graph, as `graphret schema
+    --json` prints them.
+    """
     generation, view = _reader(request, key)
     store = generation.views[view].store
     dialect = getattr(store, "dialect", None)
     with generation:
-        said = await generation.compute(lambda: as_json({**store.schema().to_dict(), "dialect": dialect}))
+        said = await generation.compute(
+            lambda: as_json({**store.schema().to_dict(), "dialect": dialect})
+        )
     return Response(said, media_type="application/json")
 
 
 @_routes.get("/links")
 async def links(request: Request, key: Key) -> Response:
-    """Return the names that make most links in a graph of documents, and the least believed, with examples."""
+    """Return the names that make most links in a graph of documents, and the least
+    believed, with examples.
+    """
     generation, view = _reader(request, key)
     documents = generation.views[view].documents
     if documents is None:
         return Response("{}", media_type="application/json")
     with generation:
-        by_name = await generation.compute(lambda: as_json(link_names(documents.nodes, documents.edges)))
+        by_name = await generation.compute(
+            lambda: as_json(link_names(documents.nodes, documents.edges))
+        )
     return Response(by_name, media_type="application/json")
 
 
 @_routes.get("/metrics")
 async def metrics(request: Request, key: Key) -> Response:
-    """Return what was counted and timed, for Prometheus; tenants of a view are refused."""
+    """Return what was counted and timed, for Prometheus; tenants of a view are
+    refused.
+    """
     if _reader(request, key)[1] is not None:
-        raise HTTPException(403, "the figures are of the whole graph, of which this key sees a part")
-    return Response(generate_latest(request.app.state.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+        raise HTTPException(
+            403, "the figures are of the whole graph, of which this key sees a part"
+        )
+    return Response(
+        generate_latest(request.app.state.metrics.registry),
+        media_type=CONTENT_TYPE_LATEST,
+    )
 
 
 @_routes.get("/health")
@@ -205,4 +285,6 @@ async def page(request: Request) -> HTMLResponse:
     """Return the page, which loads nothing and runs only what stands in it."""
     served, nonce = request.app.state.served, secrets.token_urlsafe()
     shown = _environment.get_template("index.html").render(served=served, nonce=nonce)
-    return HTMLResponse(shown, headers={"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"})
+    return HTMLResponse(
+        shown, headers={"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer"}
+    )

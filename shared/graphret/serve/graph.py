@@ -1,4 +1,6 @@
-"""The graph that is served: opened, replaced while it serves, and closed when the last answer from it is given."""
+"""The graph that is served: opened, replaced while it serves, and closed when the last
+answer from it is given.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Limits:
-    """Hits, seconds and bytes of a question, and how many are answered at once; as many again may wait for a model."""
+    """Hits, seconds and bytes of a question, and how many are answered at once; as many
+    again may wait for a model.
+    """
 
     k: int = 100
     seconds: float = 60.0
@@ -38,17 +42,31 @@ class Limits:
 
 
 class Generation:
-    """A graph as it was opened once, with views and retrievers; closed when nobody uses it any more."""
+    """A graph as it was opened once, with views and retrievers; closed when nobody uses
+    it any more.
+    """
 
-    def __init__(self, where: str, encoder: str | None, options: MethodOptions, keys: dict[str, Where | None]) -> None:
+    def __init__(
+        self,
+        where: str,
+        encoder: str | None,
+        options: MethodOptions,
+        keys: dict[str, Where | None],
+    ) -> None:
         self.keys, self.options, self._users = keys, options, 1
         self._made: dict[tuple[Method, Where | None], Retriever] = {}
         self._making = asyncio.Lock()
         with ExitStack() as stack:
             whole = stack.enter_context(opened_graph(where, encoder))
-            self.views = {one: whole if one is None else whole.view(one) for one in {None, *keys.values()}}
-            # two threads of one interpreter answer fewer questions than one does; those on a database wait
-            self._pool = ThreadPoolExecutor(1 if isinstance(whole.store, MemoryStore) else 32)
+            self.views = {
+                one: whole if one is None else whole.view(one)
+                for one in {None, *keys.values()}
+            }
+            # two threads of one interpreter answer fewer questions than one does; those
+            # on a database wait
+            self._pool = ThreadPoolExecutor(
+                1 if isinstance(whole.store, MemoryStore) else 32
+            )
             stack.callback(self._pool.shutdown, wait=False, cancel_futures=True)
             self._open = stack.pop_all()
 
@@ -62,22 +80,32 @@ class Generation:
             self._open.close()
 
     async def retriever(self, method: Method, view: Where | None) -> Retriever:
-        """Return the retriever of a method over a view; an `InvalidInput` says that there can be none."""
+        """Return the retriever of a method over a view; an `InvalidInput` says that
+        there can be none.
+        """
         async with self._making:  # once, however many ask first
             if (method, view) not in self._made:
-                self._made[method, view] = await asyncio.to_thread(self.views[view].retriever, method, self.options)
+                self._made[method, view] = await asyncio.to_thread(
+                    self.views[view].retriever, method, self.options
+                )
             return self._made[method, view]
 
     async def compute(self, work: Callable[[], T]) -> T:
-        """Do work off the event loop: one after another in memory, 32 at once on a database."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, copy_context().run, work)
+        """Do work off the event loop: one after another in memory, 32 at once on a
+        database.
+        """
+        return await asyncio.get_running_loop().run_in_executor(
+            self._pool, copy_context().run, work
+        )
 
 
 class ServedGraph:
-    """A graph for many who ask at once; `where`, `encoder` and `options` are as `graphret.serve.methods` has them.
+    """A graph for many who ask at once; `where`, `encoder` and `options` are as
+    `graphret.serve.methods` has them.
 
-    `key` and the file `keys`, which is read whenever the graph is opened, say who may ask (see `read_keys`). A
-    `GraphretError` says that the graph cannot be opened, or that the file is malformed.
+    `key` and the file `keys`, which is read whenever the graph is opened, say who may
+    ask (see `read_keys`). A `GraphretError` says that the graph cannot be opened, or
+    that the file is malformed.
     """
 
     def __init__(
@@ -92,16 +120,23 @@ class ServedGraph:
     ) -> None:
         self.limits, self.reloads, self._turn = limits or Limits(), 0, asyncio.Lock()
         options = replace(options or MethodOptions(), seconds=0.9 * self.limits.seconds)
-        self._open: Callable[[], Generation] = lambda: Generation(where, encoder, options, read_keys(key, keys))
+        self._open: Callable[[], Generation] = lambda: Generation(
+            where, encoder, options, read_keys(key, keys)
+        )
         self.current = self._open()
 
     async def reload(self) -> None:
-        """Open the graph again; the old one answers until then, and stays where that fails, which is logged."""
+        """Open the graph again; the old one answers until then, and stays where that
+        fails, which is logged.
+        """
         async with self._turn:
             try:
                 fresh = await asyncio.to_thread(self._open)
             except Exception as error:
-                _log.error("the graph cannot be opened again, and the one before stays: %s", error)
+                _log.error(
+                    "the graph cannot be opened again, and the one before stays: %s",
+                    error,
+                )
                 return
             old, self.current, self.reloads = self.current, fresh, self.reloads + 1
             old.__exit__()
@@ -109,7 +144,9 @@ class ServedGraph:
 
 @dataclass(frozen=True)
 class Asked:
-    """A question that a retriever answers from what can be read through a view; it `waits` where it asks a model."""
+    """A question that a retriever answers from what can be read through a view; it
+    `waits` where it asks a model.
+    """
 
     generation: Generation
     view: Where | None
@@ -120,26 +157,38 @@ class Asked:
     fallbacks: Counter
 
     async def answer(self, then: Callable[[Retrieval], T]) -> T:
-        """Return what `then` makes of the retrieval; both are done off the event loop."""
+        """Return what `then` makes of the retrieval; both are done off the
+        event loop.
+        """
         awaited = await self.retriever.aretrieve(*self.question) if self.waits else None
 
         def work() -> T:
-            found = self.retriever.retrieve(*self.question) if awaited is None else awaited
+            found = (
+                self.retriever.retrieve(*self.question) if awaited is None else awaited
+            )
             self.fallbacks.inc(len(found.trace.fallbacks))
             return then(found)
 
         return await self.generation.compute(work)
 
     def drawn(self, found: Retrieval) -> list[str]:
-        """Return pages that draw a retrieval beside flat search and, where agents explored, what they did."""
+        """Return pages that draw a retrieval beside flat search and, where agents
+        explored, what they did.
+        """
         graph = self.generation.views[self.view]
         lookup = store_lookup(graph.store)
         with following(lambda stage: None):  # which is none of the retrieval's
             flat = IndexRetriever(graph.index, graph.store).retrieve(*self.question)
         pages = [html_page(Panel(found, flat), lookup=lookup)]
-        return [*pages, timeline_page(found, lookup=lookup)] if self.method == "ark" else pages
+        return (
+            [*pages, timeline_page(found, lookup=lookup)]
+            if self.method == "ark"
+            else pages
+        )
 
 
 def as_json(value: Any) -> bytes:
     """Return JSON as UTF-8, half a character as its escape."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace")
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).encode(
+        "utf-8", "backslashreplace"
+    )

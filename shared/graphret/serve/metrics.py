@@ -1,16 +1,40 @@
-"""What is measured of requests, for Prometheus; nothing says what was asked, or by whom."""
+"""What is measured of requests, for Prometheus; nothing says what was asked, or by
+whom.
+"""
 
 from __future__ import annotations
 
 import time
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+)
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from graphret.serve.problems import respond
 
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 60)
+_BUCKETS = (
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1,
+    2.5,
+    5,
+    10,
+    25,
+    60,
+)
 
 
 class Metrics:
@@ -18,13 +42,25 @@ class Metrics:
         own = self.registry = CollectorRegistry()
         ProcessCollector(registry=own)
         about = ["route", "method", "status"]
-        self.seconds = Histogram("graphret_seconds", "How long requests took.", about, buckets=_BUCKETS, registry=own)
-        self.active = Gauge("graphret_active", "Requests that are being answered.", registry=own)
-        self.fallbacks = Counter("graphret_fallbacks", "Degradations in traces.", ["method"], registry=own)
+        self.seconds = Histogram(
+            "graphret_seconds",
+            "How long requests took.",
+            about,
+            buckets=_BUCKETS,
+            registry=own,
+        )
+        self.active = Gauge(
+            "graphret_active", "Requests that are being answered.", registry=own
+        )
+        self.fallbacks = Counter(
+            "graphret_fallbacks", "Degradations in traces.", ["method"], registry=own
+        )
 
 
 class Measured:
-    """The outermost middleware: measures requests and their bodies, and answers for errors that nobody foresaw."""
+    """The outermost middleware: measures requests and their bodies, and answers for
+    errors that nobody foresaw.
+    """
 
     def __init__(self, app: ASGIApp, metrics: Metrics, body: int) -> None:
         self.app, self.metrics, self.body = app, metrics, body
@@ -55,5 +91,10 @@ class Measured:
                 response = await respond(None, error)
                 if not status:
                     await response(scope, receive, sent)
-        route, method = getattr(scope.get("route"), "path", ""), scope.get("state", {}).get("method", "")
-        metrics.seconds.labels(route, method, status or 499).observe(time.perf_counter() - start)
+        route, method = (
+            getattr(scope.get("route"), "path", ""),
+            scope.get("state", {}).get("method", ""),
+        )
+        metrics.seconds.labels(route, method, status or 499).observe(
+            time.perf_counter() - start
+        )

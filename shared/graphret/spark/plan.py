@@ -12,13 +12,20 @@ from graphret.llm.schema import plain_schema
 from graphret.llm.structured import parse_json
 
 # Reasoning, one that was begun before the reply and one that never ended included.
-_THOUGHT = re.compile(r"\A.*</think(?:ing)?>|<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE)
+_THOUGHT = re.compile(
+    r"\A.*</think(?:ing)?>|<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE
+)
 _END_MARK = re.compile(r"<\|[\w ]+\|>.*|</s>.*|<end_of_turn>.*|\[/INST\].*", re.DOTALL)
-_FENCE = re.compile(r"```(?:(?:cypher|json|sql|text|neo4j)\b)?\s*(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(
+    r"```(?:(?:cypher|json|sql|text|neo4j)\b)?\s*(.*?)(?:```|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
 _STATEMENT_END = re.compile(r";[ \t]*(?:\n|\Z)")
-# Words that open a query, where something of a query follows, and those that open one of its clauses.
+# Words that open a query, where something of a query follows, and those that open one
+# of its clauses.
 _OPENING = re.compile(
-    r"^[ \t]*(?:(?:OPTIONAL[ \t]+)?MATCH\s*(?:\w+\s*=\s*)?(?:\(|(?:all)?shortestPath\b|ANY\b|ALL\b)|"
+    r"^[ \t]*(?:(?:OPTIONAL["
+    r" \t]+)?MATCH\s*(?:\w+\s*=\s*)?(?:\(|(?:all)?shortestPath\b|ANY\b|ALL\b)|"
     r"UNWIND\s+\S+.*\bAS\b|CALL\s*(?:\{|\(|[\w.]+\()|WITH\s+.+\bAS\b|(?:CREATE|MERGE)\s*\(|RETURN\s)",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -30,18 +37,21 @@ _CLAUSE = re.compile(
 
 
 def bare_query(text: str) -> str:
-    """Return the first Cypher query in a text, without fences, remarks around it and end marks; empty if none.
+    """Return the first Cypher query in a text, without fences, remarks around it and
+    end marks; empty if none.
 
     Examples
     --------
-    >>> bare_query("Here you are:\\n```cypher\\nMATCH (n) RETURN n;\\n```\\nIt returns all nodes.")
-    'MATCH (n) RETURN n'
+    >>> bare_query("Here you are:\\n```cypher\\nMATCH (n) RETURN n;\\n```\\nIt returns
+    all nodes.") 'MATCH (n) RETURN n'
     """
     text = _without_chatter(text)
     for piece in [*(match[1] for match in _FENCE.finditer(text)), text]:
         opening = _OPENING.search(piece)
         if opening is not None:
-            paragraphs = re.split(r"\n\s*\n", piece[opening.start() :].partition("```")[0])
+            paragraphs = re.split(
+                r"\n\s*\n", piece[opening.start() :].partition("```")[0]
+            )
             kept = [paragraphs[0]]
             for paragraph in paragraphs[1:]:
                 if not _CLAUSE.match(paragraph):
@@ -60,7 +70,9 @@ def _query(value: Any) -> Any:
 
 
 class SemanticStep(BaseModel):
-    """Search nodes of a label by what they say (semantic candidate generation, section 2.2)."""
+    """Search nodes of a label by what they say (semantic candidate generation, section
+    2.2).
+    """
 
     text: Annotated[str, Field(min_length=1)]
     label: str | None = None
@@ -83,7 +95,11 @@ class SparkPlan(BaseModel):
 
     def __str__(self) -> str:
         return " → ".join(
-            step.cypher if isinstance(step, CypherStep) else f"search {step.label or 'all'}: {step.text!r}"
+            (
+                step.cypher
+                if isinstance(step, CypherStep)
+                else f"search {step.label or 'all'}: {step.text!r}"
+            )
             for step in self.steps
         )
 
@@ -93,7 +109,9 @@ _ADAPTER = TypeAdapter(SparkPlan)
 
 @cache
 def plan_schema(max_steps: int) -> dict[str, Any]:
-    """The JSON schema of a plan, for endpoints that hold a model to one; a weak one writes steps for ever without."""
+    """The JSON schema of a plan, for endpoints that hold a model to one; a weak one
+    writes steps for ever without.
+    """
     schema = plain_schema(_ADAPTER.json_schema())
     schema["properties"]["steps"]["maxItems"] = max_steps
     return schema
@@ -102,7 +120,8 @@ def plan_schema(max_steps: int) -> dict[str, Any]:
 def read_plan(reply: str, max_steps: int) -> tuple[SparkPlan | None, str]:
     """Return the plan in a reply, or `None` and why there is none.
 
-    A reply that is a query, or has one in it, is a plan of one step; of several queries the first one counts.
+    A reply that is a query, or has one in it, is a plan of one step; of several queries
+    the first one counts.
     """
     text = _without_chatter(reply)
     plan, problem = parse_json(text, _ADAPTER)

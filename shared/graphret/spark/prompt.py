@@ -1,6 +1,8 @@
-"""What the model is told: the schema of the graph, how a plan is written, and examples that were run on the graph.
+"""What the model is told: the schema of the graph, how a plan is written, and examples
+that were run on the graph.
 
-The paper's prompts (appendix H) were written by hand for each of three graphs; these are made of the schema of any.
+The paper's prompts (appendix H) were written by hand for each of three graphs; these
+are made of the schema of any.
 """
 
 from __future__ import annotations
@@ -17,7 +19,10 @@ from graphret.spark.settings import SparkSettings
 from graphret.stores.base import CypherStore
 
 _SECONDS = 5.0  # for an example to be found
-_NUMBERS, _DATES = ("INTEGER", "FLOAT"), ("DATE", "DATE_TIME", "ZONED DATETIME", "LOCAL DATETIME", "TIMESTAMP")
+_NUMBERS, _DATES = (
+    ("INTEGER", "FLOAT"),
+    ("DATE", "DATE_TIME", "ZONED DATETIME", "LOCAL DATETIME", "TIMESTAMP"),
+)
 
 _TASK = """\
 You find the nodes of a graph that answer a question. You cannot see the graph: you write a plan, which is run on it.
@@ -40,21 +45,39 @@ searched for first, and narrowed by a query.
 Answer with the JSON object and nothing else."""
 
 _DIALECTS = {
-    "neo4j": ("Cypher as Neo4j 5 has it", "Paths of variable length need a bound, such as *1..3."),
+    "neo4j": (
+        "Cypher as Neo4j 5 has it",
+        "Paths of variable length need a bound, such as *1..3.",
+    ),
     "ladybug": (
         "Cypher as the database Ladybug has it",
-        "Paths of variable length need a bound, such as *1..3. There are no type(r), elementId(), datetime() and list "
-        "comprehensions of patterns; label(n) gives a label or a relation.",
+        (
+            "Paths of variable length need a bound, such as *1..3. There are no"
+            " type(r), elementId(), datetime() and list comprehensions of patterns;"
+            " label(n) gives a label or a relation."
+        ),
     ),
 }
 
 
-def system_prompt(store: CypherStore, schema: GraphSchema, settings: SparkSettings, hints: str = "") -> str:
-    """Return the system message: at most about `settings.prompt_tokens` tokens, the schema cut to fit."""
+def system_prompt(
+    store: CypherStore, schema: GraphSchema, settings: SparkSettings, hints: str = ""
+) -> str:
+    """Return the system message: at most about `settings.prompt_tokens` tokens, the
+    schema cut to fit.
+    """
     dialect, rules = _DIALECTS[store.dialect]
     schema = schema.in_cypher()
-    examples = [json.dumps({"steps": steps}, ensure_ascii=False) for steps in _examples(store, schema, settings)]
-    after = "\n".join([*(["Plans for this graph:", *examples] if examples else []), *([hints] if hints else [])])
+    examples = [
+        json.dumps({"steps": steps}, ensure_ascii=False)
+        for steps in _examples(store, schema, settings)
+    ]
+    after = "\n".join(
+        [
+            *(["Plans for this graph:", *examples] if examples else []),
+            *([hints] if hints else []),
+        ]
+    )
 
     def told(of_schema: str) -> str:
         task = _TASK.format(
@@ -70,27 +93,55 @@ def system_prompt(store: CypherStore, schema: GraphSchema, settings: SparkSettin
     return told(schema.text(max(left, 60), values=settings.show_values))
 
 
-def _examples(store: CypherStore, schema: GraphSchema, settings: SparkSettings) -> Iterator[list[dict[str, Any]]]:
-    """Plans over the commonest relation and the commonest number or date, each of which finds something."""
+def _examples(
+    store: CypherStore, schema: GraphSchema, settings: SparkSettings
+) -> Iterator[list[dict[str, Any]]]:
+    """Plans over the commonest relation and the commonest number or date, each of which
+    finds something.
+    """
     triples = sorted(schema.relations.items(), key=lambda one: (-one[1], one[0]))
     for (source, relation, target), _ in triples:
         key = _text_property(schema, target)
-        if source and target and key is not None and all(map(quote_name, (source, relation, target, key))):
+        if (
+            source
+            and target
+            and key is not None
+            and all(map(quote_name, (source, relation, target, key)))
+        ):
             a, r, b, p = (quote_name(name) for name in (source, relation, target, key))
             pattern = f"MATCH (a:{a})-[:{r}]->(b:{b})"
-            named = _one(store, f"{pattern} WHERE b.{p} IS NOT NULL RETURN b.{p} LIMIT 1")
+            named = _one(
+                store, f"{pattern} WHERE b.{p} IS NOT NULL RETURN b.{p} LIMIT 1"
+            )
             if isinstance(named, str) and named:
                 shown = _in_cypher(named) if settings.show_values else "'...'"
-                yield [{"cypher": f"{pattern} WHERE toLower(b.{p}) = toLower({shown}) RETURN DISTINCT a LIMIT 20"}]
+                yield [
+                    {
+                        "cypher": (
+                            f"{pattern} WHERE toLower(b.{p}) = toLower({shown}) RETURN"
+                            " DISTINCT a LIMIT 20"
+                        )
+                    }
+                ]
                 search = {"text": "...", "label": target, "k": 20}
                 there = f"WHERE {store.id_in_cypher('b')} IN $step1"
-                yield [search, {"cypher": f"{pattern} {there} RETURN DISTINCT a LIMIT 20"}]
+                yield [
+                    search,
+                    {"cypher": f"{pattern} {there} RETURN DISTINCT a LIMIT 20"},
+                ]
                 break
     for label, _ in sorted(schema.labels.items(), key=lambda one: (-one[1], one[0])):
         for key, known in sorted(schema.properties.get(label, {}).items()):
-            if known.type in (*_NUMBERS, *_DATES) and quote_name(label) and quote_name(key):
+            if (
+                known.type in (*_NUMBERS, *_DATES)
+                and quote_name(label)
+                and quote_name(key)
+            ):
                 n, p = quote_name(label), quote_name(key)
-                query = f"MATCH (n:{n}) WHERE n.{p} IS NOT NULL RETURN n ORDER BY n.{p} DESC LIMIT 3"
+                query = (
+                    f"MATCH (n:{n}) WHERE n.{p} IS NOT NULL RETURN n ORDER BY n.{p}"
+                    " DESC LIMIT 3"
+                )
                 if _one(store, query) is not None:
                     yield [{"cypher": query}]
                     return
@@ -98,13 +149,22 @@ def _examples(store: CypherStore, schema: GraphSchema, settings: SparkSettings) 
 
 def _text_property(schema: GraphSchema, label: str) -> str | None:
     """The property of a label that is most likely its name."""
-    texts = {name: known for name, known in schema.properties.get(label, {}).items() if known.type == "STRING"}
+    texts = {
+        name: known
+        for name, known in schema.properties.get(label, {}).items()
+        if known.type == "STRING"
+    }
     named = [name for name in ("name", "title", "label") if name in texts]
-    return next(iter([*named, *sorted(texts, key=lambda name: (-texts[name].coverage, name))]), None)
+    return next(
+        iter([*named, *sorted(texts, key=lambda name: (-texts[name].coverage, name))]),
+        None,
+    )
 
 
 def _one(store: CypherStore, query: str) -> Any:
-    """The first value that a query of ours returns; `None` where it returns nothing or cannot be run."""
+    """The first value that a query of ours returns; `None` where it returns nothing or
+    cannot be run.
+    """
     try:
         rows = run_checked(store, query, timeout=_SECONDS, max_rows=1).rows
     except GraphretError:

@@ -1,4 +1,6 @@
-"""`Spark`: one call of a model, a plan of searches and queries, and the nodes that they find."""
+"""`Spark`: one call of a model, a plan of searches and queries, and the nodes that they
+find.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ Answer again with a corrected plan, the JSON object only."""
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What a model replied: its plan, or `None` and the problem; `failed` where it gave no reply at all."""
+    """What a model replied: its plan, or `None` and the problem; `failed` where it gave
+    no reply at all.
+    """
 
     plan: SparkPlan | None
     problem: str = ""
@@ -53,10 +57,15 @@ class Planned:
     def told(self) -> dict[str, Any]:
         """What a trace keeps of it."""
         error = {"error": self.problem} if self.failed else {}
-        return {"tokens": self.usage.total_tokens, "plan": str(self.plan or self.problem), **error}
+        return {
+            "tokens": self.usage.total_tokens,
+            "plan": str(self.plan or self.problem),
+            **error,
+        }
 
 
-#: A step of a plan as it will run: a search, a query that was mended, or a query that was refused.
+#: A step of a plan as it will run: a search, a query that was mended, or a query that
+#: was refused.
 Checked: TypeAlias = SemanticStep | Mended
 
 
@@ -64,7 +73,8 @@ Checked: TypeAlias = SemanticStep | Mended
 class Found:
     """What the last step of a plan found: nodes, best first, and why each is there.
 
-    `ordered` where the query says in which order, `walked` where relations were walked; `problem` says what went wrong.
+    `ordered` where the query says in which order, `walked` where relations were walked;
+    `problem` says what went wrong.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -75,11 +85,13 @@ class Found:
 
 
 class Spark(Retriever):
-    """Answer with one call of a model: it writes a plan of searches and queries, and the plan is run (SPARK).
+    """Answer with one call of a model: it writes a plan of searches and queries, and
+    the plan is run (SPARK).
 
-    The model sees the schema of the graph. Its queries pass the guard and run in read transactions with a time-out and
-    a cap on rows; where they are wrong by the schema, or name values as the graph does not spell them, they are mended
-    without asking again. (SAGE paper, sections 2.2, 3.4 and appendix C.7.)
+    The model sees the schema of the graph. Its queries pass the guard and run in read
+    transactions with a time-out and a cap on rows; where they are wrong by the schema,
+    or name values as the graph does not spell them, they are mended without asking
+    again. (SAGE paper, sections 2.2, 3.4 and appendix C.7.)
 
     Parameters
     ----------
@@ -94,13 +106,13 @@ class Spark(Retriever):
     hints
         What else the model should know of the domain, such as units.
     fallback
-        Who answers where the plan finds nothing, and fills the places below what it found; by default a search of
-        `index`.
+        Who answers where the plan finds nothing, and fills the places below what it
+        found; by default a search of `index`.
     fill
         Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
-        ``"fallback"`` goes on with the fallback where the model, the plan or the graph fails, and says so in the trace;
-        ``"raise"`` raises `RetrievalFailed`.
+        ``"fallback"`` goes on with the fallback where the model, the plan or the graph
+        fails, and says so in the trace; ``"raise"`` raises `RetrievalFailed`.
 
     Raises
     ------
@@ -109,7 +121,8 @@ class Spark(Retriever):
 
     Examples
     --------
-    >>> spark = Spark(OpenAIChat("gpt-4o-mini"), store, BM25Index.of_store(store))  # doctest: +SKIP
+    >>> spark = Spark(OpenAIChat("gpt-4o-mini"), store, BM25Index.of_store(store))  #
+    doctest: +SKIP
     >>> spark.retrieve("papers of 2019 by authors from Ulm").hits  # doctest: +SKIP
     """
 
@@ -121,7 +134,7 @@ class Spark(Retriever):
         store: CypherStore,
         index: TextIndex,
         *,
-        settings: SparkSettings = SparkSettings(),  # noqa: B008 -- it is frozen
+        settings: SparkSettings = SparkSettings(),
         hints: str = "",
         fallback: Retriever | None = None,
         fill: bool = True,
@@ -130,7 +143,9 @@ class Spark(Retriever):
         require_cypher(store, whole=True)
         require_same_view(store, index)
         if not fulfils(model, ChatModel):
-            raise InvalidInput(f"model: a chat model is expected, not {type(model).__name__}")
+            raise InvalidInput(
+                f"model: a chat model is expected, not {type(model).__name__}"
+            )
         self.model = model
         self.store = store
         self.index = index
@@ -155,17 +170,32 @@ class Spark(Retriever):
 
     # -- the model
 
-    def plan(self, question: str, before: Planned | None = None) -> Generator[Any, Any, Planned]:
-        """Have the model write a plan; with what it replied `before`, a better one. What fails is in the result."""
+    def plan(
+        self, question: str, before: Planned | None = None
+    ) -> Generator[Any, Any, Planned]:
+        """Have the model write a plan; with what it replied `before`, a better one.
+
+        What fails is in the result.
+        """
         try:
             messages = yield Compute(partial(self._messages, question, before))
         except GraphretError as error:
             return Planned(None, str(error))
-        asked: Any = {"messages": messages, "json_schema": plan_schema(self.settings.max_steps)}
+        asked: Any = {
+            "messages": messages,
+            "json_schema": plan_schema(self.settings.max_steps),
+        }
         try:
-            reply: Reply = yield Call(partial(self.model.chat, **asked), partial(self.model.achat, **asked))
+            reply: Reply = yield Call(
+                partial(self.model.chat, **asked), partial(self.model.achat, **asked)
+            )
         except Exception as error:
-            return Planned(None, str(as_chat_error(error, self.model.name)), usage=usage_of(error), failed=True)
+            return Planned(
+                None,
+                str(as_chat_error(error, self.model.name)),
+                usage=usage_of(error),
+                failed=True,
+            )
         plan, problem = read_plan(reply.text, self.settings.max_steps)
         if plan is None and reply.finish_reason == "length":
             problem = f"the reply was cut off at the token limit ({problem})"
@@ -175,21 +205,34 @@ class Spark(Retriever):
         asked = [Message.system(self.prompt()), Message.user(question)]
         if before is not None:
             again = Message.user(_AGAIN.format(problem=before.problem))
-            asked += [Message.assistant(before.reply), again] if before.reply else [again]
+            asked += (
+                [Message.assistant(before.reply), again] if before.reply else [again]
+            )
         return asked
 
     # -- the plan
 
     def check(self, plan: SparkPlan) -> list[Checked]:
-        """Return the steps as they will run: queries checked, and mended where the schema says how."""
-        return [step if isinstance(step, SemanticStep) else self._mended(step.cypher) for step in plan.steps]
+        """Return the steps as they will run: queries checked, and mended where the
+        schema says how.
+        """
+        return [
+            step if isinstance(step, SemanticStep) else self._mended(step.cypher)
+            for step in plan.steps
+        ]
 
     def _mended(self, query: str) -> Mended:
         schema = self.schema()
-        return mend(check(query, schema, dialect=self.store.dialect), schema, rows=self.settings.max_rows)
+        return mend(
+            check(query, schema, dialect=self.store.dialect),
+            schema,
+            rows=self.settings.max_rows,
+        )
 
     def run(self, question: str, steps: Sequence[Checked], trace: Trace) -> Found:
-        """Run the steps of a plan and rank what the last one found; what goes wrong is in the result and the trace."""
+        """Run the steps of a plan and rank what the last one found; what goes wrong is
+        in the result and the trace.
+        """
         found, problems = Found(), list[str]()
         ids: dict[str, list[str]] = {}
         for number, step in enumerate(steps, 1):
@@ -197,7 +240,9 @@ class Spark(Retriever):
             with trace.stage(f"step {number}") as stage:
                 try:
                     found = (
-                        self._search(step, stage) if isinstance(step, SemanticStep) else self._query(step, ids, stage)
+                        self._search(step, stage)
+                        if isinstance(step, SemanticStep)
+                        else self._query(step, ids, stage)
                     )
                 except GraphretError as error:
                     found = Found()
@@ -208,29 +253,55 @@ class Spark(Retriever):
             ids[f"step{number}"] = [node.id for node in found.nodes]
         with trace.stage("rank", by="the query" if found.ordered else "relevance"):
             if not found.ordered and len(found.nodes) > 1:
-                scores = self.index.score(question, [node.id for node in found.nodes]).tolist()
-                ranked = sorted(zip(scores, range(len(scores)), strict=True), key=lambda one: (-one[0], one[1]))
+                scores = self.index.score(
+                    question, [node.id for node in found.nodes]
+                ).tolist()
+                ranked = sorted(
+                    zip(scores, range(len(scores)), strict=True),
+                    key=lambda one: (-one[0], one[1]),
+                )
                 found.nodes = [found.nodes[place] for _, place in ranked]
-        found.problem = "; ".join(problems) or ("" if found.nodes else "the plan found nothing")
+        found.problem = "; ".join(problems) or (
+            "" if found.nodes else "the plan found nothing"
+        )
         return found
 
     def _search(self, step: SemanticStep, stage: Stage) -> Found:
         """Find nodes by text; a label that there is not is left out."""
-        labels = [step.label] if step.label is not None and step.label in self.schema().labels else None
+        labels = (
+            [step.label]
+            if step.label is not None and step.label in self.schema().labels
+            else None
+        )
         k = min(step.k, self.settings.semantic_k)
         stage.details.update(search=step.text, label=labels and step.label, k=k)
         matches = self.index.search(step.text, k, labels=labels)
         given = zip(self.store.get(matches.ids), matches.scores.tolist(), strict=True)
         nodes = [node for node, score in given if node is not None and score > 0]
-        evidence = {node.id: Evidence("seed", rank=rank, retriever=self.name) for rank, node in enumerate(nodes, 1)}
+        evidence = {
+            node.id: Evidence("seed", rank=rank, retriever=self.name)
+            for rank, node in enumerate(nodes, 1)
+        }
         return Found(nodes, evidence, ordered=True)
 
-    def _query(self, step: Mended, ids: Mapping[str, Sequence[str]], stage: Stage) -> Found:
+    def _query(
+        self, step: Mended, ids: Mapping[str, Sequence[str]], stage: Stage
+    ) -> Found:
         """Run a query, and read the nodes in what it returns."""
         step, parameters, rows = self.rows(step, ids)
-        stage.details.update(cypher=step.query, parameters=parameters, mended=list(step.notes), rows=len(rows))
-        found = Found(ordered=edits.is_ordered(step.report.tree), walked=bool(edits.relationships(step.report.tree)))
-        for number, (row, nodes) in enumerate(zip(rows.rows, nodes_of(rows, self.store, self.index), strict=True), 1):
+        stage.details.update(
+            cypher=step.query,
+            parameters=parameters,
+            mended=list(step.notes),
+            rows=len(rows),
+        )
+        found = Found(
+            ordered=edits.is_ordered(step.report.tree),
+            walked=bool(edits.relationships(step.report.tree)),
+        )
+        for number, (row, nodes) in enumerate(
+            zip(rows.rows, nodes_of(rows, self.store, self.index), strict=True), 1
+        ):
             for node in nodes:
                 if node.id not in found.evidence:
                     said = {
@@ -239,11 +310,16 @@ class Spark(Retriever):
                         "row": shown(dict(zip(rows.columns, row, strict=True))),
                     }
                     found.nodes.append(node)
-                    found.evidence[node.id] = Evidence("query", rank=number, retriever=self.name, properties=said)
+                    found.evidence[node.id] = Evidence(
+                        "query", rank=number, retriever=self.name, properties=said
+                    )
         return found
 
-    def rows(self, step: Mended, ids: Mapping[str, Sequence[str]]) -> tuple[Mended, dict[str, Any], Rows]:
-        """Run a query; one that finds nothing runs once more with what is doubtful in it mended, and its values.
+    def rows(
+        self, step: Mended, ids: Mapping[str, Sequence[str]]
+    ) -> tuple[Mended, dict[str, Any], Rows]:
+        """Run a query; one that finds nothing runs once more with what is doubtful in
+        it mended, and its values.
 
         Parameters
         ----------
@@ -264,21 +340,40 @@ class Spark(Retriever):
         """
         parameters, rows = self._run(step, ids)
         if not any(value not in _NOTHING for row in rows.rows for value in row):
-            again = mend(step.report, self.schema(), rows=self.settings.max_rows, doubtful=True)
-            again = replace(again if again.report.ok else step, parameters=step.parameters)
+            again = mend(
+                step.report, self.schema(), rows=self.settings.max_rows, doubtful=True
+            )
+            again = replace(
+                again if again.report.ok else step, parameters=step.parameters
+            )
             better = with_known_values(again, self.store, self.index) or again
             if better.query != step.query:
-                step = replace(better, notes=tuple(dict.fromkeys((*step.notes, *better.notes))))
+                step = replace(
+                    better, notes=tuple(dict.fromkeys((*step.notes, *better.notes)))
+                )
                 parameters, rows = self._run(step, ids)
         return step, parameters, rows
 
-    def _run(self, step: Mended, ids: Mapping[str, Sequence[str]]) -> tuple[dict[str, Any], Rows]:
+    def _run(
+        self, step: Mended, ids: Mapping[str, Sequence[str]]
+    ) -> tuple[dict[str, Any], Rows]:
         if not step.report.ok:
-            raise QueryRefused(f"the query was refused: {'; '.join(map(str, step.report.errors))}", step.report)
-        named = {name: list(found) for name, found in ids.items() if f"${name}" in step.query}
+            raise QueryRefused(
+                f"the query was refused: {'; '.join(map(str, step.report.errors))}",
+                step.report,
+            )
+        named = {
+            name: list(found) for name, found in ids.items() if f"${name}" in step.query
+        }
         parameters = {**step.parameters, **named}
         limits = self.settings
-        rows = run_checked(self.store, step.report, parameters, timeout=limits.timeout, max_rows=limits.max_rows)
+        rows = run_checked(
+            self.store,
+            step.report,
+            parameters,
+            timeout=limits.timeout,
+            max_rows=limits.max_rows,
+        )
         return parameters, rows
 
     # -- the answer
@@ -297,12 +392,15 @@ class Spark(Retriever):
             if found.nodes:
                 break
             before = replace(planned, problem=found.problem)
-        answer: Retrieval = yield from Answered(self, found, trace)._steps(query, k, where)
+        answer: Retrieval = yield from Answered(self, found, trace)._steps(
+            query, k, where
+        )
         return answer
 
 
 class Answered(Retriever):
-    """What `spark` makes of a plan that has run: what qualifies, filled up by the fallback.
+    """What `spark` makes of a plan that has run: what qualifies, filled up by the
+    fallback.
 
     For frameworks that run the steps in their own way, and as seeds of an `Expand`.
     """
@@ -320,12 +418,25 @@ class Answered(Retriever):
             raise RetrievalFailed(f"spark failed: {found.problem}")
         nodes = [node for node in found.nodes if where is None or where.matches(node)]
         n = len(nodes)
-        hits = [Hit(node, 1 - place / n, (found.evidence[node.id],)) for place, node in enumerate(nodes)]
+        hits = [
+            Hit(node, 1 - place / n, (found.evidence[node.id],))
+            for place, node in enumerate(nodes)
+        ]
         labels = tuple(dict.fromkeys(node.label for node in nodes))
-        signals = Signals(n, None, found.walked and n > 0, labels or None, plan_valid=not found.problem)
+        signals = Signals(
+            n,
+            None,
+            found.walked and n > 0,
+            labels or None,
+            plan_valid=not found.problem,
+        )
         answer = Retrieval(query, k, hits[:k], signals, trace)
         if hits and not spark.fill:
             return answer
         if not hits:
-            trace.note("fallback", failed=self.name, error=found.problem or "nothing that the plan found qualifies")
+            trace.note(
+                "fallback",
+                failed=self.name,
+                error=found.problem or "nothing that the plan found qualifies",
+            )
         return (yield from completed(answer, spark.fallback, spark.on_failure, where))

@@ -17,18 +17,21 @@ class SparkSettings:
     max_steps
         Steps of a plan; those beyond are left out.
     prompt_tokens
-        The system message has at most about so many; of a large schema the rarest is left out.
+        The system message has at most about so many; of a large schema the rarest is
+        left out.
     show_values
-        Whether the model may see values of the graph, as examples. By default it sees names of labels, relations and
-        properties alone.
+        Whether the model may see values of the graph, as examples. By default it sees
+        names of labels, relations and properties alone.
     repair_calls
-        How often the model is asked again, with what went wrong. SPARK makes a single call (section 3.2).
+        How often the model is asked again, with what went wrong. SPARK makes a single
+        call (section 3.2).
     semantic_k
         Most nodes of a semantic step.
     timeout
         Seconds for each query.
     max_rows
-        Rows that are read of a query; more than are asked for are ranked against the question.
+        Rows that are read of a query; more than are asked for are ranked against the
+        question.
 
     Raises
     ------
@@ -45,10 +48,24 @@ class SparkSettings:
     max_rows: int = MAX_ROWS
 
     def __post_init__(self) -> None:
-        least = {"max_steps": 1, "prompt_tokens": 600, "repair_calls": 0, "semantic_k": 1, "max_rows": 1}
+        least = {
+            "max_steps": 1,
+            "prompt_tokens": 600,
+            "repair_calls": 0,
+            "semantic_k": 1,
+            "max_rows": 1,
+        }
         for name, low in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise InvalidInput(f"SparkSettings.{name}: a whole number of at least {low} is expected, not {value!r}")
-        if not isinstance(self.timeout, int | float) or not 0 < self.timeout < float("inf"):
-            raise InvalidInput(f"SparkSettings.timeout: a number of seconds above 0 is expected, not {self.timeout!r}")
+                raise InvalidInput(
+                    f"SparkSettings.{name}: a whole number of at least {low} is"
+                    f" expected, not {value!r}"
+                )
+        if not isinstance(self.timeout, int | float) or not 0 < self.timeout < float(
+            "inf"
+        ):
+            raise InvalidInput(
+                "SparkSettings.timeout: a number of seconds above 0 is expected, not"
+                f" {self.timeout!r}"
+            )

@@ -1,4 +1,7 @@
-"""Where a graph lives. Each store is imported when it is first used: the processes of databases need no other."""
+"""Where a graph lives.
+
+Each store is imported when it is first used: the processes of databases need no other.
+"""
 
 from __future__ import annotations
 

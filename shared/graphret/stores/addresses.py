@@ -1,4 +1,6 @@
-"""Opening a graph by where it lives: a folder, a Ladybug file, the address of a Neo4j."""
+"""Opening a graph by where it lives: a folder, a Ladybug file, the address of a
+Neo4j.
+"""
 
 from __future__ import annotations
 
@@ -28,12 +30,14 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
     Parameters
     ----------
     where
-        A folder that graphret wrote (its graph opens as a `MemoryStore`), the file of a Ladybug database, or the
-        address of a Neo4j: ``bolt://`` or ``neo4j://``, with ``+s`` or ``+ssc`` for TLS. User, password and database
-        stand in the address (``neo4j://user:password@host/database``) or in NEO4J_USERNAME, NEO4J_PASSWORD and
-        NEO4J_DATABASE.
+        A folder that graphret wrote (its graph opens as a `MemoryStore`), the file of a
+        Ladybug database, or the address of a Neo4j: ``bolt://`` or ``neo4j://``, with
+        ``+s`` or ``+ssc`` for TLS. User, password and database stand in the address
+        (``neo4j://user:password@host/database``) or in NEO4J_USERNAME, NEO4J_PASSWORD
+        and NEO4J_DATABASE.
     options
-        What the store's own constructor takes; for a folder ``verify``, see `MemoryStore.load`.
+        What the store's own constructor takes; for a folder ``verify``, see
+        `MemoryStore.load`.
 
     Raises
     ------
@@ -56,9 +60,14 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
 
 
 def is_address(where: str) -> bool:
-    """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of something else."""
+    """Whether `where` is the address of a Neo4j; an `InvalidInput` says if it is one of
+    something else.
+    """
     if "://" in where and not _NEO4J.match(where):
-        raise InvalidInput(f"{where.split(':')[0]}://…: addresses begin with bolt:// or neo4j://, +s or +ssc for TLS")
+        raise InvalidInput(
+            f"{where.split(':')[0]}://…: addresses begin with bolt:// or neo4j://, +s"
+            " or +ssc for TLS"
+        )
     return "://" in where
 
 
@@ -70,8 +79,12 @@ def is_ladybug(path: Path) -> bool:
         return file.read(4) == b"LBUG"
 
 
-def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Return an address without user, password and database, and these as options of a `Neo4jStore`."""
+def neo4j_login(
+    address: str, environment: Mapping[str, str]
+) -> tuple[str, dict[str, Any]]:
+    """Return an address without user, password and database, and these as options of a
+    `Neo4jStore`.
+    """
     parts = urlsplit(address)
     database = unquote(parts.path.strip("/")) or environment.get("NEO4J_DATABASE", "")
     try:
@@ -79,22 +92,37 @@ def neo4j_login(address: str, environment: Mapping[str, str]) -> tuple[str, dict
     except ValueError:  # of the port
         wrong = True
     if wrong:
-        raise InvalidInput(f"{parts.scheme}://…: the address is malformed: a host, a port and a database are expected")
+        raise InvalidInput(
+            f"{parts.scheme}://…: the address is malformed: a host, a port and a"
+            " database are expected"
+        )
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if not user:
-        user, password = environment.get("NEO4J_USERNAME", ""), environment.get("NEO4J_PASSWORD", "")
+        user, password = (
+            environment.get("NEO4J_USERNAME", ""),
+            environment.get("NEO4J_PASSWORD", ""),
+        )
     login: dict[str, Any] = {"auth": (user, password)} if user else {}
     if database:
         login["database"] = database
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="")), login
+    return (
+        urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], path="")),
+        login,
+    )
 
 
 def _open_folder(folder: Path, verify: bool = False, **others: Any) -> MemoryStore:
     if others:
-        raise InvalidInput(f"{next(iter(others))}: a folder has no such option; it takes verify")
+        raise InvalidInput(
+            f"{next(iter(others))}: a folder has no such option; it takes verify"
+        )
     if (folder / "nodes.parquet").exists():
-        raise NotAnIndex(f"{folder}: holds a graph as Parquet files, which has to be imported first")
+        raise NotAnIndex(
+            f"{folder}: holds a graph as Parquet files, which has to be imported first"
+        )
     kind = storage.read_current(folder)["kind"]
     if kind not in GRAPH_KINDS:
         raise NotAnIndex(f"{folder}: holds a {kind!r} index, which has no graph")
-    return MemoryStore(graph_from_bundle(storage.load(folder, kind=kind, verify=verify)))
+    return MemoryStore(
+        graph_from_bundle(storage.load(folder, kind=kind, verify=verify))
+    )

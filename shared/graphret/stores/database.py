@@ -1,4 +1,6 @@
-"""What stores in databases have in common: views, what they check of a call, and writes that indexes follow."""
+"""What stores in databases have in common: views, what they check of a call, and writes
+that indexes follow.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from typing import Any, NoReturn, Self
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
-from graphret.stores.base import Rows, require_direction, require_ids, require_limit, require_names, require_seconds
+from graphret.stores.base import (
+    Rows,
+    require_direction,
+    require_ids,
+    require_limit,
+    require_names,
+    require_seconds,
+)
 from graphret.stores.conditions import require_decided
 from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import checked_nodes, require_edge, require_properties
@@ -21,7 +30,8 @@ from graphret.where import Where, WhereLike, both
 class DatabaseStore(AttachedIndexes, ABC):
     """A `CypherStore` in a database; a subclass says how it is read, written and asked.
 
-    A view is a copy with a condition, the scope: it cannot be written to, answers no Cypher and closes nothing.
+    A view is a copy with a condition, the scope: it cannot be written to, answers no
+    Cypher and closes nothing.
     """
 
     _scope: Where | None = None
@@ -29,7 +39,9 @@ class DatabaseStore(AttachedIndexes, ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close the database, which a view leaves to its store; a second call does nothing."""
+        """Close the database, which a view leaves to its store; a second call does
+        nothing.
+        """
 
     def __enter__(self) -> Self:
         return self
@@ -38,16 +50,25 @@ class DatabaseStore(AttachedIndexes, ABC):
         self.close()
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError(f"an open {type(self).__name__} cannot be pickled or copied: open it in each process")
+        raise TypeError(
+            f"an open {type(self).__name__} cannot be pickled or copied: open it in"
+            " each process"
+        )
 
     def _copy(self, **changed: Any) -> Self:
         """Return another store on the same database, which no index follows."""
         other = object.__new__(type(self))
-        other.__dict__ |= {**self.__dict__, "_followers": (), "_schema": None, **changed}
+        other.__dict__ |= {
+            **self.__dict__,
+            "_followers": (),
+            "_schema": None,
+            **changed,
+        }
         return other
 
     def view(self, where: WhereLike) -> Self:
-        """Return the store as far as nodes satisfy `where`; it answers no free Cypher and cannot be written to.
+        """Return the store as far as nodes satisfy `where`; it answers no free Cypher
+        and cannot be written to.
 
         Raises
         ------
@@ -67,11 +88,15 @@ class DatabaseStore(AttachedIndexes, ABC):
 
     @abstractmethod
     def _reading(self) -> AbstractContextManager[Any]:
-        """Give the graph to one call: it has `get`, `neighbors`, `count` and `node_in_cypher`."""
+        """Give the graph to one call: it has `get`, `neighbors`, `count` and
+        `node_in_cypher`.
+        """
 
     @abstractmethod
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
-        """Go through the nodes that satisfy a condition as far as the database decides it, in blocks, by id."""
+        """Go through the nodes that satisfy a condition as far as the database decides
+        it, in blocks, by id.
+        """
 
     @abstractmethod
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
@@ -101,7 +126,11 @@ class DatabaseStore(AttachedIndexes, ABC):
     ) -> list[Edge]:
         """Return the edges that touch the nodes; see `GraphStore.neighbors`."""
         require_direction(direction)
-        wanted, other, types = require_ids(ids), condition(labels, where), require_names("relations", relations)
+        wanted, other, types = (
+            require_ids(ids),
+            condition(labels, where),
+            require_names("relations", relations),
+        )
         require_limit(limit)
         if not wanted or types == []:
             return []
@@ -109,32 +138,59 @@ class DatabaseStore(AttachedIndexes, ABC):
             if other is None or graph.node_in_cypher("n", other)[-1] is None:
                 return graph.neighbors(wanted, types, other, direction, limit)  # type: ignore[no-any-return]
             edges: list[Edge] = graph.neighbors(wanted, types, None, direction, None)
-            ends = graph.get(list({end for edge in edges for end in (edge.source, edge.target)}))
+            ends = graph.get(
+                list({end for edge in edges for end in (edge.source, edge.target)})
+            )
         of_anchor: dict[str, set[int]] = {anchor: set() for anchor in wanted}
         for i, edge in enumerate(edges):
-            for way, anchor, end in (("out", edge.source, edge.target), ("in", edge.target, edge.source)):
-                if direction in (way, "both") and anchor in of_anchor and end in ends and other.matches(ends[end]):
+            for way, anchor, end in (
+                ("out", edge.source, edge.target),
+                ("in", edge.target, edge.source),
+            ):
+                if (
+                    direction in (way, "both")
+                    and anchor in of_anchor
+                    and end in ends
+                    and other.matches(ends[end])
+                ):
                     of_anchor[anchor].add(i)
-        heaviest = (sorted(found, key=lambda i: (-edges[i].weight, i))[:limit] for found in of_anchor.values())
+        heaviest = (
+            sorted(found, key=lambda i: (-edges[i].weight, i))[:limit]
+            for found in of_anchor.values()
+        )
         return [edges[i] for i in sorted(set().union(*heaviest))]
 
-    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+    def nodes(
+        self, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`,
+        in blocks, by id.
+        """
         other = condition(labels, where)
-        blocks = ([node for node in block if other is None or other.matches(node)] for block in self._nodes(other))
+        blocks = (
+            [node for node in block if other is None or other.matches(node)]
+            for block in self._nodes(other)
+        )
         return filter(None, blocks)
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        """Go through all edges, or those of some relations, in blocks, each
+        edge once.
+        """
         types = require_names("relations", relations)
         return iter(()) if types == [] else self._edges(types)
 
     def node_in_cypher(
-        self, variable: str, labels: Collection[str] | None = None, where: WhereLike = None
+        self,
+        variable: str,
+        labels: Collection[str] | None = None,
+        where: WhereLike = None,
     ) -> tuple[str, str, dict[str, Any]]:
         """Return how a query matches nodes; see `CypherStore.node_in_cypher`."""
         with self._reading() as graph:
-            pattern, written, parameters, left = graph.node_in_cypher(variable, condition(labels, where))
+            pattern, written, parameters, left = graph.node_in_cypher(
+                variable, condition(labels, where)
+            )
         require_decided(left)
         return pattern, written, parameters
 
@@ -151,14 +207,22 @@ class DatabaseStore(AttachedIndexes, ABC):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        """Run a query that only reads, in a read transaction; see `CypherStore.query`."""
+        """Run a query that only reads, in a read transaction; see
+        `CypherStore.query`.
+        """
         self._require_query(timeout, max_rows, max_bytes)
-        return self._run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
+        return self._run(
+            cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes
+        )
 
     def _require_query(self, timeout: float | None, *caps: int | None) -> None:
-        """Raise an `InvalidInput` or a `QueryRefused` if free Cypher cannot be run within such limits, or at all."""
+        """Raise an `InvalidInput` or a `QueryRefused` if free Cypher cannot be run
+        within such limits, or at all.
+        """
         if self._is_view:
-            raise QueryRefused("a view answers no free Cypher, which could read past it")
+            raise QueryRefused(
+                "a view answers no free Cypher, which could read past it"
+            )
         require_seconds("timeout", timeout, zero=True)
         for cap in caps:
             require_limit(cap)
@@ -167,26 +231,38 @@ class DatabaseStore(AttachedIndexes, ABC):
 
     @abstractmethod
     def _write(self, work: Callable[[Any], None], **written: Any) -> None:
-        """Write in one transaction; `work` is given what has `upsert`, `delete` and `delete_edges`."""
+        """Write in one transaction; `work` is given what has `upsert`, `delete` and
+        `delete_edges`.
+        """
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity, all or none; see `GraphStore.upsert`.
+        """Add nodes and edges, or replace those of the same identity, all or none; see
+        `GraphStore.upsert`.
 
-        It is one transaction, whose size the memory of the database bounds: write millions of nodes in several calls.
+        It is one transaction, whose size the memory of the database bounds: write
+        millions of nodes in several calls.
         """
         self._require_writable()
         fresh, linked = distinct_nodes(nodes), distinct_edges(edges)
         if fresh or linked:
-            self._write(methodcaller("upsert", fresh, linked), nodes=[*fresh.values()], edges=[*linked.values()])
+            self._write(
+                methodcaller("upsert", fresh, linked),
+                nodes=[*fresh.values()],
+                edges=[*linked.values()],
+            )
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        """Take nodes away, and every edge that touches them; unknown ids are
+        ignored.
+        """
         self._require_writable()
         if gone := list(dict.fromkeys(require_ids(ids))):
             self._write(methodcaller("delete", gone), deletes=gone)
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are not there are ignored."""
+        """Take edges away, known by source, relation, target and rows; those that are
+        not there are ignored.
+        """
         self._require_writable()
         if gone := distinct_edges(edges):
             self._write(methodcaller("delete_edges", gone), edges=[*gone.values()])
@@ -195,11 +271,15 @@ class DatabaseStore(AttachedIndexes, ABC):
 def condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:
     """Return the condition of bearing one of some labels, and another."""
     wanted, other = require_names("labels", labels), Where.parse(where)
-    return other if wanted is None else both(Where("$in", "label", tuple(wanted)), other)
+    return (
+        other if wanted is None else both(Where("$in", "label", tuple(wanted)), other)
+    )
 
 
 def distinct_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that comes twice."""
+    """Return nodes by id; an `InvalidInput` names one that is malformed, or an id that
+    comes twice.
+    """
     found: dict[str, Node] = {}
     for node in checked_nodes(nodes):
         require_properties(node.properties, f"node {node.id!r}")
@@ -210,5 +290,7 @@ def distinct_nodes(nodes: Iterable[Node]) -> dict[str, Node]:
 
 
 def distinct_edges(edges: Iterable[Edge]) -> dict[EdgeKey, Edge]:
-    """Return edges by what identifies them, the last of each; an `InvalidInput` names one that is malformed."""
+    """Return edges by what identifies them, the last of each; an `InvalidInput` names
+    one that is malformed.
+    """
     return {edge.identity: edge for edge in edges if require_edge(edge)}

@@ -20,16 +20,26 @@ from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.attached import AttachedIndexes
-from graphret.stores.base import require_direction, require_ids, require_limit, require_names
+from graphret.stores.base import (
+    require_direction,
+    require_ids,
+    require_limit,
+    require_names,
+)
 from graphret.types import Edge, Node
 from graphret.where import Where, WhereLike
 
 KIND = "graph"
 BLOCK = 10_000
-#: The properties are read of at most so many nodes of each set of labels, and edges of each relation, and of all.
+#: The properties are read of at most so many nodes of each set of labels, and edges of
+#: each relation, and of all.
 SAMPLE, READ = 2_000, 10_000
-#: What a query of a database that graphret makes of a graph may read beside the properties of a node, and of an edge.
-_NODE_FIELDS, _EDGE_FIELDS = ("id", "name", "text"), ("weight", "source_row", "target_row")
+#: What a query of a database that graphret makes of a graph may read beside the
+#: properties of a node, and of an edge.
+_NODE_FIELDS, _EDGE_FIELDS = (
+    ("id", "name", "text"),
+    ("weight", "source_row", "target_row"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +50,24 @@ class Graph:
     edges: EdgeTable
 
     def induced(self, where: WhereLike) -> Graph:
-        """Return the graph of the nodes that satisfy `where` and the edges among them."""
+        """Return the graph of the nodes that satisfy `where` and the edges
+        among them.
+        """
         restricted = self.nodes.restricted(Where.parse(where))
-        return self if restricted is None else Graph(restricted[0], self.edges.induced(restricted[1]))
+        return (
+            self
+            if restricted is None
+            else Graph(restricted[0], self.edges.induced(restricted[1]))
+        )
 
 
 class MemoryStore(AttachedIndexes):
-    """A `GraphStore` in the memory of this process; a saved one is opened by memory map.
+    """A `GraphStore` in the memory of this process; a saved one is opened by memory
+    map.
 
-    Reads see one state of the graph; a write makes the next state and swaps it in. A write copies the columns of the
-    graph and reads none of them but for the rows that it touches: give it batches. A tuple among properties comes back
-    as a list.
+    Reads see one state of the graph; a write makes the next state and swaps it in. A
+    write copies the columns of the graph and reads none of them but for the rows that
+    it touches: give it batches. A tuple among properties comes back as a list.
     """
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -70,7 +87,9 @@ class MemoryStore(AttachedIndexes):
         return len(graph.nodes), len(graph.edges)
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties; see `graph_schema`."""
+        """Return labels and triples with their counts, and properties; see
+        `graph_schema`.
+        """
         graph, known = self.graph, self._schema
         if known is None or known[0] is not graph:
             self._schema = known = graph, graph_schema(graph.nodes, graph.edges)
@@ -116,18 +135,29 @@ class MemoryStore(AttachedIndexes):
             keep &= fits
         edge, anchor = edge[keep], anchor[keep]
         if limit is not None:
-            if len(anchors) == 1 and len(edge) > limit:  # most edges of a hub need not be put in order
-                heavy = edges.weight[edge] >= np.partition(edges.weight[edge], -limit)[-limit]
+            if (
+                len(anchors) == 1 and len(edge) > limit
+            ):  # most edges of a hub need not be put in order
+                heavy = (
+                    edges.weight[edge]
+                    >= np.partition(edges.weight[edge], -limit)[-limit]
+                )
                 edge, anchor = edge[heavy], anchor[heavy]
             # For each anchor its edges, the heaviest first, then in their order.
             order = np.lexsort((edge, -edges.weight[edge], anchor))
             anchor = anchor[order]
-            edge = edge[order[np.arange(len(order)) - np.searchsorted(anchor, anchor) < limit]]
+            edge = edge[
+                order[np.arange(len(order)) - np.searchsorted(anchor, anchor) < limit]
+            ]
         edge.sort()
-        return edges.at(edge[np.diff(edge, prepend=-1) > 0], nodes.ids)  # one between two of the nodes came twice
+        return edges.at(
+            edge[np.diff(edge, prepend=-1) > 0], nodes.ids
+        )  # one between two of the nodes came twice
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity; an edge's ends must exist."""
+        """Add nodes and edges, or replace those of the same identity; an edge's ends
+        must exist.
+        """
         self._require_writable()
         listed, fresh_edges = list(nodes), list(edges)
         fresh = NodeTable.of(listed)
@@ -143,45 +173,73 @@ class MemoryStore(AttachedIndexes):
             self._adopt(Graph(table, kept), nodes=listed, edges=fresh_edges)
 
     def delete(self, ids: Iterable[str]) -> None:
-        """Take nodes away, and every edge that touches them; unknown ids are ignored."""
+        """Take nodes away, and every edge that touches them; unknown ids are
+        ignored.
+        """
         self._require_writable()
         with self._writing:
             nodes, listed = self.graph.nodes, require_ids(ids)
             positions = _without(len(nodes), nodes.find(listed))
             if len(positions) < len(nodes):
-                self._adopt(Graph(nodes.take(positions), self.graph.edges.induced(positions)), deletes=listed)
+                self._adopt(
+                    Graph(nodes.take(positions), self.graph.edges.induced(positions)),
+                    deletes=listed,
+                )
 
     def delete_edges(self, edges: Iterable[Edge]) -> None:
-        """Take edges away, known by source, relation, target and rows; those that are not here are ignored."""
+        """Take edges away, known by source, relation, target and rows; those that are
+        not here are ignored.
+        """
         self._require_writable()
         listed = list(edges)
         with self._writing:
             graph = self.graph
-            positions = _without(len(graph.edges), graph.edges.find(graph.nodes, listed))
+            positions = _without(
+                len(graph.edges), graph.edges.find(graph.nodes, listed)
+            )
             if len(positions) < len(graph.edges):
-                self._adopt(Graph(graph.nodes, graph.edges.take(positions)), edges=listed)
+                self._adopt(
+                    Graph(graph.nodes, graph.edges.take(positions)), edges=listed
+                )
 
     def _adopt(self, graph: Graph, **written: Sequence[Any]) -> None:
         with self.followed(**written) as stage:
             stage(MemoryStore(graph))
             self.graph = graph
 
-    def nodes(self, labels: Collection[str] | None = None, where: WhereLike = None) -> Iterator[list[Node]]:
-        """Go through all nodes, or those that bear one of `labels` and satisfy `where`, in blocks, by id."""
+    def nodes(
+        self, labels: Collection[str] | None = None, where: WhereLike = None
+    ) -> Iterator[list[Node]]:
+        """Go through all nodes, or those that bear one of `labels` and satisfy `where`,
+        in blocks, by id.
+        """
         nodes = self.graph.nodes
         mask = nodes.mask(Where.parse(where), require_names("labels", labels))
         positions = np.arange(len(nodes)) if mask is None else np.flatnonzero(mask)
-        return (nodes.at(positions[i : i + BLOCK]) for i in range(0, len(positions), BLOCK))
+        return (
+            nodes.at(positions[i : i + BLOCK]) for i in range(0, len(positions), BLOCK)
+        )
 
     def edges(self, relations: Collection[str] | None = None) -> Iterator[list[Edge]]:
-        """Go through all edges, or those of some relations, in blocks, each edge once."""
+        """Go through all edges, or those of some relations, in blocks, each
+        edge once.
+        """
         graph = self.graph
         mask = graph.edges.relation_mask(require_names("relations", relations))
-        positions = np.arange(len(graph.edges)) if mask is None else np.flatnonzero(mask[graph.edges.relation])
-        return (graph.edges.at(positions[i : i + BLOCK], graph.nodes.ids) for i in range(0, len(positions), BLOCK))
+        positions = (
+            np.arange(len(graph.edges))
+            if mask is None
+            else np.flatnonzero(mask[graph.edges.relation])
+        )
+        return (
+            graph.edges.at(positions[i : i + BLOCK], graph.nodes.ids)
+            for i in range(0, len(positions), BLOCK)
+        )
 
     def view(self, where: WhereLike) -> MemoryStore:
-        """Return a store of only the nodes that now satisfy `where` and the edges among them; it cannot be changed."""
+        """Return a store of only the nodes that now satisfy `where` and the edges among
+        them; it cannot be changed.
+        """
         view = MemoryStore(self.graph.induced(where))
         view._is_view = True
         return view
@@ -202,8 +260,10 @@ class MemoryStore(AttachedIndexes):
         Parameters
         ----------
         verify
-            Whether to compare the checksum of every file. Without it all sizes are compared, and the checksums of the
-            smallest files, up to `storage.QUICK_BYTES` in all; `storage.verify` and ``graphret inspect`` check all.
+            Whether to compare the checksum of every file. Without it all sizes are
+            compared, and the checksums of the smallest files, up to
+            `storage.QUICK_BYTES` in all; `storage.verify` and ``graphret inspect``
+            check all.
         """
         return cls(graph_from_bundle(storage.load(folder, kind=KIND, verify=verify)))
 
@@ -218,7 +278,10 @@ def graph_parts(graph: Graph) -> storage.Parts:
 
 def graph_from_bundle(bundle: storage.Bundle) -> Graph:
     """Open a saved graph."""
-    return Graph(NodeTable.from_bundle(bundle.sub("nodes")), EdgeTable.from_bundle(bundle.sub("edges")))
+    return Graph(
+        NodeTable.from_bundle(bundle.sub("nodes")),
+        EdgeTable.from_bundle(bundle.sub("edges")),
+    )
 
 
 def _without(n: int, gone: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -228,19 +291,26 @@ def _without(n: int, gone: NDArray[np.int64]) -> NDArray[np.int64]:
 def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
     """Return the schema of a graph.
 
-    Labels and triples are counted exactly; an edge counts under every pair of the labels of its ends. Properties are
-    read from a sample, the same each time, and the schema says which labels and relations were read in part.
+    Labels and triples are counted exactly; an edge counts under every pair of the
+    labels of its ends. Properties are read from a sample, the same each time, and the
+    schema says which labels and relations were read in part.
     """
     builder = SchemaBuilder()
     labels_in_part: set[str] = set()
     relations_in_part: set[str] = set()
     for code, at, n in _samples(nodes.labels, len(nodes.label_sets)):
         labels, times = nodes.label_sets[code], round(n / len(at))
-        builder.observe_nodes([Node("-", labels, properties=own) for own in nodes.properties.take(at)], times)
+        builder.observe_nodes(
+            [Node("-", labels, properties=own) for own in nodes.properties.take(at)],
+            times,
+        )
         labels_in_part.update((labels or ("",)) if n > len(at) else ())
     for code, at, n in _samples(edges.relation, len(edges.relations)):
         relation, times = edges.relations[code], round(n / len(at))
-        builder.observe_edges([Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at)], times=times)
+        builder.observe_edges(
+            [Edge("-", relation, "-", 1.0, own) for own in edges.properties.take(at)],
+            times=times,
+        )
         relations_in_part.update([relation] if n > len(at) else [])
     borne_by = dict(nodes.label_counts())
     return builder.build(
@@ -253,26 +323,40 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
     )
 
 
-def _samples(codes: NDArray[np.int32], n_codes: int) -> Iterator[tuple[int, NDArray[np.int64], int]]:
-    """Go through the codes that there are, each with positions that have it, evenly spread, and how many have it."""
+def _samples(
+    codes: NDArray[np.int32], n_codes: int
+) -> Iterator[tuple[int, NDArray[np.int64], int]]:
+    """Go through the codes that there are, each with positions that have it, evenly
+    spread, and how many have it.
+    """
     most = min(SAMPLE, max(1, READ // max(1, n_codes)))
     order = np.argsort(codes, kind="stable")
     counts = np.bincount(codes, minlength=n_codes)
-    for code, those in enumerate(np.split(order, np.cumsum(counts)[:-1]) if n_codes else ()):
+    for code, those in enumerate(
+        np.split(order, np.cumsum(counts)[:-1]) if n_codes else ()
+    ):
         if n := len(those):
             yield code, those[np.arange(min(n, most)) * n // min(n, most)], n
 
 
 def _triples(nodes: NodeTable, edges: EdgeTable) -> dict[tuple[str, str, str], int]:
-    """Count the edges by a label of their source, or an empty one, their relation and a label of their target."""
+    """Count the edges by a label of their source, or an empty one, their relation and a
+    label of their target.
+    """
     shape = len(nodes.label_sets), len(edges.relations), len(nodes.label_sets)
-    kinds = (nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation) * shape[2]
+    kinds = (
+        nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation
+    ) * shape[2]
     kinds += nodes.labels[edges.target]
     found = pc.value_counts(pa.array(kinds))
     triples: dict[tuple[str, str, str], int] = {}
-    for kind, n in zip(to_numpy(found.field("values")), found.field("counts").tolist(), strict=True):
+    for kind, n in zip(
+        to_numpy(found.field("values")), found.field("counts").tolist(), strict=True
+    ):
         source, relation, target = np.unravel_index(kind, shape)
-        ends = (dict.fromkeys(nodes.label_sets[end] or ("",)) for end in (source, target))
+        ends = (
+            dict.fromkeys(nodes.label_sets[end] or ("",)) for end in (source, target)
+        )
         for one, other in product(*ends):
             key = one, edges.relations[relation], other
             triples[key] = triples.get(key, 0) + n

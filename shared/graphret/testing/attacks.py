@@ -1,8 +1,10 @@
-"""A bounded attack on graphret, on the embedded default: ``python -m graphret.testing.attacks``.
+"""A bounded attack on graphret, on the embedded default: ``python -m
+graphret.testing.attacks``.
 
-Hostile queries go through the guard to a database, and writers of an index are killed. What is printed is how often
-each was tried, and how often it got through, which must be never: the exit status is 1 otherwise. What else was tried
-is in ``docs/concepts/security.md``.
+Hostile queries go through the guard to a database, and writers of an index are killed.
+What is printed is how often each was tried, and how often it got through, which must be
+never: the exit status is 1 otherwise. What else was tried is in
+``docs/concepts/security.md``.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ _DISGUISES = (
 
 
 class Canary(TCPServer):
-    """A secret in a file, a port that notes who calls, and a file that must not come to be."""
+    """A secret in a file, a port that notes who calls, and a file that must not come to
+    be.
+    """
 
     def __init__(self, folder: Path) -> None:
         super().__init__(("127.0.0.1", 0), BaseRequestHandler)
@@ -74,7 +78,11 @@ class Canary(TCPServer):
         return True
 
     def put_in(self, text: str) -> str:
-        for name, value in (("CANARY_FILE", self.file), ("CANARY_URL", self.url), ("OUT_FILE", self.out)):
+        for name, value in (
+            ("CANARY_FILE", self.file),
+            ("CANARY_URL", self.url),
+            ("OUT_FILE", self.out),
+        ):
             text = text.replace(name, str(value))
         return text
 
@@ -88,14 +96,22 @@ class Attacked:
 
     def __init__(self, store: Any) -> None:
         self.store = store
-        people = [Node(name, ("Person",), name.title(), properties={"age": 40}) for name in ("ann", "bob", "cat")]
+        people = [
+            Node(name, ("Person",), name.title(), properties={"age": 40})
+            for name in ("ann", "bob", "cat")
+        ]
         store.upsert(people, [Edge("ann", "knows", "bob"), Edge("bob", "knows", "cat")])
         self.before = self.state()
 
     def state(self) -> tuple[Any, ...]:
         """All that a write would change."""
         schema = self.store.schema()
-        return self.store.count(), *_content(self.store), sorted(schema.labels), sorted(schema.relations)
+        return (
+            self.store.count(),
+            *_content(self.store),
+            sorted(schema.labels),
+            sorted(schema.relations),
+        )
 
 
 def _content(store: GraphStore) -> tuple[list[Node], list[Edge]]:
@@ -103,24 +119,38 @@ def _content(store: GraphStore) -> tuple[list[Node], list[Edge]]:
 
 
 def hostile_queries(folder: Path) -> list[bool]:
-    """Run statements that write, read files, call out or never end, in disguises, and see what comes of them."""
+    """Run statements that write, read files, call out or never end, in disguises, and
+    see what comes of them.
+    """
     held = []
     with LadybugStore(folder / "graph.lbug") as store, Canary(folder) as canary:
         attacked = Attacked(store)
-        for statement, disguise, space in product(_STATEMENTS, _DISGUISES, (" ", "/**/")):
-            started, query = time.monotonic(), disguise % canary.put_in(statement.replace(" ", space))
+        for statement, disguise, space in product(
+            _STATEMENTS, _DISGUISES, (" ", "/**/")
+        ):
+            started, query = (
+                time.monotonic(),
+                disguise % canary.put_in(statement.replace(" ", space)),
+            )
             try:
                 answer = repr(run_checked(store, query, timeout=2).rows)
             except GraphretError as error:
                 answer = str(error)
             quick = time.monotonic() - started < 10
-            held.append(quick and SECRET not in answer and attacked.state() == attacked.before and not canary.touched)
+            held.append(
+                quick
+                and SECRET not in answer
+                and attacked.state() == attacked.before
+                and not canary.touched
+            )
         canary.shutdown()
     return held
 
 
 def killed_writers(folder: Path, trials: int = 16) -> list[bool]:
-    """Kill a writer of an index at random moments: the last index that it saved is found, and none older or mixed."""
+    """Kill a writer of an index at random moments: the last index that it saved is
+    found, and none older or mixed.
+    """
     rng, held, last = random.Random(0), [], 0
     _save_numbered(folder, last)
     for _ in range(trials):
@@ -131,7 +161,11 @@ def killed_writers(folder: Path, trials: int = 16) -> list[bool]:
         time.sleep(rng.uniform(0.0, 0.1))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        numbers = {one.properties["number"] for some in _content(open_store(folder)) for one in some}
+        numbers = {
+            one.properties["number"]
+            for some in _content(open_store(folder))
+            for one in some
+        }
         held.append(len(numbers) == 1 and min(numbers) >= last)
         last = max(numbers)
         _save_numbered(folder, last)  # which finds no lock
@@ -140,7 +174,9 @@ def killed_writers(folder: Path, trials: int = 16) -> list[bool]:
 
 def _save_numbered(folder: Path, number: int) -> None:
     nodes = [Node(f"n{i}", properties={"number": number}) for i in range(1_000)]
-    MemoryStore.of(nodes, [Edge(node.id, "R", "n0", 1.0, {"number": number}) for node in nodes]).save(folder)
+    MemoryStore.of(
+        nodes, [Edge(node.id, "R", "n0", 1.0, {"number": number}) for node in nodes]
+    ).save(folder)
 
 
 def main() -> int:
@@ -150,8 +186,15 @@ def main() -> int:
         started = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             held = attack(Path(folder))
-        took, name, through = time.monotonic() - started, attack.__name__.replace("_", " "), held.count(False)
-        print(f"{name:<16} {len(held):>5} tried {through:>3} got through  {took:5.1f} s", flush=True)
+        took, name, through = (
+            time.monotonic() - started,
+            attack.__name__.replace("_", " "),
+            held.count(False),
+        )
+        print(
+            f"{name:<16} {len(held):>5} tried {through:>3} got through  {took:5.1f} s",
+            flush=True,
+        )
         failed += through
     return 1 if failed else 0
 

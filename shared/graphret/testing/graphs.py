@@ -1,4 +1,6 @@
-"""Graphs, values, names and conditions on which stores are tried, and what a store must say of a graph."""
+"""Graphs, values, names and conditions on which stores are tried, and what a store must
+say of a graph.
+"""
 
 from __future__ import annotations
 
@@ -28,22 +30,53 @@ EDGES = [
     Edge("ada", "KNEW", "babbage"),
 ]
 
-_TEXTS = ["'\"`\\'", " \t two\u00a0 \r\n\tthree \n", "\ufeffÅngström 東京 🎬 \u202e e\u0301", "007", ""]
+_TEXTS = [
+    "'\"`\\'",
+    " \t two\u00a0 \r\n\tthree \n",
+    "\ufeffÅngström 東京 🎬 \u202e e\u0301",
+    "007",
+    "",
+]
 _NUMBERS = [2**53, -(2**53), 0.1, 3.0, -1.7976931348623157e308, True]
 _LISTS: list[Any] = [["a", "", "ü"], [1, -2, 2**40], [0.5, 1.0], [True, False], []]
 #: Values that every store holds exactly, each with a name.
-VALUES: dict[str, Any] = {f"value {i:02}": value for i, value in enumerate([*_TEXTS, *_NUMBERS, *_LISTS])}
+VALUES: dict[str, Any] = {
+    f"value {i:02}": value for i, value in enumerate([*_TEXTS, *_NUMBERS, *_LISTS])
+}
 
 #: Properties that no store takes.
-NO_JSON: list[dict[Any, Any]] = [{"value": value} for value in (float("nan"), [1.0, float("inf")], {1}, b"x")]
+NO_JSON: list[dict[Any, Any]] = [
+    {"value": value} for value in (float("nan"), [1.0, float("inf")], {1}, b"x")
+]
 
 #: Names that a careless store obeys, cuts or confuses.
-HOSTILE = ["two words", "dot.ted", "with `backtick`", 'it\'s "quoted"', "trailing\\", "line\nbreak", "Ünïcode 東京 🎬"]
-HOSTILE += ["\\u0060) DETACH DELETE n //", "`) DETACH DELETE (n) //", "'}) MATCH (n) DETACH DELETE n //"]
+HOSTILE = [
+    "two words",
+    "dot.ted",
+    "with `backtick`",
+    'it\'s "quoted"',
+    "trailing\\",
+    "line\nbreak",
+    "Ünïcode 東京 🎬",
+]
+HOSTILE += [
+    "\\u0060) DETACH DELETE n //",
+    "`) DETACH DELETE (n) //",
+    "'}) MATCH (n) DETACH DELETE n //",
+]
 HOSTILE += ["$where0", "{0} %s", "/* comment */ --", "null", "MATCH", "n" * 1_000]
 
 _CONDITIONS: dict[str, list[Any]] = {
-    "age": [30, "30", None, {"$ne": 30}, {"$ne": None}, {"$gt": 20, "$lte": 40}, {"$lt": 25.5}, {"$exists": False}],
+    "age": [
+        30,
+        "30",
+        None,
+        {"$ne": 30},
+        {"$ne": None},
+        {"$gt": 20, "$lte": 40},
+        {"$lt": 25.5},
+        {"$exists": False},
+    ],
     "absent": [1, {"$ne": 1}],
     "city": [{"$gt": "Ghent"}, {"$contains": "o"}],
     "tags": ["red", {"$contains": "red"}],
@@ -56,15 +89,26 @@ _CONDITIONS: dict[str, list[Any]] = {
     "properties.name": ["inner", {"$exists": False}],
     "properties.age": [{"$in": [10, 20, "30", None]}, {"$nin": [10, 20]}, {"$in": []}],
     "$or": [[{"age": 30}, {"city": "Oslo"}]],
-    "$and": [[{"$not": {"city": "Oslo"}}, {"$or": [{"active": True}, {"absent": {"$exists": True}}]}]],
+    "$and": [
+        [
+            {"$not": {"city": "Oslo"}},
+            {"$or": [{"active": True}, {"absent": {"$exists": True}}]},
+        ]
+    ],
     "$not": [{"age": {"$gt": 20}}, {"absent": {"$gt": 1}}],
 }
 #: Conditions of every kind, over the properties of `random_graph`.
-CONDITIONS: list[dict[str, Any]] = [{name: one} for name, some in _CONDITIONS.items() for one in some]
+CONDITIONS: list[dict[str, Any]] = [
+    {name: one} for name, some in _CONDITIONS.items() for one in some
+]
 
 
-def random_graph(seed: int, n_nodes: int = 40, n_edges: int = 160) -> tuple[list[Node], list[Edge]]:
-    """Return nodes with properties of every kind, and edges with loops, parallels and equal weights."""
+def random_graph(
+    seed: int, n_nodes: int = 40, n_edges: int = 160
+) -> tuple[list[Node], list[Edge]]:
+    """Return nodes with properties of every kind, and edges with loops, parallels and
+    equal weights.
+    """
     rng = random.Random(seed)
     nodes = []
     for i in range(n_nodes):
@@ -77,8 +121,12 @@ def random_graph(seed: int, n_nodes: int = 40, n_edges: int = 160) -> tuple[list
             "name": rng.choice(["inner", "outer"]),
         }
         kept = {key: value for key, value in properties.items() if rng.random() < 0.7}
-        labels = rng.choice([("Person",), ("Film",), ("Person", "Actor"), ("Actor", "Person"), ("Tag",)])
-        nodes.append(Node(f"n{i}", labels, f"name {i}", rng.choice(["", f"text of {i}"]), kept))
+        labels = rng.choice(
+            [("Person",), ("Film",), ("Person", "Actor"), ("Actor", "Person"), ("Tag",)]
+        )
+        nodes.append(
+            Node(f"n{i}", labels, f"name {i}", rng.choice(["", f"text of {i}"]), kept)
+        )
     found: dict[tuple[Any, ...], Edge] = {}
     for _ in range(n_edges):
         source, target = rng.choice(nodes).id, rng.choice(nodes).id
@@ -86,7 +134,9 @@ def random_graph(seed: int, n_nodes: int = 40, n_edges: int = 160) -> tuple[list
         rows = {"source_row": rng.randint(0, 2)} if rng.random() < 0.2 else {}
         about = {"since": rng.randint(1990, 2020)} if rng.random() < 0.5 else {}
         weight = rng.choice([0.25, 0.5, 1.0, 1.0, 2.0])
-        found[source, relation, target, rows.get("source_row")] = Edge(source, relation, target, weight, rows | about)
+        found[source, relation, target, rows.get("source_row")] = Edge(
+            source, relation, target, weight, rows | about
+        )
     return nodes, list(found.values())
 
 
@@ -105,7 +155,9 @@ def expected_neighbors(
     direction: str = "both",
     limit: int | None = None,
 ) -> list[Edge]:
-    """Say what `GraphStore.neighbors` must return, from the words of its contract, one edge at a time."""
+    """Say what `GraphStore.neighbors` must return, from the words of its contract, one
+    edge at a time.
+    """
     by_id, condition = {node.id: node for node in nodes}, Where.parse(where)
 
     def fits(node_id: str) -> bool:
@@ -130,25 +182,56 @@ def expected_neighbors(
     return sorted((edges[i] for i in chosen), key=edge_key)
 
 
-def check_schema(schema: GraphSchema, nodes: Sequence[Node], edges: Sequence[Edge], *, primary: bool = False) -> None:
-    """Hold a schema against the graph: what it does not say was read in part is whole, and nothing is made up.
+def check_schema(
+    schema: GraphSchema,
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    *,
+    primary: bool = False,
+) -> None:
+    """Hold a schema against the graph: what it does not say was read in part is whole,
+    and nothing is made up.
 
-    `primary` says that an edge counts under the primary labels of its ends alone, as in Ladybug.
+    `primary` says that an edge counts under the primary labels of its ends alone, as in
+    Ladybug.
     """
     counted = Counter(label for node in nodes for label in set(node.labels))
-    under = {node.id: (node.labels[:1] if primary else (*set(node.labels),)) or ("",) for node in nodes}
-    triples = Counter((s, e.relation, t) for e in edges for s in under[e.source] for t in under[e.target])
+    under = {
+        node.id: (node.labels[:1] if primary else (*set(node.labels),)) or ("",)
+        for node in nodes
+    }
+    triples = Counter(
+        (s, e.relation, t)
+        for e in edges
+        for s in under[e.source]
+        for t in under[e.target]
+    )
     labels = {label: n for label, n in schema.labels.items() if n}
     relations = {triple: n for triple, n in schema.relations.items() if n}
     assert labels == counted
-    assert relations == triples if not schema.sampled else relations.keys() <= triples.keys()
+    assert (
+        relations == triples
+        if not schema.sampled
+        else relations.keys() <= triples.keys()
+    )
     doubtful = schema.sampled_relations
-    assert {t for t in triples if t[1] not in doubtful} == {t for t in relations if t[1] not in doubtful}
+    assert {t for t in triples if t[1] not in doubtful} == {
+        t for t in relations if t[1] not in doubtful
+    }
     for label in counted.keys() - schema.sampled_properties:
         own = {key for node in nodes if label in node.labels for key in node.properties}
-        assert own - {"name"} <= schema.properties.get(label, {}).keys()  # a store may call that one otherwise
-    for relation in {edge.relation for edge in edges} - schema.sampled_relation_properties:
-        own = {key for edge in edges if edge.relation == relation for key in edge.properties} - set(_ROWS)
+        assert (
+            own - {"name"} <= schema.properties.get(label, {}).keys()
+        )  # a store may call that one otherwise
+    for relation in {
+        edge.relation for edge in edges
+    } - schema.sampled_relation_properties:
+        own = {
+            key
+            for edge in edges
+            if edge.relation == relation
+            for key in edge.properties
+        } - set(_ROWS)
         assert own <= schema.relation_properties.get(relation, {}).keys()
 
 
@@ -158,4 +241,6 @@ def all_nodes(store: GraphStore, **options: Any) -> list[Node]:
 
 def all_edges(store: GraphStore, **options: Any) -> list[Edge]:
     """Return the edges of a store in one list, in order."""
-    return sorted((edge for block in store.edges(**options) for edge in block), key=edge_key)
+    return sorted(
+        (edge for block in store.edges(**options) for edge in block), key=edge_key
+    )

@@ -1,6 +1,7 @@
 """A local server that speaks OpenAI's chat completions API and misbehaves to order.
 
-It listens on 127.0.0.1 at a free port, so that what is under test is the real client over real HTTP::
+It listens on 127.0.0.1 at a free port, so that what is under test is the real client
+over real HTTP::
 
     from graphret.testing.openai_server import OpenAIServer, status, text
 
@@ -9,9 +10,10 @@ It listens on 127.0.0.1 at a free port, so that what is under test is the real c
         assert model.chat([Message.user("hi")]).text == "hello"
         assert len(server.requests) == 2
 
-The script is a list, each behaviour for one request in the order of arrival, or a function that is called with every
-`Request` (from several threads at once) and returns a behaviour. A plain string stands for `text` of it. A
-conversation that the real API refuses is refused here with HTTP 400.
+The script is a list, each behaviour for one request in the order of arrival, or a
+function that is called with every `Request` (from several threads at once) and returns
+a behaviour. A plain string stands for `text` of it. A conversation that the real API
+refuses is refused here with HTTP 400.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """How one request is answered, as the functions below make it: by a message, or by a `body` as it is."""
+    """How one request is answered, as the functions below make it: by a message, or by
+    a `body` as it is.
+    """
 
     content: str | None = None
     calls: tuple[tuple[str, str], ...] = ()
@@ -72,16 +76,31 @@ def json_text(value: Any) -> Behaviour:
 
 
 def tool_calls(*calls: tuple[str, Mapping[str, Any] | str]) -> Behaviour:
-    """A reply of tool calls; arguments that are a string are sent as they are, valid or not."""
-    raw = tuple((name, given if isinstance(given, str) else json.dumps(dict(given))) for name, given in calls)
+    """A reply of tool calls; arguments that are a string are sent as they are, valid or
+    not.
+    """
+    raw = tuple(
+        (name, given if isinstance(given, str) else json.dumps(dict(given)))
+        for name, given in calls
+    )
     return Behaviour(calls=raw, finish_reason="tool_calls")
 
 
-def status(code: int, message: str = "", *, retry_after: float | None = None, param: str | None = None) -> Behaviour:
-    """An error, such as 429 with ``Retry-After`` in seconds, that complains of the field `param`."""
+def status(
+    code: int,
+    message: str = "",
+    *,
+    retry_after: float | None = None,
+    param: str | None = None,
+) -> Behaviour:
+    """An error, such as 429 with ``Retry-After`` in seconds, that complains of the
+    field `param`.
+    """
     error = {"message": message or f"scripted error {code}", "param": param}
     headers = {} if retry_after is None else {"Retry-After": str(retry_after)}
-    return Behaviour(code=code, headers=headers, body=json.dumps({"error": error}).encode())
+    return Behaviour(
+        code=code, headers=headers, body=json.dumps({"error": error}).encode()
+    )
 
 
 def cut(content: str = "this reply is never finished") -> Behaviour:
@@ -105,12 +124,15 @@ class OpenAIServer(ThreadingHTTPServer):
     Parameters
     ----------
     script, default
-        How requests are answered, and what is when a list is used up: by default, HTTP 400.
+        How requests are answered, and what is when a list is used up: by default, HTTP
+        400.
     refuses
-        Request fields that this endpoint does not support: it answers HTTP 400 to requests that have them.
+        Request fields that this endpoint does not support: it answers HTTP 400 to
+        requests that have them.
 
-    A client is given ``base_url``; ``requests`` has what came in, in order, and ``in_flight`` and ``most_in_flight``
-    say how many are being answered now, and were at most.
+    A client is given ``base_url``; ``requests`` has what came in, in order, and
+    ``in_flight`` and ``most_in_flight`` say how many are being answered now, and were
+    at most.
     """
 
     daemon_threads = True
@@ -118,7 +140,11 @@ class OpenAIServer(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(
-        self, script: Script = (), *, default: Behaviour | str | None = None, refuses: Collection[str] = ()
+        self,
+        script: Script = (),
+        *,
+        default: Behaviour | str | None = None,
+        refuses: Collection[str] = (),
     ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.base_url = f"http://127.0.0.1:{self.server_port}/v1"
@@ -126,11 +152,15 @@ class OpenAIServer(ThreadingHTTPServer):
         self.in_flight = self.most_in_flight = 0
         self.closing, self.lock = threading.Event(), threading.Lock()
         self._script = script if callable(script) else iter(script)
-        self._default = status(400, "the script is used up") if default is None else default
+        self._default = (
+            status(400, "the script is used up") if default is None else default
+        )
         self._refuses = frozenset(refuses)
 
     def __enter__(self) -> OpenAIServer:
-        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+        threading.Thread(
+            target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -145,7 +175,11 @@ class OpenAIServer(ThreadingHTTPServer):
         if problem := _problem(request):
             return status(400, problem, param="messages")
         for name in sorted(self._refuses & request.body.keys()):
-            return status(400, f"Unsupported parameter: '{name}' is not supported with this model.", param=name)
+            return status(
+                400,
+                f"Unsupported parameter: '{name}' is not supported with this model.",
+                param=name,
+            )
         if callable(self._script):
             given = self._script(request)
         else:
@@ -155,17 +189,26 @@ class OpenAIServer(ThreadingHTTPServer):
 
 
 def _problem(request: Request) -> str | None:
-    """What the real API would refuse: no messages, calls with names that no tool can have, calls and answers apart."""
+    """What the real API would refuse: no messages, calls with names that no tool can
+    have, calls and answers apart.
+    """
     open_calls: set[str] = set()
     for message in request.messages:
         calls = message.get("tool_calls") or ()
         if (message["role"] == "tool") != bool(open_calls):
-            return "tool messages must answer a preceding tool call, and each call needs one"
+            return (
+                "tool messages must answer a preceding tool call, and each call"
+                " needs one"
+            )
         open_calls -= {message.get("tool_call_id", "")}
         open_calls |= {call["id"] for call in calls}
         if any(not _NAME.fullmatch(call["function"]["name"]) for call in calls):
             return "tool_calls: a name does not match '^[a-zA-Z0-9_-]+$'"
-    return f"tool calls have no answer: {sorted(open_calls)}" if open_calls or not request.messages else None
+    return (
+        f"tool calls have no answer: {sorted(open_calls)}"
+        if open_calls or not request.messages
+        else None
+    )
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -178,8 +221,13 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
     def do_POST(self) -> None:
-        server, sent = self.server, json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        request = Request({name.lower(): value for name, value in self.headers.items()}, sent)
+        server, sent = (
+            self.server,
+            json.loads(self.rfile.read(int(self.headers["Content-Length"]))),
+        )
+        request = Request(
+            {name.lower(): value for name, value in self.headers.items()}, sent
+        )
         with server.lock:
             server.requests.append(request)
             server.in_flight += 1
@@ -190,9 +238,17 @@ class _Handler(BaseHTTPRequestHandler):
                 return
             streamed = behaviour.body is None and sent.get("stream")
             kind = "text/event-stream" if streamed else "application/json"
-            data = _completion(behaviour, request) if behaviour.body is None else behaviour.body
+            data = (
+                _completion(behaviour, request)
+                if behaviour.body is None
+                else behaviour.body
+            )
             self.send_response(behaviour.code)
-            for name, value in {"Content-Type": kind, "Content-Length": len(data), **behaviour.headers}.items():
+            for name, value in {
+                "Content-Type": kind,
+                "Content-Length": len(data),
+                **behaviour.headers,
+            }.items():
                 self.send_header(name, str(value))
             self.end_headers()
             self.wfile.write(data[: len(data) // 2] if behaviour.cut else data)
@@ -204,24 +260,54 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _completion(behaviour: Behaviour, request: Request) -> bytes:
-    """A reply as one object, or as a stream of its message, its end and what it cost, in words for tokens."""
+    """A reply as one object, or as a stream of its message, its end and what it cost,
+    in words for tokens.
+    """
     message: dict[str, Any] = {"role": "assistant", "content": behaviour.content}
     if behaviour.calls:
         message["tool_calls"] = [
-            {"index": i, "id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": raw}}
+            {
+                "index": i,
+                "id": f"call_{i}",
+                "type": "function",
+                "function": {"name": name, "arguments": raw},
+            }
             for i, (name, raw) in enumerate(behaviour.calls)
         ]
     read = len(request.prompt.split())
-    written = sum(len(some.split()) for some in (behaviour.content or "", *(raw for _, raw in behaviour.calls)))
-    usage = {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+    written = sum(
+        len(some.split())
+        for some in (behaviour.content or "", *(raw for _, raw in behaviour.calls))
+    )
+    usage = {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+    }
     about = {"id": "chatcmpl-scripted", "created": 0, "model": "scripted"}
     end = {"index": 0, "finish_reason": behaviour.finish_reason}
     if not request.body.get("stream"):
-        whole = {**about, "object": "chat.completion", "choices": [{**end, "message": message}], "usage": usage}
+        whole = {
+            **about,
+            "object": "chat.completion",
+            "choices": [{**end, "message": message}],
+            "usage": usage,
+        }
         return json.dumps(whole).encode()
-    calls = message.pop("tool_calls", ())  # one a chunk, as the real API has it: LlamaIndex's client reads no more
+    calls = message.pop(
+        "tool_calls", ()
+    )  # one a chunk, as the real API has it: LlamaIndex's client reads no more
     deltas = [message, *({"tool_calls": [call]} for call in calls)]
-    chunks: list[dict[str, Any]] = [{"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas]
+    chunks: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": one, "finish_reason": None}]}
+        for one in deltas
+    ]
     chunks += [{"choices": [{**end, "delta": {}}]}, {"choices": [], "usage": usage}]
-    events = [*(json.dumps({**about, "object": "chat.completion.chunk", **chunk}) for chunk in chunks), "[DONE]"]
+    events = [
+        *(
+            json.dumps({**about, "object": "chat.completion.chunk", **chunk})
+            for chunk in chunks
+        ),
+        "[DONE]",
+    ]
     return "".join(f"data: {event}\n\n" for event in events).encode()

@@ -8,7 +8,16 @@ from graphret.training.questions import Question, read_questions
 from graphret.training.ranker import train_ranking
 from graphret.training.writer import train_reasoner, train_writer
 
-__all__ = ["Case", "Choice", "Example", "Question", "Report", "Tuning", "cases_of", "fine_tune"]
+__all__ = [
+    "Case",
+    "Choice",
+    "Example",
+    "Question",
+    "Report",
+    "Tuning",
+    "cases_of",
+    "fine_tune",
+]
 __all__ += [
     "fit_scorer",
     "read_questions",

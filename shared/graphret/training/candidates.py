@@ -1,4 +1,6 @@
-"""Candidate queries of questions, with their hits and sizes, in the layout that GraphRAFT published (section 4.2)."""
+"""Candidate queries of questions, with their hits and sizes, in the layout that
+GraphRAFT published (section 4.2).
+"""
 
 from __future__ import annotations
 
@@ -23,37 +25,59 @@ _FIELDS = ("question", "answer_ids", "cypher_queries", "hits", "num_results")
 
 
 def read_records(path: str | Path) -> list[dict[str, Any]]:
-    """Read questions with their candidate queries and the paths of these; an `InvalidInput` names a malformed line."""
-    return [record | {"paths": [_path(query) for query in record["cypher_queries"]]} for record in read_queries(path)]
+    """Read questions with their candidate queries and the paths of these; an
+    `InvalidInput` names a malformed line.
+    """
+    return [
+        record | {"paths": [_path(query) for query in record["cypher_queries"]]}
+        for record in read_queries(path)
+    ]
 
 
 def read_queries(path: str | Path) -> list[dict[str, Any]]:
-    """Read questions with their candidate queries, whatever these are; an `InvalidInput` names a malformed line."""
+    """Read questions with their candidate queries, whatever these are; an
+    `InvalidInput` names a malformed line.
+    """
     records = []
     for where, record in json_lines(path):
         if not isinstance(record, dict) or not record.keys() >= {*_FIELDS}:
-            raise InvalidInput(f"{where}: an object with {', '.join(_FIELDS)} is expected")
+            raise InvalidInput(
+                f"{where}: an object with {', '.join(_FIELDS)} is expected"
+            )
         if record.get("best", "") is None:  # ``train queries`` found no good one
             continue
-        if not len(record["cypher_queries"]) == len(record["hits"]) == len(record["num_results"]) > 0:
-            raise InvalidInput(f"{where}: hits and num_results of each query are expected")
+        if (
+            not len(record["cypher_queries"])
+            == len(record["hits"])
+            == len(record["num_results"])
+            > 0
+        ):
+            raise InvalidInput(
+                f"{where}: hits and num_results of each query are expected"
+            )
         records.append(record)
     return records
 
 
 def candidates_of(record: Mapping[str, Any]) -> list[Candidate]:
     """Return a question's queries as writers rank them."""
-    return [Candidate((), {}, *one) for one in zip(record["cypher_queries"], record["num_results"], strict=True)]
+    return [
+        Candidate((), {}, *one)
+        for one in zip(record["cypher_queries"], record["num_results"], strict=True)
+    ]
 
 
 def best_of(record: Mapping[str, Any]) -> int:
-    """Return the place of a question's best query: it has most hits, then the fewest results."""
+    """Return the place of a question's best query: it has most hits, then the fewest
+    results.
+    """
     hits, results = record["hits"], record["num_results"]
     return min(range(len(hits)), key=lambda i: (-hits[i], results[i]))
 
 
 def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
-    """The name that a query begins with, and the path from there, of several that meet the first.
+    """The name that a query begins with, and the path from there, of several that meet
+    the first.
 
     Queries have no direction: labels in their order stand for one.
     """
@@ -70,11 +94,18 @@ def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
 def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
     """Return the kinds of paths of some records."""
     hops = [hop for record in records for _, path in record["paths"] for hop in path]
-    return PathSpace({(min(hop.start, hop.label), hop.relation, max(hop.start, hop.label)): 1 for hop in hops})
+    return PathSpace(
+        {
+            (min(hop.start, hop.label), hop.relation, max(hop.start, hop.label)): 1
+            for hop in hops
+        }
+    )
 
 
 def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
-    """Return the candidates of a record as a scorer sees them: the best has most hits, then the fewest results."""
+    """Return the candidates of a record as a scorer sees them: the best has most hits,
+    then the fewest results.
+    """
     words, _, facts = fits(record["question"], record["paths"], space)
     facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
     return Choice(words, [path for _, path in record["paths"]], facts, best_of(record))

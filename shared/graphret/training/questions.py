@@ -15,7 +15,9 @@ from graphret.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, the ids of the nodes that answer it, and the part of the data that it belongs to."""
+    """A question, the ids of the nodes that answer it, and the part of the data that it
+    belongs to.
+    """
 
     text: str
     gold: frozenset[str]
@@ -23,15 +25,23 @@ class Question:
 
 
 def read_questions(path: str | Path, limit: int | None = None) -> list[Question]:
-    """Read labelled questions, JSON Lines of ``{"question": …, "answers": [ids]}``; an error names the line."""
-    return [_question(record, where) for where, record in islice(json_lines(path), limit)]
+    """Read labelled questions, JSON Lines of ``{"question": …, "answers": [ids]}``; an
+    error names the line.
+    """
+    return [
+        _question(record, where) for where, record in islice(json_lines(path), limit)
+    ]
 
 
 def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
-    """Go through the values of JSON Lines, gzipped or not, each with its place in words; an `InvalidInput` has it."""
+    """Go through the values of JSON Lines, gzipped or not, each with its place in
+    words; an `InvalidInput` has it.
+    """
     where = str(path)
     try:
-        with (gzip.open if where.endswith(".gz") else open)(path, "rt", encoding="utf-8") as lines:
+        with (gzip.open if where.endswith(".gz") else open)(
+            path, "rt", encoding="utf-8"
+        ) as lines:
             for number, line in enumerate(lines, 1):
                 if line.strip():
                     where = f"{path}, line {number}"
@@ -44,5 +54,7 @@ def _question(record: Any, where: str) -> Question:
     text = record.get("question") if isinstance(record, dict) else None
     answers = record.get("answers") if isinstance(record, dict) else None
     if not isinstance(text, str) or not isinstance(answers, list) or not answers:
-        raise InvalidInput(f'{where}: {{"question": text, "answers": [ids]}} is expected')
+        raise InvalidInput(
+            f'{where}: {{"question": text, "answers": [ids]}} is expected'
+        )
     return Question(text, frozenset(map(str, answers)))

@@ -1,4 +1,6 @@
-"""Training a ranking of candidates on labelled questions: LambdaMART over what coverage finds out."""
+"""Training a ranking of candidates on labelled questions: LambdaMART over what coverage
+finds out.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,11 @@ from graphret.training.tuned import Progress, cross_validated
 
 #: Where recall is taken; the ranking is chosen by the mean.
 SHOWN_AT = (2, 5, 10, 20)
-#: The weight of coverage's score beside the model's: none, and as where trees only correct it.
+#: The weight of coverage's score beside the model's: none, and as where trees only
+#: correct it.
 _WEIGHTS = {"model alone": 0.0, "coverage and model": 10.0}
-#: Small trees, held back: a few hundred questions are little. Positives within the first 20 count (LambdaMART).
+#: Small trees, held back: a few hundred questions are little. Positives within the
+#: first 20 count (LambdaMART).
 _TREES = {
     "objective": "lambdarank",
     "lambdarank_truncation_level": 20,
@@ -44,7 +48,9 @@ _ROUNDS = 80  # and fewer of less than 240 questions
 
 @dataclass(frozen=True)
 class _Case:
-    """A question: what the model is told of its first candidates, which they are, and which nodes each answer is."""
+    """A question: what the model is told of its first candidates, which they are, and
+    which nodes each answer is.
+    """
 
     rows: NDArray[np.float64]
     scores: NDArray[Any]
@@ -65,14 +71,16 @@ def train_ranking(
     depth: int = 150,
     progress: Progress = lambda done, of: None,
 ) -> tuple[Trained | None, dict[str, dict[str, float]]]:
-    """Train a ranking, and return it, where it beats the one below in cross-validation, and the metrics in percent.
+    """Train a ranking, and return it, where it beats the one below in cross-validation,
+    and the metrics in percent.
 
     ``graph.ranking = trained`` makes it the graph's, which `SageGraph.save` keeps.
 
     Parameters
     ----------
     questions
-        Their answers are ids of nodes, or of documents, tables and records, for which any node made of them stands.
+        Their answers are ids of nodes, or of documents, tables and records, for which
+        any node made of them stands.
     inner
         What finds and ranks candidates; `Coverage` by default.
     depth
@@ -106,7 +114,9 @@ def train_ranking(
     def fitted(chosen: NDArray[Any], weight: float) -> Trained:
         learned = [cases[one] for one in chosen.tolist() if cases[one].right.any()]
         if not learned:
-            raise InvalidInput(f"questions: none has an answer among its first {depth} candidates")
+            raise InvalidInput(
+                f"questions: none has an answer among its first {depth} candidates"
+            )
         data = lightgbm.Dataset(
             np.concatenate([one.rows for one in learned]),
             np.concatenate([one.right for one in learned]).astype(int),
@@ -114,7 +124,9 @@ def train_ranking(
             init_score=weight * np.concatenate([one.scores for one in learned]),
         )
         return Trained(
-            lightgbm.train(_TREES, data, min(_ROUNDS, 20 + len(chosen) // 4)).model_to_string(),
+            lightgbm.train(
+                _TREES, data, min(_ROUNDS, 20 + len(chosen) // 4)
+            ).model_to_string(),
             names,
             weight,
             depth,
@@ -124,7 +136,9 @@ def train_ranking(
     def values(chosen: NDArray[Any], ranking: Trained | None) -> NDArray[np.float64]:
         return np.stack([_values(cases[one], ranking) for one in chosen.tolist()])
 
-    searches = {name: partial(fitted, weight=weight) for name, weight in _WEIGHTS.items()}
+    searches = {
+        name: partial(fitted, weight=weight) for name, weight in _WEIGHTS.items()
+    }
     shown = ("mean recall", *(f"recall@{k}" for k in SHOWN_AT), "hit@1", "mrr")
     ranking, metrics = cross_validated(len(questions), None, searches, values, shown)
     return ranking and replace(ranking, metrics=metrics), metrics
@@ -132,7 +146,11 @@ def train_ranking(
 
 def _values(case: _Case, ranking: Trained | None) -> NDArray[np.float64]:
     """The metrics of a question under a ranking, or as its candidates came."""
-    scores = -np.arange(len(case.rows)) if ranking is None else ranking.scores(case.rows, case.scores)
+    scores = (
+        -np.arange(len(case.rows))
+        if ranking is None
+        else ranking.scores(case.rows, case.scores)
+    )
     first = case.positions[np.argsort(-scores, kind="stable")]
     found = np.stack([np.isin(first, nodes) for nodes in case.gold])
     recall = [found[:, :k].any(axis=1).mean() for k in SHOWN_AT]
@@ -141,9 +159,17 @@ def _values(case: _Case, ranking: Trained | None) -> NDArray[np.float64]:
     return np.asarray([np.mean(recall), *recall, hit, rank])
 
 
-def _answers_of(state: SageState, questions: Sequence[Question]) -> dict[str, NDArray[np.int64]]:
-    """Return the nodes that are each answer; an `InvalidInput` names one that the graph does not have."""
+def _answers_of(
+    state: SageState, questions: Sequence[Question]
+) -> dict[str, NDArray[np.int64]]:
+    """Return the nodes that are each answer; an `InvalidInput` names one that the graph
+    does not have.
+    """
     nodes = state.nodes_of(set().union(*(question.gold for question in questions)))
     if unknown := [answer for answer, own in nodes.items() if not own]:
-        raise InvalidInput(f"{unknown[0]!r}: the graph has no such document, table, record or node")
-    return {answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()}
+        raise InvalidInput(
+            f"{unknown[0]!r}: the graph has no such document, table, record or node"
+        )
+    return {
+        answer: state.graph.nodes.find(sorted(own)) for answer, own in nodes.items()
+    }

@@ -1,4 +1,6 @@
-"""Training GraphRAFT's models: the writer on synthesised queries (section 4.2), the reasoner on its prompts (4.3)."""
+"""Training GraphRAFT's models: the writer on synthesised queries (section 4.2), the
+reasoner on its prompts (4.3).
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,14 @@ Progress = Callable[[str, int, int], None]
 def train_writer(
     data: str | Path,
     out: str | Path,
-    tuning: Tuning = Tuning(),  # noqa: B008
+    tuning: Tuning = Tuning(),
     *,
     limit: int | None = None,
     test: float = 0.0,
     progress: Progress | None = None,
 ) -> FineTuned:
-    """Fine-tune a model to write the best query of a question: that with most hits, then the fewest results.
+    """Fine-tune a model to write the best query of a question: that with most hits,
+    then the fewest results.
 
     Questions that no candidate answers are left out.
 
@@ -40,8 +43,8 @@ def train_writer(
     limit
         Only so many questions, drawn at random.
     test
-        A share of the questions, drawn at random, that is not learned of: it is written to ``out/test.jsonl``, and the
-        rest to ``out/train.jsonl``.
+        A share of the questions, drawn at random, that is not learned of: it is written
+        to ``out/test.jsonl``, and the rest to ``out/train.jsonl``.
 
     Raises
     ------
@@ -55,16 +58,24 @@ def train_writer(
         folder.mkdir(parents=True, exist_ok=True)
         cut = int(test * len(records))
         for name, part in (("test", records[:cut]), ("train", records[cut:])):
-            text = "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in part)
+            text = "".join(
+                f"{json.dumps(record, ensure_ascii=False)}\n" for record in part
+            )
             (folder / f"{name}.jsonl").write_text(text, "utf-8")
         records = records[cut:]
     records = [record for record in records if max(record["hits"])][:limit]
     examples = [
-        Example(prompt_of(record["question"]), bare_pattern(record["cypher_queries"][best_of(record)]))
+        Example(
+            prompt_of(record["question"]),
+            bare_pattern(record["cypher_queries"][best_of(record)]),
+        )
         for record in records
     ]
     tuned = fine_tune(examples, out, tuning, progress)
-    purpose = "Writes the query of a knowledge graph that finds what answers a question: `graphret.graphraft.Writer`."
+    purpose = (
+        "Writes the query of a knowledge graph that finds what answers a question:"
+        " `graphret.graphraft.Writer`."
+    )
     save(tuned, out, data, purpose)
     return tuned
 
@@ -72,17 +83,19 @@ def train_writer(
 def train_reasoner(
     data: str | Path,
     out: str | Path,
-    tuning: Tuning = Tuning(),  # noqa: B008
+    tuning: Tuning = Tuning(),
     *,
     limit: int | None = None,
     progress: Progress | None = None,
 ) -> FineTuned:
-    """Fine-tune a model on conversations whose last turn is the right answer, as GraphRAFT's reasoner writes them.
+    """Fine-tune a model on conversations whose last turn is the right answer, as
+    GraphRAFT's reasoner writes them.
 
     Parameters
     ----------
     data
-        JSON Lines of ``{"messages": [{"role", "content"}, …]}``, the format of OpenAI's fine-tuning.
+        JSON Lines of ``{"messages": [{"role", "content"}, …]}``, the format of OpenAI's
+        fine-tuning.
 
     Raises
     ------
@@ -94,11 +107,19 @@ def train_reasoner(
         try:
             *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInput(f'{where}: {{"messages": [turns]}} is expected: {error}') from error
+            raise InvalidInput(
+                f'{where}: {{"messages": [turns]}} is expected: {error}'
+            ) from error
         if answer.role != "assistant" or not prompt:
             raise InvalidInput(f"{where}: the last of several turns is the assistant's")
         examples.append(Example(prompt, answer.content))
     random.Random(tuning.seed).shuffle(examples)
     tuned = fine_tune(examples[:limit], out, tuning, progress)
-    save(tuned, out, data, "Chooses among nodes that were found, with the paths to them: GraphRAFT's reasoner.")
+    save(
+        tuned,
+        out,
+        data,
+        "Chooses among nodes that were found, with the paths to them: GraphRAFT's"
+        " reasoner.",
+    )
     return tuned

@@ -1,6 +1,8 @@
-"""The grammars of the dialects, by recursive descent: tokens become a tree whose nodes know their places.
+"""The grammars of the dialects, by recursive descent: tokens become a tree whose nodes
+know their places.
 
-Only what a query may do that reads is read: a clause that writes, and a rare form that no model writes, do not parse.
+Only what a query may do that reads is read: a clause that writes, and a rare form that
+no model writes, do not parse.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ DIALECTS = ("neo4j", "ladybug")
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A query as the guard reads it: its tokens, where it can be cut into them, and its tree or why it has none."""
+    """A query as the guard reads it: its tokens, where it can be cut into them, and its
+    tree or why it has none.
+    """
 
     query: str
     dialect: str
@@ -48,20 +52,55 @@ def parse(query: str, dialect: str = "neo4j") -> Parsed:
     try:
         tokens = tokenise(query)
     except Unreadable as problem:
-        return Parsed(query, dialect, [], None, _error(query, problem.reason, problem.start, problem.end))
+        return Parsed(
+            query,
+            dialect,
+            [],
+            None,
+            _error(query, problem.reason, problem.start, problem.end),
+        )
     if tokens[0].kind == END:
-        return Parsed(query, dialect, tokens, None, _error(query, "there is no query", len(query), len(query)))
-    parser = LadybugClauses(query, tokens) if dialect == "ladybug" else Clauses(query, tokens)
+        return Parsed(
+            query,
+            dialect,
+            tokens,
+            None,
+            _error(query, "there is no query", len(query), len(query)),
+        )
+    parser = (
+        LadybugClauses(query, tokens)
+        if dialect == "ladybug"
+        else Clauses(query, tokens)
+    )
     try:
         return Parsed(query, dialect, tokens, parser.parse())
     except RecursionError:
         # What backtracking met before it is no reason then.
-        return Parsed(query, dialect, tokens, None, _error(query, "nested too deeply to be read", 0, len(query)))
+        return Parsed(
+            query,
+            dialect,
+            tokens,
+            None,
+            _error(query, "nested too deeply to be read", 0, len(query)),
+        )
     except Unexpected as problem:
         furthest = parser.furthest or problem
         place = furthest.token
-        return Parsed(query, dialect, tokens, None, _error(query, furthest.reason, place.start, place.end))
+        return Parsed(
+            query,
+            dialect,
+            tokens,
+            None,
+            _error(query, furthest.reason, place.start, place.end),
+        )
 
 
 def _error(query: str, reason: str, start: int, end: int) -> Finding:
-    return Finding(ERROR, SYNTAX, reason[0].upper() + reason[1:], start, end, *place_of(query, start))
+    return Finding(
+        ERROR,
+        SYNTAX,
+        reason[0].upper() + reason[1:],
+        start,
+        end,
+        *place_of(query, start),
+    )

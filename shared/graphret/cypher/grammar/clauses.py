@@ -31,7 +31,10 @@ class Clauses(Expressions):
             while self._take_word("UNION"):
                 distinct = not self._take_word("ALL")
                 self._take_word("DISTINCT")
-                left = self._mark(ast.Union(this=left, expression=self._query(), distinct=distinct), start)
+                left = self._mark(
+                    ast.Union(this=left, expression=self._query(), distinct=distinct),
+                    start,
+                )
         return left
 
     def _query(self) -> ast.Query:
@@ -87,7 +90,9 @@ class Clauses(Expressions):
         return ast.Return(**self._body())
 
     def _body(self) -> dict[str, Any]:
-        distinct = (self._is_word("DISTINCT") and self._now(1).operator not in (",", ".")) or None
+        distinct = (
+            self._is_word("DISTINCT") and self._now(1).operator not in (",", ".")
+        ) or None
         if distinct:
             self._i += 1
         items = [self._item(first=True)]
@@ -101,7 +106,9 @@ class Clauses(Expressions):
             return self._mark(ast.Star(), start)
         expression = self.parse_expression()
         if self._take_word("AS"):
-            return self._mark(ast.Alias(this=expression, alias=self.parse_variable()), start)
+            return self._mark(
+                ast.Alias(this=expression, alias=self.parse_variable()), start
+            )
         return expression
 
     def _pages(self) -> dict[str, Any]:
@@ -161,11 +168,16 @@ class Clauses(Expressions):
         call = ast.CallProcedure(name=".".join(parts), expressions=None)
         call.args["optional"] = optional
         if self._take("("):
-            call.set("expressions", [] if self._is(")") else self._list(self.parse_expression))
+            call.set(
+                "expressions",
+                [] if self._is(")") else self._list(self.parse_expression),
+            )
             self._need(")")
         first = self._i
         if self._take_word("YIELD"):
-            items = [self._item(first=True)] if self._is("*") else self._list(self._yielded)
+            items = (
+                [self._item(first=True)] if self._is("*") else self._list(self._yielded)
+            )
             call.set("yield_", self._mark(ast.Yield(expressions=items), first))
             call.set("where", self._where())
         return call

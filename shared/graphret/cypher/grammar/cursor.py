@@ -28,7 +28,8 @@ class Unexpected(Exception):
 class Cursor:
     """A place among the tokens of a query, from which productions read on."""
 
-    #: Whether ``|`` may join labels; it may not where it begins the projection of a comprehension.
+    #: Whether ``|`` may join labels; it may not where it begins the projection of a
+    #: comprehension.
     bars = True
 
     def __init__(self, query: str, tokens: list[Token]) -> None:
@@ -40,7 +41,8 @@ class Cursor:
         self._depth = 0
         self._i = 0
         self._failed: set[tuple[str, int, bool]] = set()
-        #: The complaint about the token that is furthest on: what a backtracking parser best reports.
+        #: The complaint about the token that is furthest on: what a backtracking parser
+        #: best reports.
         self.furthest: Unexpected | None = None
 
     # --- looking at tokens ------------------------------------------------
@@ -59,7 +61,9 @@ class Cursor:
     def _is_whole(self) -> bool:
         """Whether a whole number stands here."""
         token = self._now()
-        return token.kind == NUMBER and (token.value.isdigit() or token.value[:2].lower() in ("0x", "0o"))
+        return token.kind == NUMBER and (
+            token.value.isdigit() or token.value[:2].lower() in ("0x", "0o")
+        )
 
     def _take(self, operator: str) -> bool:
         taken = self._operators[self._i] == operator
@@ -117,7 +121,8 @@ class Cursor:
     def _attempt(self, production: Callable[[], Result]) -> Result | None:
         """Parse by a production, or return None and stay where we were.
 
-        What failed at a place fails there again, so that nesting does not double the work.
+        What failed at a place fails there again, so that nesting does not double the
+        work.
         """
         start, depth, bars = self._i, self._depth, self.bars
         key = (production.__name__, start, bars)

@@ -10,7 +10,8 @@ from graphret.cypher.tokens import NUMBER
 from graphret.cypher.tree import Chain, IsTyped, Sign, Test
 
 COMPARISONS = ("=", "<>", "!=", "<", ">", "<=", ">=")
-#: From what binds least to what binds most; ``NOT`` stands before its operand, and a test is made once.
+#: From what binds least to what binds most; ``NOT`` stands before its operand, and a
+#: test is made once.
 _PRECEDENCE = (
     ("OR",),
     ("XOR",),
@@ -22,14 +23,25 @@ _PRECEDENCE = (
     ("*", "/", "%"),
     ("^",),
 )
-_LEVELS = {sign: level for level, signs in enumerate(_PRECEDENCE) for sign in signs if sign != "NOT"}
+_LEVELS = {
+    sign: level
+    for level, signs in enumerate(_PRECEDENCE)
+    for sign in signs
+    if sign != "NOT"
+}
 _NOT, _TEST, _POWER = 3, 5, 8
 #: What follows ``NOT`` where it is the name of a variable.
 _AFTER_A_NAME = (")", "]", ",", ".", "}", "=")
 #: The words of types, and what must follow those that are no type by themselves.
-_TYPES = """ANY ARRAY BOOL BOOLEAN DATE DURATION EDGE FLOAT INT INTEGER LIST LOCAL MAP NODE NOTHING NULL PATH POINT
-    PROPERTY RELATIONSHIP STRING VARCHAR VERTEX ZONED""".split()
-_SECOND_WORDS = {"LOCAL": ("TIME", "DATETIME"), "ZONED": ("TIME", "DATETIME"), "PROPERTY": ("VALUE",)}
+_TYPES = """
+    ANY ARRAY BOOL BOOLEAN DATE DURATION EDGE FLOAT INT INTEGER LIST LOCAL MAP NODE
+    NOTHING NULL PATH POINT PROPERTY RELATIONSHIP STRING VARCHAR VERTEX ZONED
+""".split()
+_SECOND_WORDS = {
+    "LOCAL": ("TIME", "DATETIME"),
+    "ZONED": ("TIME", "DATETIME"),
+    "PROPERTY": ("VALUE",),
+}
 
 
 class Expressions(Operands):
@@ -43,19 +55,30 @@ class Expressions(Operands):
     def parse_expression(self, least: int = 0) -> AstNode:
         """Climb the precedences from `least` up.
 
-        One call does for all of them, and not one for each: the interpreter's stack then holds a hundred brackets.
+        One call does for all of them, and not one for each: the interpreter's stack
+        then holds a hundred brackets.
         """
         with self._nesting():
             start = self._i
-            if least <= _NOT and self._is_word("NOT") and self._now(1).operator not in _AFTER_A_NAME:
+            if (
+                least <= _NOT
+                and self._is_word("NOT")
+                and self._now(1).operator not in _AFTER_A_NAME
+            ):
                 self._i += 1
-                node: AstNode = self._mark(ast.Not(this=self.parse_expression(_NOT)), start)
+                node: AstNode = self._mark(
+                    ast.Not(this=self.parse_expression(_NOT)), start
+                )
                 most = _NOT - 1
             else:
                 node = self.parse_unary()
                 most = _POWER
             while least <= (level := _LEVELS.get(self._sign(), -1)) <= most:
-                node = self._tested(node, start) if level == _TEST else self._chain(node, level, start)
+                node = (
+                    self._tested(node, start)
+                    if level == _TEST
+                    else self._chain(node, level, start)
+                )
                 most = level - 1
             return node
 
@@ -73,7 +96,9 @@ class Expressions(Operands):
         return self._mark(Chain(operands=operands, operators=operators), start)
 
     def _tested(self, left: AstNode, start: int) -> AstNode:
-        """What ``IN``, ``CONTAINS``, ``IS [NOT] NULL``, ``[IS [NOT]] :: TYPE`` and the like ask of an operand."""
+        """What ``IN``, ``CONTAINS``, ``IS [NOT] NULL``, ``[IS [NOT]] :: TYPE`` and the
+        like ask of an operand.
+        """
         operator = self._sign()
         self._i += 1
         if operator in ("IS", "::"):
@@ -86,7 +111,14 @@ class Expressions(Operands):
         if operator in ("STARTS", "ENDS"):
             self._need_word("WITH")
             operator = f"{operator} WITH"
-        return self._mark(Test(this=left, operator=operator, expression=self.parse_expression(_TEST + 1)), start)
+        return self._mark(
+            Test(
+                this=left,
+                operator=operator,
+                expression=self.parse_expression(_TEST + 1),
+            ),
+            start,
+        )
 
     def _type(self) -> None:
         """``INTEGER``, ``LOCAL TIME NOT NULL``, ``LIST<STRING> | FLOAT``."""
@@ -147,7 +179,9 @@ class Expressions(Operands):
         subject = None if self._is_word("WHEN") else self.parse_expression()
         branches: list[tuple[AstNode, AstNode]] = []
         while self._take_word("WHEN"):
-            conditions = [self.parse_expression()] if subject is None else self._conditions()
+            conditions = (
+                [self.parse_expression()] if subject is None else self._conditions()
+            )
             self._need_word("THEN")
             result = self.parse_expression()
             branches.extend((condition, result) for condition in conditions)
@@ -158,7 +192,9 @@ class Expressions(Operands):
         return self._mark(ast.Case(this=subject, ifs=branches, default=default), start)
 
     def _conditions(self) -> list[AstNode]:
-        """What may stand after ``WHEN`` where the case has a subject: values, or operators and their right sides."""
+        """What may stand after ``WHEN`` where the case has a subject: values, or
+        operators and their right sides.
+        """
         return self._list(self._condition)
 
     def _condition(self) -> AstNode:

@@ -13,14 +13,18 @@ from graphret.cypher.tree import LabelName, LabelOne, Lambda, Name
 
 
 class LadybugClauses(Clauses):
-    """Variables in any case, ``*SHORTEST 1..3``, ``x -> …``, ``cast(x AS T)``, ``list[1:2]``, ``:A:B``, ``n.*``."""
+    """Variables in any case, ``*SHORTEST 1..3``, ``x -> …``, ``cast(x AS T)``,
+    ``list[1:2]``, ``:A:B``, ``n.*``.
+    """
 
     label_predicates = False
     _returning = False
 
     def parse_variable(self) -> ast.Identifier:
         start = self._i
-        return self._mark(ast.Identifier(this=self._need_name("a variable").value.lower()), start)
+        return self._mark(
+            ast.Identifier(this=self._need_name("a variable").value.lower()), start
+        )
 
     def _return(self) -> ast.Return:
         before, self._returning = self._returning, True
@@ -30,7 +34,9 @@ class LadybugClauses(Clauses):
             self._returning = before
 
     def _item(self, first: bool = False) -> AstNode:
-        """An item of ``WITH`` or ``RETURN``, and in ``RETURN`` also ``n.*``, which uses no name but the variable's."""
+        """An item of ``WITH`` or ``RETURN``, and in ``RETURN`` also ``n.*``, which uses
+        no name but the variable's.
+        """
         all_of = self._attempt(self._all_of) if self._returning else None
         return super()._item(first) if all_of is None else all_of
 
@@ -42,14 +48,20 @@ class LadybugClauses(Clauses):
         return self._mark(variable, start)
 
     def _label_expression(self) -> AstNode:
-        """Any number of tables, of which a node is in one: ``:A:B`` means what ``:A|B`` does."""
+        """Any number of tables, of which a node is in one: ``:A:B`` means what ``:A|B``
+        does.
+        """
         start = self._i
         parts: list[AstNode] = [self._table()]
         while self._is("|") or self._is(":"):
             self._i += 1
             self._take(":")
             parts.append(self._table())
-        return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts, colons=False), start)
+        return (
+            parts[0]
+            if len(parts) == 1
+            else self._mark(LabelOne(parts=parts, colons=False), start)
+        )
 
     def _table(self) -> LabelName:
         start = self._i
@@ -65,7 +77,11 @@ class LadybugClauses(Clauses):
         most = self._integer() if self._take("..") else least
         # A shortest path stops by itself.
         bound = most if most is not None or not shortest else 0
-        return {"variable_length": True, "min_hops": 1 if least is None else least, "max_hops": bound}
+        return {
+            "variable_length": True,
+            "min_hops": 1 if least is None else least,
+            "max_hops": bound,
+        }
 
     def _integer(self) -> int | None:
         """How often, in digits alone."""
@@ -88,7 +104,9 @@ class LadybugClauses(Clauses):
             variables = [self.parse_variable()]
         self._need("-")
         self._need(">")
-        return self._mark(Lambda(variables=variables, expression=self.parse_expression()), start)
+        return self._mark(
+            Lambda(variables=variables, expression=self.parse_expression()), start
+        )
 
     def _function(self) -> AstNode:
         if self._is_word("CAST") and (cast := self._attempt(self._cast)) is not None:
@@ -103,7 +121,9 @@ class LadybugClauses(Clauses):
         self._need_word("AS")
         self._type()
         self._need(")")
-        return self._mark(ast.FunctionCall(name=name, expressions=[value], distinct=None), start)
+        return self._mark(
+            ast.FunctionCall(name=name, expressions=[value], distinct=None), start
+        )
 
     def _type(self) -> None:
         """``INT64[]``, ``DECIMAL(5, 2)``, ``STRUCT(a INT64, b STRING)``."""
@@ -112,12 +132,22 @@ class LadybugClauses(Clauses):
         while depth or self._is("(") or self._is("["):
             if self._now().kind == END:
                 raise self._wrong("')'")
-            depth += 1 if self._now().operator in ("(", "[") else -1 if self._now().operator in (")", "]") else 0
+            depth += (
+                1
+                if self._now().operator in ("(", "[")
+                else -1
+                if self._now().operator in (")", "]")
+                else 0
+            )
             self._i += 1
 
     def _index(self, node: AstNode) -> AstNode:
         bounds = self._attempt(self._bounds)
-        return super()._index(node) if bounds is None else ast.ListSlice(this=node, start=bounds[0], end=bounds[1])
+        return (
+            super()._index(node)
+            if bounds is None
+            else ast.ListSlice(this=node, start=bounds[0], end=bounds[1])
+        )
 
     def _bounds(self) -> tuple[AstNode | None, AstNode | None]:
         self._need("[")

@@ -1,4 +1,6 @@
-"""What operators join: literals, variables, calls, lists and comprehensions, brackets and subqueries."""
+"""What operators join: literals, variables, calls, lists and comprehensions, brackets
+and subqueries.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,10 @@ class Operands(Patterns):
         if whole and int(text, 0) == 2**63 and not (start and self._is("-", -1)):
             raise self._error("the integer is too large")
         self._i += 1
-        return self._mark(ast.Integer(this=int(text, 0)) if whole else ast.Float(this=float(text)), start)
+        return self._mark(
+            ast.Integer(this=int(text, 0)) if whole else ast.Float(this=float(text)),
+            start,
+        )
 
     def _word_or_name(self, start: int) -> AstNode:
         word, following = self._now().word, self._now(1).operator
@@ -99,7 +104,9 @@ class Operands(Patterns):
         if self._take("."):
             if self._take("*"):
                 return self._mark(ast.Star(), start)
-            return self._mark(ast.PropertySelector(name=self._name("a property name")), start)
+            return self._mark(
+                ast.PropertySelector(name=self._name("a property name")), start
+            )
         return self._entry() if self._is(":", 1) else self.parse_variable()
 
     # --- calls ------------------------------------------------------------
@@ -118,8 +125,14 @@ class Operands(Patterns):
         name = self._mark(Name(this=".".join(parts)), start)
         self._need("(")
         # Either word may also be the name of a variable.
-        distinct = self._is_word("DISTINCT") and self._now(1).operator not in (")", ",", ".")
-        if distinct or (self._is_word("ALL") and self._now(1).operator not in ("(", ")", ",", ".")):
+        distinct = self._is_word("DISTINCT") and self._now(1).operator not in (
+            ")",
+            ",",
+            ".",
+        )
+        if distinct or (
+            self._is_word("ALL") and self._now(1).operator not in ("(", ")", ",", ".")
+        ):
             self._i += 1
         arguments: list[AstNode] = []
         if [part.lower() for part in parts] == ["count"] and self._is("*"):
@@ -128,7 +141,12 @@ class Operands(Patterns):
         elif not self._is(")"):
             arguments = self._list(self.parse_argument)
         self._need(")")
-        return self._mark(ast.FunctionCall(name=name, expressions=arguments, distinct=distinct or None), start)
+        return self._mark(
+            ast.FunctionCall(
+                name=name, expressions=arguments, distinct=distinct or None
+            ),
+            start,
+        )
 
     def parse_argument(self) -> AstNode:
         """An argument of a function; a dialect with lambdas reads them here."""
@@ -145,7 +163,10 @@ class Operands(Patterns):
         source = self.parse_expression()
         where = self._where()
         self._need(")")
-        return self._mark(ast.Quantifier(name=name, variable=variable, source=source, where=where), start)
+        return self._mark(
+            ast.Quantifier(name=name, variable=variable, source=source, where=where),
+            start,
+        )
 
     def _reduce(self) -> AstNode:
         start = self._i
@@ -160,7 +181,12 @@ class Operands(Patterns):
         with self._bars(False):
             source = self.parse_expression()
         self._need("|")
-        node = ast.ListLambda(name="reduce", variable=variable, source=source, expression=self.parse_expression())
+        node = ast.ListLambda(
+            name="reduce",
+            variable=variable,
+            source=source,
+            expression=self.parse_expression(),
+        )
         node.args |= {"accumulator": accumulator, "initial": initial}
         self._need(")")
         return self._mark(node, start)
@@ -169,11 +195,15 @@ class Operands(Patterns):
 
     def parse_list_or_comprehension(self) -> AstNode:
         if self._now(1).name and self._is_word("IN", ahead=2):
-            node = self._attempt(self._projected_list) or self._attempt(self._list_comprehension)
+            node = self._attempt(self._projected_list) or self._attempt(
+                self._list_comprehension
+            )
             if node is not None:
                 return node
         elif self._is("(", 1) or (self._now(1).name and self._is("=", 2)):
-            pattern = self._attempt(self._projected_pattern) or self._attempt(self._pattern_comprehension)
+            pattern = self._attempt(self._projected_pattern) or self._attempt(
+                self._pattern_comprehension
+            )
             if pattern is not None:
                 return pattern
         start = self._i
@@ -184,7 +214,9 @@ class Operands(Patterns):
         return self._mark(ast.List(expressions=items), start)
 
     def _projected_list(self) -> AstNode:
-        """A comprehension in which the first ``|`` begins the projection, as the server prefers."""
+        """A comprehension in which the first ``|`` begins the projection, as the server
+        prefers.
+        """
         with self._bars(False):
             return self._list_comprehension()
 
@@ -201,7 +233,9 @@ class Operands(Patterns):
         where = self._where()
         projection = self.parse_expression() if self._take("|") else None
         self._need("]")
-        node = ast.ListComprehension(variable=variable, source=source, where=where, projection=projection)
+        node = ast.ListComprehension(
+            variable=variable, source=source, where=where, projection=projection
+        )
         return self._mark(node, start)
 
     def _pattern_comprehension(self) -> AstNode:
@@ -217,7 +251,9 @@ class Operands(Patterns):
         self._need("|")
         projection = self.parse_expression()
         self._need("]")
-        node = ast.PatternComprehension(variable=variable, pattern=path, where=where, projection=projection)
+        node = ast.PatternComprehension(
+            variable=variable, pattern=path, where=where, projection=projection
+        )
         return self._mark(node, start)
 
     def _relationships(self) -> ast.PathPattern:
@@ -244,11 +280,15 @@ class Operands(Patterns):
         return self._mark(Paren(this=inner), start)
 
     def _pattern_ahead(self) -> bool:
-        """Whether the bracket that opens here closes before what may be a relationship."""
+        """Whether the bracket that opens here closes before what may be a
+        relationship.
+        """
         ahead = self._closings.get(self._i, len(self.tokens)) - self._i
         if self._is("<", ahead + 1):
             ahead += 1
-        return self._is("-", ahead + 1) and (self._is("[", ahead + 2) or self._is("-", ahead + 2))
+        return self._is("-", ahead + 1) and (
+            self._is("[", ahead + 2) or self._is("-", ahead + 2)
+        )
 
     @cached_property
     def _closings(self) -> dict[int, int]:

@@ -1,4 +1,6 @@
-"""Patterns: nodes, relationships, quantified and shortest paths, label expressions, maps and parameters."""
+"""Patterns: nodes, relationships, quantified and shortest paths, label expressions,
+maps and parameters.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,16 @@ from cypherast.ast import AstNode, Direction
 
 from graphret.cypher.grammar.cursor import Cursor
 from graphret.cypher.tokens import PARAMETER
-from graphret.cypher.tree import Group, LabelAll, LabelAny, LabelName, LabelNot, LabelOne, Name, Shortest
+from graphret.cypher.tree import (
+    Group,
+    LabelAll,
+    LabelAny,
+    LabelName,
+    LabelNot,
+    LabelOne,
+    Name,
+    Shortest,
+)
 
 _SHORTEST = ("SHORTESTPATH", "ALLSHORTESTPATHS")
 
@@ -23,7 +34,9 @@ class Patterns(Cursor):
 
     def parse_variable(self) -> ast.Identifier:
         start = self._i
-        return self._mark(ast.Identifier(this=self._need_name("a variable").value), start)
+        return self._mark(
+            ast.Identifier(this=self._need_name("a variable").value), start
+        )
 
     def _name(self, what: str = "a name") -> Name:
         start = self._i
@@ -46,7 +59,9 @@ class Patterns(Cursor):
                 variable = self.parse_variable()
                 self._need("=")
             selector = self._selector()
-            elements: list[AstNode] = [self._shortest()] if self._is_word(*_SHORTEST) else self._elements()
+            elements: list[AstNode] = (
+                [self._shortest()] if self._is_word(*_SHORTEST) else self._elements()
+            )
             path = ast.PathPattern(variable=variable, elements=elements)
             path.args["selector"] = selector
             return self._mark(path, start)
@@ -109,7 +124,13 @@ class Patterns(Cursor):
         self._need(")")
         bounds = self._quantifier()
         least, most = bounds or (1, 1)
-        group = Group(this=path, where=where, quantified=bounds is not None, min_hops=least, max_hops=most)
+        group = Group(
+            this=path,
+            where=where,
+            quantified=bounds is not None,
+            min_hops=least,
+            max_hops=most,
+        )
         return self._mark(group, start)
 
     def _quantifier(self) -> tuple[int, int | None] | None:
@@ -144,10 +165,17 @@ class Patterns(Cursor):
         return self._mark(ast.NodePattern(**self._filling(relationship=False)), start)
 
     def _filling(self, relationship: bool) -> dict[str, Any]:
-        """What may stand within the brackets of a node or a relationship, and the closing bracket."""
+        """What may stand within the brackets of a node or a relationship, and the
+        closing bracket.
+        """
         named = self._now().name and not self._is_word("WHERE")
-        filling: dict[str, Any] = {"variable": self.parse_variable() if named else None, "properties": None}
-        filling["types" if relationship else "labels"] = self._label_expression() if self._take(":") else None
+        filling: dict[str, Any] = {
+            "variable": self.parse_variable() if named else None,
+            "properties": None,
+        }
+        filling["types" if relationship else "labels"] = (
+            self._label_expression() if self._take(":") else None
+        )
         if relationship:
             filling.update(self._length())
         if self._is("{"):
@@ -163,16 +191,27 @@ class Patterns(Cursor):
             return {"variable_length": None, "min_hops": None, "max_hops": None}
         least = self._integer()
         most = self._integer() if self._take("..") else least
-        return {"variable_length": True, "min_hops": 1 if least is None else least, "max_hops": most}
+        return {
+            "variable_length": True,
+            "min_hops": 1 if least is None else least,
+            "max_hops": most,
+        }
 
     def _at_relationship(self) -> bool:
         return self._is("-") or (self._is("<") and self._is("-", 1))
 
-    def parse_relationship_pattern(self, quantified: bool = True) -> ast.RelationshipPattern:
+    def parse_relationship_pattern(
+        self, quantified: bool = True
+    ) -> ast.RelationshipPattern:
         start = self._i
         left = self._take("<")
         self._need("-")
-        filling: dict[str, Any] = {"variable": None, "types": None, "properties": None, "where": None}
+        filling: dict[str, Any] = {
+            "variable": None,
+            "types": None,
+            "properties": None,
+            "where": None,
+        }
         if self._take("["):
             filling = self._filling(relationship=True)
         self._need("-")
@@ -184,9 +223,14 @@ class Patterns(Cursor):
         self._mark(relationship, start)
         # The arrow heads, or the empty places where one would stand.
         first, last = self.tokens[start], self.tokens[self._i - 1]
-        relationship.__dict__["_left"] = (first.start, first.end if left else first.start)
+        relationship.__dict__["_left"] = (
+            first.start,
+            first.end if left else first.start,
+        )
         relationship.__dict__["_right"] = (last.start if right else last.end, last.end)
-        relationship.args["quantifier"] = self._attempt(self._quantifier) if quantified else None
+        relationship.args["quantifier"] = (
+            self._attempt(self._quantifier) if quantified else None
+        )
         return relationship
 
     # --- label expressions ------------------------------------------------
@@ -198,7 +242,11 @@ class Patterns(Cursor):
         while self.bars and self._take("|"):
             colons = self._take(":") or colons
             parts.append(self._label_conjunction())
-        return parts[0] if len(parts) == 1 else self._mark(LabelOne(parts=parts, colons=colons), start)
+        return (
+            parts[0]
+            if len(parts) == 1
+            else self._mark(LabelOne(parts=parts, colons=colons), start)
+        )
 
     def _label_conjunction(self) -> AstNode:
         start = self._i
@@ -208,7 +256,11 @@ class Patterns(Cursor):
             signs.add(self._now().operator)
             self._i += 1
             parts.append(self._label_atom())
-        return parts[0] if len(parts) == 1 else self._mark(LabelAll(parts=parts, signs=frozenset(signs)), start)
+        return (
+            parts[0]
+            if len(parts) == 1
+            else self._mark(LabelAll(parts=parts, signs=frozenset(signs)), start)
+        )
 
     def _label_atom(self) -> AstNode:
         start = self._i
@@ -221,7 +273,9 @@ class Patterns(Cursor):
             return inner
         if self._take("%"):
             return self._mark(LabelAny(), start)
-        return self._mark(LabelName(this=self._need_name("a label or a relation").value), start)
+        return self._mark(
+            LabelName(this=self._need_name("a label or a relation").value), start
+        )
 
     # --- maps and parameters ----------------------------------------------
 

@@ -50,23 +50,34 @@ class Calls(Walk):
         if function.aggregates:
             return self._aggregate(node, function, scope)
         if node.distinct:
-            self.facts.error(kinds.WRONG_ARGUMENTS, f"DISTINCT means nothing within {node.name.this}(…)", node)
+            self.facts.error(
+                kinds.WRONG_ARGUMENTS,
+                f"DISTINCT means nothing within {node.name.this}(…)",
+                node,
+            )
         if name == "rand" and self.aggregation == "inside":
             message = "a random function may not stand within an aggregation"
             self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
         return self._arguments(node, function, scope)
 
-    def _arguments(self, node: ast.FunctionCall, function: Function, scope: Scope) -> Kind:
+    def _arguments(
+        self, node: ast.FunctionCall, function: Function, scope: Scope
+    ) -> Kind:
         arguments: list[AstNode] = node.expressions
         found: list[Kind] = []
         for i, argument in enumerate(arguments):
             if function.name == "size" and bare_pattern(argument) is not None:
                 message = "size(…) of a pattern is no longer there; use COUNT { … }"
-                self.facts.error(kinds.MISPLACED_PATTERN, message, argument, ("COUNT { … }",))
+                self.facts.error(
+                    kinds.MISPLACED_PATTERN, message, argument, ("COUNT { … }",)
+                )
                 found.append(ANYTHING)
                 continue
             found.append(self.kind(argument, scope))
-            if i < len(function.arguments) and (allowed := function.arguments[i]) is not None:
+            if (
+                i < len(function.arguments)
+                and (allowed := function.arguments[i]) is not None
+            ):
                 # An integer will do where a float is asked for.
                 self.expect(argument, found[i], allowed)
         self._count_arguments(node, function)
@@ -82,16 +93,30 @@ class Calls(Walk):
         given, least, most = len(node.expressions), function.least, function.most
         if least <= given and (most is None or given <= most):
             return
-        wanted = f"{least} or more" if most is None else f"{least} to {most}" if least != most else f"{least}"
-        message = f"{node.name.this}(…) takes {wanted} argument{'s' if wanted != '1' else ''}, not {given}"
+        wanted = (
+            f"{least} or more"
+            if most is None
+            else f"{least} to {most}"
+            if least != most
+            else f"{least}"
+        )
+        message = (
+            f"{node.name.this}(…) takes {wanted}"
+            f" argument{'s' if wanted != '1' else ''}, not {given}"
+        )
         self.facts.error(kinds.WRONG_ARGUMENTS, message, node)
 
     def _unknown(self, node: ast.FunctionCall, name: str) -> None:
         if name.startswith("apoc."):
-            return  # a plug-in's functions: what may run of them is the list of what is allowed
+            return  # a plug-in's functions, of which those on the list may run
         instead = INSTEAD.get(name)
         suggestions = (instead,) if instead else nearest(node.name.this, _SPELLINGS)
-        self.facts.error(kinds.UNKNOWN_FUNCTION, f"there is no function {node.name.this!r}", node.name, suggestions)
+        self.facts.error(
+            kinds.UNKNOWN_FUNCTION,
+            f"there is no function {node.name.this!r}",
+            node.name,
+            suggestions,
+        )
 
     def _exists(self, node: ast.FunctionCall, scope: Scope) -> Kind:
         if len(node.expressions) != 1:
@@ -105,8 +130,13 @@ class Calls(Walk):
         self.kind(argument, scope)
         if self.strict:
             text = self.facts.text(argument)
-            message = f"exists(…) takes a pattern; whether a property is there is asked by {text} IS NOT NULL"
-            self.facts.error(kinds.WRONG_ARGUMENTS, message, node, (f"{text} IS NOT NULL",))
+            message = (
+                "exists(…) takes a pattern; whether a property is there is asked by"
+                f" {text} IS NOT NULL"
+            )
+            self.facts.error(
+                kinds.WRONG_ARGUMENTS, message, node, (f"{text} IS NOT NULL",)
+            )
         return BOOLEAN
 
     def _point(self, arguments: list[AstNode]) -> None:
@@ -115,12 +145,16 @@ class Calls(Walk):
             return
         keys = {key.this for key, _ in literal.entries}
         if not any(needed <= keys for needed in _POINTS):
-            message = "a point is given by {x: …, y: …} or by {latitude: …, longitude: …}"
+            message = (
+                "a point is given by {x: …, y: …} or by {latitude: …, longitude: …}"
+            )
             self.facts.error(kinds.INVALID_VALUE, message, literal)
 
     # --- aggregation ------------------------------------------------------
 
-    def _aggregate(self, node: ast.FunctionCall, function: Function, scope: Scope) -> Kind:
+    def _aggregate(
+        self, node: ast.FunctionCall, function: Function, scope: Scope
+    ) -> Kind:
         self._place_of_aggregate(node)
         before, self.aggregation = self.aggregation, "inside"
         arguments: list[AstNode] = node.expressions
@@ -138,17 +172,27 @@ class Calls(Walk):
 
     def _share(self, argument: Any) -> None:
         literal = without_parens(argument)
-        if isinstance(literal, ast.Float | ast.Integer) and not 0 <= float(literal.this) <= 1:
-            self.facts.error(kinds.INVALID_VALUE, "a percentile lies between 0.0 and 1.0", literal)
+        if (
+            isinstance(literal, ast.Float | ast.Integer)
+            and not 0 <= float(literal.this) <= 1
+        ):
+            self.facts.error(
+                kinds.INVALID_VALUE, "a percentile lies between 0.0 and 1.0", literal
+            )
 
     # --- the other dialect ------------------------------------------------
 
     def _ladybug_call(self, node: ast.FunctionCall, name: str, scope: Scope) -> Kind:
         if name in LADYBUG_LACKS:
             message = f"Ladybug has no function {node.name.this!r}"
-            self.facts.error(kinds.UNKNOWN_FUNCTION, message, node.name, (LADYBUG_LACKS[name],))
+            self.facts.error(
+                kinds.UNKNOWN_FUNCTION, message, node.name, (LADYBUG_LACKS[name],)
+            )
         if name == "exists":
-            message = "Ladybug has no exists(…); write EXISTS { MATCH … }, or IS NOT NULL of a property"
+            message = (
+                "Ladybug has no exists(…); write EXISTS { MATCH … }, or IS NOT NULL of"
+                " a property"
+            )
             self.facts.error(kinds.SYNTAX, message, node)
         before, function = self.aggregation, FUNCTIONS.get(name)
         aggregates = function is not None and function.aggregates
@@ -162,4 +206,8 @@ class Calls(Walk):
             else:
                 found.append(self.kind(argument, scope))
         self.aggregation = before
-        return function.kind(found[0]) if function is not None and aggregates and found else ANYTHING
+        return (
+            function.kind(found[0])
+            if function is not None and aggregates and found
+            else ANYTHING
+        )

@@ -15,7 +15,16 @@ from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
 from graphret.cypher.meaning.walk import Facts, Scope
-from graphret.cypher.tree import Chain, Finish, Page, Subquery, parts_of_union, variable_name, walk, without_parens
+from graphret.cypher.tree import (
+    Chain,
+    Finish,
+    Page,
+    Subquery,
+    parts_of_union,
+    variable_name,
+    walk,
+    without_parens,
+)
 
 #: What Ladybug's searches of an index return without being asked by YIELD.
 _LADYBUG_YIELDS = ("node", "score", "distance")
@@ -26,7 +35,10 @@ class Clauses(Expressions, Patterns, Projections):
     """Walks whole queries."""
 
     def statement(self, node: AstNode, scope: Scope, outer: Scope, mode: str) -> Scope:
-        """Walk a query or a union; return its columns. `outer` stays visible throughout."""
+        """Walk a query or a union; return its columns.
+
+        `outer` stays visible throughout.
+        """
         first, *rest = parts_of_union(node)
         columns = self.query(first, dict(scope), outer, mode)
         for part in rest:
@@ -37,7 +49,11 @@ class Clauses(Expressions, Patterns, Projections):
                 self.facts.error(kinds.INVALID_QUERY, message, part.clauses[-1])
         while isinstance(node, ast.Union) and isinstance(node.this, ast.Union):
             if node.this.distinct != node.distinct and self.strict:
-                self.facts.error(kinds.INVALID_QUERY, "UNION and UNION ALL may not be mixed", node.expression)
+                self.facts.error(
+                    kinds.INVALID_QUERY,
+                    "UNION and UNION ALL may not be mixed",
+                    node.expression,
+                )
             node = node.this
         return columns
 
@@ -52,32 +68,49 @@ class Clauses(Expressions, Patterns, Projections):
             if isinstance(clause, ast.Return):
                 columns = self._return(clause, scope, outer, mode)
                 if not last:
-                    self.facts.error(kinds.INVALID_QUERY, "RETURN may only end a query", clause)
+                    self.facts.error(
+                        kinds.INVALID_QUERY, "RETURN may only end a query", clause
+                    )
             elif isinstance(clause, ast.With):
                 passed = self.project(clause, scope, outer, must_alias=True)
                 self._shadowing(clause, passed, outer)
                 scope = {**outer, **passed}
             else:
                 if isinstance(clause, Finish) and not last:
-                    self.facts.error(kinds.INVALID_QUERY, "FINISH may only end a query", clause)
+                    self.facts.error(
+                        kinds.INVALID_QUERY, "FINISH may only end a query", clause
+                    )
                 scope = self._clause(clause, scope, alone=len(clauses) == 1)
         self._check_end(query, clauses, mode)
         return columns
 
-    def _return(self, clause: ast.Return, scope: Scope, outer: Scope, mode: str) -> Scope:
+    def _return(
+        self, clause: ast.Return, scope: Scope, outer: Scope, mode: str
+    ) -> Scope:
         starred = any(isinstance(item, ast.Star) for item in clause.expressions)
         if starred and not scope:
-            self.facts.error(kinds.INVALID_PROJECTION, "RETURN * has no variables to return", clause)
-        columns = self.project(clause, scope, outer, must_alias=mode in ("call", "scoped"))
+            self.facts.error(
+                kinds.INVALID_PROJECTION, "RETURN * has no variables to return", clause
+            )
+        columns = self.project(
+            clause, scope, outer, must_alias=mode in ("call", "scoped")
+        )
         if mode in ("EXISTS", "COUNT", "COLLECT") and self.strict:
             self._shadowing(clause, columns, outer)
             if starred and mode == "COLLECT":
-                self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column, by its name", clause)
+                self.facts.error(
+                    kinds.INVALID_PROJECTION,
+                    "COLLECT { } returns one column, by its name",
+                    clause,
+                )
         return columns
 
     def _shadowing(self, clause: Any, passed: Scope, outer: Scope) -> None:
         for item in clause.expressions:
-            if isinstance(item, ast.Alias) and variable_name(item.this) != item.alias.this:
+            if (
+                isinstance(item, ast.Alias)
+                and variable_name(item.this) != item.alias.this
+            ):
                 self.refuse_hiding(item.alias, outer)
 
     def _check_end(self, query: Any, clauses: list[AstNode], mode: str) -> None:
@@ -88,10 +121,14 @@ class Clauses(Expressions, Patterns, Projections):
         elif isinstance(end, ast.CallSubquery):
             ended = not any(isinstance(n, ast.Return) for n in _own_clauses(end.query))
         if isinstance(end, Finish) and mode in ("EXISTS", "COUNT", "COLLECT"):
-            self.facts.error(kinds.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end)
+            self.facts.error(
+                kinds.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end
+            )
         if mode not in ("EXISTS", "COUNT") and not ended:
             message = f"a query ends with {_ENDS if self.strict else 'RETURN'}"
-            self.facts.error(kinds.INVALID_QUERY, message, end if end is not None else query)
+            self.facts.error(
+                kinds.INVALID_QUERY, message, end if end is not None else query
+            )
 
     def _clause(self, clause: AstNode, scope: Scope, alone: bool) -> Scope:
         if isinstance(clause, ast.CallProcedure):
@@ -107,10 +144,21 @@ class Clauses(Expressions, Patterns, Projections):
         paths = clause.pattern.paths
         self.declare_paths(paths, scope)
         self.inspect_paths(paths, scope)
-        named = {node.this for node in walk(clause.pattern) if isinstance(node, ast.Identifier)}
+        named = {
+            node.this
+            for node in walk(clause.pattern)
+            if isinstance(node, ast.Identifier)
+        }
         self.facts.matches.append((clause, frozenset(named & before.keys())))
-        if len(paths) > 1 and any(path.args.get("selector") for path in paths) and self.strict:
-            message = "a path with a selector such as SHORTEST 1 must be the only one of its MATCH"
+        if (
+            len(paths) > 1
+            and any(path.args.get("selector") for path in paths)
+            and self.strict
+        ):
+            message = (
+                "a path with a selector such as SHORTEST 1 must be the only one of its"
+                " MATCH"
+            )
             self.facts.error(kinds.INVALID_PATTERN, message, clause.pattern)
         if clause.where is not None:
             self.predicate(clause.where, scope)
@@ -120,7 +168,9 @@ class Clauses(Expressions, Patterns, Projections):
     def _labels_of_condition(self, where: AstNode, scope: Scope) -> None:
         """``WHERE n:A AND …`` says as much of n as ``(n:A)``."""
         for part in _conjuncts(where):
-            if isinstance(part, ast.LabelPredicate) and isinstance(part.this, ast.Identifier):
+            if isinstance(part, ast.LabelPredicate) and isinstance(
+                part.this, ast.Identifier
+            ):
                 entity = scope.get(part.this.this, ANYTHING).entity
                 if entity is not None:
                     entity.labels.append(part.labels)
@@ -140,14 +190,18 @@ class Clauses(Expressions, Patterns, Projections):
 
     # --- calls ------------------------------------------------------------
 
-    def _call_procedure(self, clause: ast.CallProcedure, scope: Scope, alone: bool) -> Scope:
+    def _call_procedure(
+        self, clause: ast.CallProcedure, scope: Scope, alone: bool
+    ) -> Scope:
         for argument in clause.expressions or []:
             self.kind(argument, scope)
         known = PROCEDURES.get(clause.name.lower()) if self.strict else None
         if known is not None and clause.expressions is not None:
             (least, most), given = known.arguments, len(clause.expressions)
             if not least <= given <= most:
-                message = f"{clause.name} takes {least} to {most} arguments, not {given}"
+                message = (
+                    f"{clause.name} takes {least} to {most} arguments, not {given}"
+                )
                 self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
         if not alone and self.strict:
             self._check_inner_call(clause, known is None)
@@ -162,13 +216,22 @@ class Clauses(Expressions, Patterns, Projections):
 
     def _check_inner_call(self, clause: ast.CallProcedure, unknown: bool) -> None:
         if clause.expressions is None:
-            message = f"within a query the arguments of {clause.name} stand in parentheses: {clause.name}()"
+            message = (
+                f"within a query the arguments of {clause.name} stand in parentheses:"
+                f" {clause.name}()"
+            )
             self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
         if clause.yield_ is None and not unknown:
             message = f"within a query what {clause.name} returns is named with YIELD"
             self.facts.error(kinds.INVALID_QUERY, message, clause)
-        elif clause.yield_ is not None and isinstance(clause.yield_.expressions[0], ast.Star):
-            self.facts.error(kinds.INVALID_QUERY, "YIELD * may only stand in a call by itself", clause.yield_)
+        elif clause.yield_ is not None and isinstance(
+            clause.yield_.expressions[0], ast.Star
+        ):
+            self.facts.error(
+                kinds.INVALID_QUERY,
+                "YIELD * may only stand in a call by itself",
+                clause.yield_,
+            )
 
     def _yielded(self, item: AstNode, clause: ast.CallProcedure, scope: Scope) -> None:
         if isinstance(item, ast.Star):
@@ -184,7 +247,9 @@ class Clauses(Expressions, Patterns, Projections):
                 message = f"{clause.name} yields no {field.this!r}"
                 self.facts.error(kinds.UNDEFINED_VARIABLE, message, field, suggestions)
             elif kind in (NODE, RELATIONSHIP):
-                kind = Kind(kind.names, entity=Entity(relationship=kind is RELATIONSHIP))
+                kind = Kind(
+                    kind.names, entity=Entity(relationship=kind is RELATIONSHIP)
+                )
         self.declare_new(variable, scope)
         scope[variable.this] = kind
 
@@ -194,28 +259,55 @@ class Clauses(Expressions, Patterns, Projections):
             columns = self.statement(clause.query, dict(scope), {}, "call")
         else:
             every = isinstance(clause.variables, ast.Star)
-            imported = dict(scope) if every else {one.this: self.kind(one, scope) for one in clause.variables}
+            imported = (
+                dict(scope)
+                if every
+                else {one.this: self.kind(one, scope) for one in clause.variables}
+            )
             columns = self.statement(clause.query, dict(imported), imported, "scoped")
         self.outer = around
         for name in columns:
             if name in scope:
-                message = f"the subquery returns {name!r}, which is already a variable outside it"
-                self.facts.error(kinds.DUPLICATE_VARIABLE, message, _last_return(clause.query))
+                message = (
+                    f"the subquery returns {name!r}, which is already a variable"
+                    " outside it"
+                )
+                self.facts.error(
+                    kinds.DUPLICATE_VARIABLE, message, _last_return(clause.query)
+                )
         return {**scope, **columns}
 
     def _imported(self, clauses: list[Any], scope: Scope) -> tuple[Scope, list[Any]]:
-        """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after it."""
+        """What a ``WITH`` at the head of ``CALL { }`` brings in, and the clauses after
+        it.
+        """
         head = clauses[0]
         if not isinstance(head, ast.With):
             return {}, clauses
-        message = "the first WITH of a subquery may only name variables from outside; add a second WITH"
-        if not all(isinstance(item, ast.Identifier | ast.Star) for item in head.expressions):
-            named = [n for item in head.expressions for n in walk(item) if isinstance(n, ast.Identifier)]
+        message = (
+            "the first WITH of a subquery may only name variables from outside; add a"
+            " second WITH"
+        )
+        if not all(
+            isinstance(item, ast.Identifier | ast.Star) for item in head.expressions
+        ):
+            named = [
+                n
+                for item in head.expressions
+                for n in walk(item)
+                if isinstance(n, ast.Identifier)
+            ]
             if not any(n.this in scope for n in named):
                 return {}, clauses
             self.facts.error(kinds.INVALID_QUERY, message, head)
             return scope, clauses
-        if head.where is not None or head.order or head.skip or head.limit or head.distinct:
+        if (
+            head.where is not None
+            or head.order
+            or head.skip
+            or head.limit
+            or head.distinct
+        ):
             self.facts.error(kinds.INVALID_QUERY, message, head)
         imported: Scope = {}
         for item in head.expressions:
@@ -229,7 +321,9 @@ class Clauses(Expressions, Patterns, Projections):
         """Walk ``EXISTS``, ``COUNT`` or ``COLLECT``; return the kind of its column."""
         columns = self.statement(node.query, dict(scope), scope, node.kind)
         if node.kind == "COLLECT" and len(columns) > 1:
-            self.facts.error(kinds.INVALID_PROJECTION, "COLLECT { } returns one column", node)
+            self.facts.error(
+                kinds.INVALID_PROJECTION, "COLLECT { } returns one column", node
+            )
         return next(iter(columns.values()), ANYTHING)
 
 
@@ -245,7 +339,9 @@ def _own_clauses(node: Any) -> list[AstNode]:
 
 
 def _last_return(node: Any) -> AstNode:
-    returns = [clause for clause in _own_clauses(node) if isinstance(clause, ast.Return)]
+    returns = [
+        clause for clause in _own_clauses(node) if isinstance(clause, ast.Return)
+    ]
     return returns[-1] if returns else node
 
 

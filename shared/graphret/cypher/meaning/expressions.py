@@ -58,7 +58,8 @@ _CONSTANTS: dict[type[AstNode], Kind] = {
     ast.Parameter: ANYTHING,
     ast.Star: ANYTHING,
 }
-#: What is known of the whole, whatever its parts are; the server asks for no kind of what ``IS ::`` says.
+#: What is known of the whole, whatever its parts are; the server asks for no kind of
+#: what ``IS ::`` says.
 _WHATEVER_THE_PARTS = {IsTyped: ANYTHING, ast.IsNull: BOOLEAN, ast.Map: MAP}
 
 
@@ -80,7 +81,9 @@ class Expressions(Operators, Calls, Walk):
         return _WHATEVER_THE_PARTS.get(type(node), ANYTHING)
 
     def predicate(self, node: AstNode, scope: Scope) -> None:
-        """An expression that must be true or false, where a pattern may stand for its existence."""
+        """An expression that must be true or false, where a pattern may stand for its
+        existence.
+        """
         node = without_parens(node)
         if isinstance(node, ast.PatternPredicate):
             self.pattern_predicate(node, scope)
@@ -89,7 +92,9 @@ class Expressions(Operators, Calls, Walk):
 
     @contextmanager
     def local(self, scope: Scope, names: Iterable[tuple[Any, Kind]]) -> Any:
-        """A scope with variables of its own; where they hide a projected expression, that is no longer it."""
+        """A scope with variables of its own; where they hide a projected expression,
+        that is no longer it.
+        """
         inner = dict(scope)
         for variable, kind in names:
             self.refuse_hiding(variable, self.outer)
@@ -108,11 +113,19 @@ class Expressions(Operators, Calls, Walk):
         if found is not None:
             return found
         if name in self.hidden:
-            message = f"{name!r} cannot be used here: after DISTINCT or an aggregation only what was returned is known"
+            message = (
+                f"{name!r} cannot be used here: after DISTINCT or an aggregation only"
+                " what was returned is known"
+            )
             self.facts.error(kinds.OUT_OF_SCOPE, message, node)
         else:
             suggestions = self.facts.nearest(name, [*scope, *self.hidden])
-            self.facts.error(kinds.UNDEFINED_VARIABLE, f"the variable {name!r} is not defined", node, suggestions)
+            self.facts.error(
+                kinds.UNDEFINED_VARIABLE,
+                f"the variable {name!r} is not defined",
+                node,
+                suggestions,
+            )
         return ANYTHING
 
     def _property(self, node: ast.Property, scope: Scope) -> Kind:
@@ -125,7 +138,9 @@ class Expressions(Operators, Calls, Walk):
 
     def _ask(self, base: Kind, name: Name) -> None:
         """Note a property that is asked of a value of some kind."""
-        entity = base.entity if base.names is not None and base.names <= _ENTITIES else None
+        entity = (
+            base.entity if base.names is not None and base.names <= _ENTITIES else None
+        )
         of_value = base.names is not None and base.names.isdisjoint(_ENTITIES)
         self.facts.properties.append(PropertyUse(entity, name, of_value))
 
@@ -134,7 +149,9 @@ class Expressions(Operators, Calls, Walk):
         self.expect(node.this, base, _ENTITIES)
         if base.entity is not None:
             self.facts.add_labels(node.labels, base.entity)
-        self.check_label_expression(node.labels, relationship=base.is_only("RELATIONSHIP"))
+        self.check_label_expression(
+            node.labels, relationship=base.is_only("RELATIONSHIP")
+        )
         return BOOLEAN
 
     def _subscript(self, node: ast.ListSubscript, scope: Scope) -> Kind:
@@ -156,7 +173,9 @@ class Expressions(Operators, Calls, Walk):
         base = self.kind(node.this, scope)
         self.expect(node.this, base, LISTS)
         if node.start is None and node.end is None:
-            self.facts.error(kinds.INVALID_VALUE, "a slice needs a start, an end or both", node)
+            self.facts.error(
+                kinds.INVALID_VALUE, "a slice needs a start, an end or both", node
+            )
         for bound in (node.start, node.end):
             if bound is not None:
                 self.expect(bound, self.kind(bound, scope), _INTEGERS)
@@ -166,8 +185,12 @@ class Expressions(Operators, Calls, Walk):
 
     def _list(self, node: ast.List, scope: Scope) -> Kind:
         item = union([self.kind(e, scope) for e in node.expressions])
-        mixed = item.names is not None and len(item.names) > 1 and not item.names <= NUMBERS
-        return list_of(ANYTHING if mixed and item.names != PROPERTY_VALUE.names else item)
+        mixed = (
+            item.names is not None and len(item.names) > 1 and not item.names <= NUMBERS
+        )
+        return list_of(
+            ANYTHING if mixed and item.names != PROPERTY_VALUE.names else item
+        )
 
     def _map_projection(self, node: ast.MapProjection, scope: Scope) -> Kind:
         base = self.kind(node.this, scope)
@@ -216,7 +239,11 @@ class Expressions(Operators, Calls, Walk):
     def _quantifier(self, node: ast.Quantifier, scope: Scope) -> Kind:
         item = self._source(node.source, scope)
         if node.where is None:
-            self.facts.error(kinds.INVALID_VALUE, f"{node.name}(…) needs a WHERE with a condition", node)
+            self.facts.error(
+                kinds.INVALID_VALUE,
+                f"{node.name}(…) needs a WHERE with a condition",
+                node,
+            )
             return BOOLEAN
         with self.local(scope, [(node.variable, item)]) as inner:
             self.predicate(node.where, inner)
@@ -225,10 +252,15 @@ class Expressions(Operators, Calls, Walk):
     def _reduce(self, node: ast.ListLambda, scope: Scope) -> Kind:
         first = self.kind(node.initial, scope)
         item = self._source(node.source, scope)
-        with self.local(scope, [(node.accumulator, first), (node.variable, item)]) as inner:
+        with self.local(
+            scope, [(node.accumulator, first), (node.variable, item)]
+        ) as inner:
             result = self.kind(node.expression, inner)
         if not _may_accumulate(first, result) and self.strict:
-            message = f"what is gathered begins as {words(first.names)} and becomes {words(result.names)}"
+            message = (
+                f"what is gathered begins as {words(first.names)} and becomes"
+                f" {words(result.names)}"
+            )
             self.facts.error(kinds.TYPE_MISMATCH, message, node.expression)
         return union([first, result])
 
@@ -236,17 +268,24 @@ class Expressions(Operators, Calls, Walk):
 
     def pattern_predicate(self, node: ast.PatternPredicate, scope: Scope) -> None:
         """A pattern that stands for its existence: it may name no new variables."""
-        self.path_without_new_variables(node.pattern, scope, "a pattern used as a condition")
+        self.path_without_new_variables(
+            node.pattern, scope, "a pattern used as a condition"
+        )
 
     def _bare_pattern(self, node: ast.PatternPredicate, scope: Scope) -> Kind:
         if not self.strict:
             self.pattern_predicate(node, scope)
             return BOOLEAN
-        message = "a pattern may only stand where a condition does; use EXISTS { … }, COUNT { … } or [pattern | x]"
+        message = (
+            "a pattern may only stand where a condition does; use EXISTS { … }, COUNT {"
+            " … } or [pattern | x]"
+        )
         self.facts.error(kinds.MISPLACED_PATTERN, message, node)
         return ANYTHING
 
-    def _pattern_comprehension(self, node: ast.PatternComprehension, scope: Scope) -> Kind:
+    def _pattern_comprehension(
+        self, node: ast.PatternComprehension, scope: Scope
+    ) -> Kind:
         with self.local(scope, []) as inner:
             hidden, self.hidden = self.hidden, frozenset()
             self.declare_paths([node.pattern], inner)
@@ -260,13 +299,19 @@ class Expressions(Operators, Calls, Walk):
             return list_of(self.kind(node.projection, inner))
 
     def _shortest(self, node: Shortest, scope: Scope) -> Kind:
-        self.path_without_new_variables(node.this, scope, "shortestPath(…) outside MATCH", undefined=True)
+        self.path_without_new_variables(
+            node.this, scope, "shortestPath(…) outside MATCH", undefined=True
+        )
         self.check_shortest(node)
         return list_of(PATH) if node.name.lower() == "allshortestpaths" else PATH
 
     def _subquery(self, node: Subquery, scope: Scope) -> Kind:
         before = self.aggregation, self.projected, self.hidden, self.outer
-        self.aggregation, self.projected, self.outer = "forbidden", {}, frozenset(scope if self.strict else ())
+        self.aggregation, self.projected, self.outer = (
+            "forbidden",
+            {},
+            frozenset(scope if self.strict else ()),
+        )
         column = self.subquery(node, scope)
         self.aggregation, self.projected, self.hidden, self.outer = before
         if node.kind == "COUNT":
@@ -274,15 +319,23 @@ class Expressions(Operators, Calls, Walk):
         return BOOLEAN if node.kind == "EXISTS" else list_of(column)
 
     def _lambda(self, node: Lambda, scope: Scope) -> Kind:
-        with self.local(scope, [(variable, ANYTHING) for variable in node.variables]) as inner:
+        with self.local(
+            scope, [(variable, ANYTHING) for variable in node.variables]
+        ) as inner:
             return self.kind(node.expression, inner)
 
 
 def _may_accumulate(first: Kind, result: Kind) -> bool:
-    if first.names is None or result.names is None or not first.names.isdisjoint(result.names):
+    if (
+        first.names is None
+        or result.names is None
+        or not first.names.isdisjoint(result.names)
+    ):
         return True
     # A list will do for a boolean, and one number for another.
-    return (first.may_be(NUMBERS) and result.may_be(NUMBERS)) or (first.is_only("LIST") and result.is_only("BOOLEAN"))
+    return (first.may_be(NUMBERS) and result.may_be(NUMBERS)) or (
+        first.is_only("LIST") and result.is_only("BOOLEAN")
+    )
 
 
 _Handler = Callable[[Any, Any, Scope], Kind]

@@ -1,7 +1,9 @@
-"""The functions and procedures of Neo4j: how many arguments, of what kinds, and what comes back.
+"""The functions and procedures of Neo4j: how many arguments, of what kinds, and what
+comes back.
 
-Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``), and from its verdicts on each function with
-each number of arguments and with each kind of argument in each place.
+Taken from a Neo4j 5.26 server (``SHOW FUNCTIONS``, ``SHOW PROCEDURES``), and from its
+verdicts on each function with each number of arguments and with each kind of argument
+in each place.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from graphret.cypher.meaning.values import (
 
 #: What a kind is called below: its name in one small word, or one of these.
 _KINDS: dict[str, frozenset[str] | None] = {
-    **{name.lower().replace(" ", ""): frozenset((name,)) for name in STORABLE | {"NODE", "PATH"}},
+    **{
+        name.lower().replace(" ", ""): frozenset((name,))
+        for name in STORABLE | {"NODE", "PATH"}
+    },
     "any": None,
     "int": frozenset(("INTEGER",)),
     "num": NUMBERS,
@@ -43,18 +48,20 @@ _KINDS: dict[str, frozenset[str] | None] = {
     "tofloat": NUMBERS | {"STRING"},
 }
 
-# What functions take and give, and their names: of the arguments those after / may be left out, and … means any number;
-# what comes back is a kind, [kind] for a list, = for the kind of the first argument, =[] for a list of it, =0 for an
-# item of it.
+# What functions take and give, and their names: of the arguments those after / may be
+# left out, and … means any number; what comes back is a kind, [kind] for a list, = for
+# the kind of the first argument, =[] for a list of it, =0 for an item of it.
 _TABLE = """
 num -> num: abs
-num -> float: acos asin atan ceil cos cot degrees exp floor haversin log log10 radians sin sqrt tan
+num -> float: acos asin atan ceil cos cot degrees exp floor haversin log log10 radians
+num -> float: sin sqrt tan
 num num -> float: atan2
 str / str -> str: btrim ltrim rtrim
 str -> int: char_length character_length
 any … -> any: coalesce
 any -> duration: duration
-any any -> duration: duration.between duration.inDays duration.inMonths duration.inSeconds
+any any -> duration: duration.between duration.inDays
+any any -> duration: duration.inMonths duration.inSeconds
 -> float: e pi rand
 entity -> str: elementId
 rel -> node: endNode startNode
@@ -115,7 +122,9 @@ _TEMPORAL = ("date", "datetime", "localdatetime", "localtime", "time")
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function: the kinds of its arguments, how many are needed, and what comes back."""
+    """A function: the kinds of its arguments, how many are needed, and what
+    comes back.
+    """
 
     name: str
     arguments: tuple[frozenset[str] | None, ...]
@@ -143,16 +152,31 @@ def _functions(table: str, aggregates: bool = False) -> Iterator[Function]:
         taken, result = signature.split("->")
         words = taken.split()
         endless = "…" in words
-        least = words.index("/") if "/" in words else len([w for w in words if w != "…"])
+        least = (
+            words.index("/") if "/" in words else len([w for w in words if w != "…"])
+        )
         kinds = tuple(_KINDS[w] for w in words if w not in ("/", "…"))
         for name in names.split():
-            yield Function(name, kinds, least, None if endless else len(kinds), result.strip(), aggregates)
+            yield Function(
+                name,
+                kinds,
+                least,
+                None if endless else len(kinds),
+                result.strip(),
+                aggregates,
+            )
 
 
 def _temporal() -> str:
-    lines = ["num num -> datetime: datetime.fromEpoch", "num -> datetime: datetime.fromEpochMillis"]
+    lines = [
+        "num num -> datetime: datetime.fromEpoch",
+        "num -> datetime: datetime.fromEpochMillis",
+    ]
     for name in _TEMPORAL:
-        lines.append(f"/ any -> {name}: {name} {name}.realtime {name}.statement {name}.transaction")
+        lines.append(
+            f"/ any -> {name}: {name} {name}.realtime {name}.statement"
+            f" {name}.transaction"
+        )
         lines.append(f"str / any map -> {name}: {name}.truncate")
     return "\n".join(lines)
 
@@ -162,11 +186,21 @@ def _by_name(table: str, aggregates: str) -> dict[str, Function]:
     return {function.name.lower(): function for function in functions}
 
 
-#: The functions with no effect and nothing of the server in their result, by their names in lower case: they may run.
+#: The functions with no effect and nothing of the server in their result, by their
+#: names in lower case: they may run.
 READING = _by_name(_TABLE + _temporal(), _AGGREGATES)
 FUNCTIONS = READING | _by_name("-> str: file linenumber", "")
 #: Names that are called like functions and have a syntax of their own.
-SYNTAX_OF_THEIR_OWN = ("all", "allShortestPaths", "any", "exists", "none", "reduce", "shortestPath", "single")
+SYNTAX_OF_THEIR_OWN = (
+    "all",
+    "allShortestPaths",
+    "any",
+    "exists",
+    "none",
+    "reduce",
+    "shortestPath",
+    "single",
+)
 
 
 def _pairs(text: str) -> dict[str, str]:
@@ -175,35 +209,52 @@ def _pairs(text: str) -> dict[str, str]:
 
 #: What other dialects and older versions call them.
 INSTEAD = _pairs(
-    """array_length: size, average: avg, ceiling: ceil, concat: +, current_date: date, distance: point.distance,
-    extract: [x IN list | …], filter: [x IN list WHERE …], first: head, ifnull: coalesce, label: labels, lcase: toLower,
-    len: size, lowercase: toLower, mean: avg, median: percentileCont, now: datetime, nvl: coalesce, pow: ^, power: ^,
-    rels: relationships, stddev: stDev, str: toString, toint: toInteger, ucase: toUpper, uppercase: toUpper"""
+    """array_length: size, average: avg, ceiling: ceil, concat: +, current_date: date,
+    distance: point.distance, extract: [x IN list | …], filter: [x IN list WHERE …],
+    first: head, ifnull: coalesce, label: labels, lcase: toLower, len: size,
+    lowercase: toLower, mean: avg, median: percentileCont, now: datetime, nvl: coalesce,
+    pow: ^, power: ^, rels: relationships, stddev: stDev, str: toString,
+    toint: toInteger, ucase: toUpper, uppercase: toUpper"""
 )
 #: What Ladybug lacks of Neo4j's functions, and what stands in for it.
 LADYBUG_LACKS = _pairs(
-    "datetime: timestamp, elementid: id, endnode: nodes, localdatetime: timestamp, startnode: nodes, type: label"
+    "datetime: timestamp, elementid: id, endnode: nodes, localdatetime: timestamp,"
+    " startnode: nodes, type: label"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A procedure that reads a graph's data or its names: how many arguments it takes, from and to, and its fields."""
+    """A procedure that reads a graph's data or its names: how many arguments it takes,
+    from and to, and its fields.
+    """
 
     arguments: tuple[int, int]
     fields: dict[str, Kind]
 
 
-_PROPERTY = {"propertyName": STRING, "propertyTypes": list_of(STRING), "mandatory": BOOLEAN}
+_PROPERTY = {
+    "propertyName": STRING,
+    "propertyTypes": list_of(STRING),
+    "mandatory": BOOLEAN,
+}
 PROCEDURES: dict[str, Procedure] = {
     "db.labels": Procedure((0, 0), {"label": STRING}),
     "db.relationshiptypes": Procedure((0, 0), {"relationshipType": STRING}),
     "db.propertykeys": Procedure((0, 0), {"propertyKey": STRING}),
-    "db.schema.nodetypeproperties": Procedure((0, 0), {"nodeType": STRING, "nodeLabels": list_of(STRING), **_PROPERTY}),
+    "db.schema.nodetypeproperties": Procedure(
+        (0, 0), {"nodeType": STRING, "nodeLabels": list_of(STRING), **_PROPERTY}
+    ),
     "db.schema.reltypeproperties": Procedure((0, 0), {"relType": STRING, **_PROPERTY}),
-    "db.schema.visualization": Procedure((0, 0), {"nodes": ANYTHING, "relationships": ANYTHING}),
+    "db.schema.visualization": Procedure(
+        (0, 0), {"nodes": ANYTHING, "relationships": ANYTHING}
+    ),
     "db.index.fulltext.querynodes": Procedure((2, 3), {"node": NODE, "score": FLOAT}),
-    "db.index.fulltext.queryrelationships": Procedure((2, 3), {"relationship": RELATIONSHIP, "score": FLOAT}),
+    "db.index.fulltext.queryrelationships": Procedure(
+        (2, 3), {"relationship": RELATIONSHIP, "score": FLOAT}
+    ),
     "db.index.vector.querynodes": Procedure((3, 3), {"node": NODE, "score": FLOAT}),
-    "db.index.vector.queryrelationships": Procedure((3, 3), {"relationship": RELATIONSHIP, "score": FLOAT}),
+    "db.index.vector.queryrelationships": Procedure(
+        (3, 3), {"relationship": RELATIONSHIP, "score": FLOAT}
+    ),
 }

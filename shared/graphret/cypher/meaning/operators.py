@@ -47,20 +47,42 @@ class Operators(Walk):
             for operand in operands:
                 self.kind(operand, scope)
             if "!=" in operators:
-                self.facts.error(kinds.SYNTAX, "there is no operator '!='; inequality is written '<>'", node, ("<>",))
+                self.facts.error(
+                    kinds.SYNTAX,
+                    "there is no operator '!='; inequality is written '<>'",
+                    node,
+                    ("<>",),
+                )
             return BOOLEAN
         left = self.kind(operands[0], scope)
         for i, operator in enumerate(operators):
-            left = self._combine(left, operands[i], operator, operands[i + 1], self.kind(operands[i + 1], scope))
+            left = self._combine(
+                left,
+                operands[i],
+                operator,
+                operands[i + 1],
+                self.kind(operands[i + 1], scope),
+            )
         return left
 
-    def _combine(self, left: Kind, left_node: AstNode, operator: str, right_node: AstNode, right: Kind) -> Kind:
+    def _combine(
+        self,
+        left: Kind,
+        left_node: AstNode,
+        operator: str,
+        right_node: AstNode,
+        right: Kind,
+    ) -> Kind:
         if operator == "+":
             return self._add(left, right_node, right)
         if operator == "-":
             return self._subtract(left, left_node, right_node, right)
         if operator == "||":
-            allowed = STRINGS | LISTS if left.names is None else frozenset(left.names & (STRINGS | LISTS))
+            allowed = (
+                STRINGS | LISTS
+                if left.names is None
+                else frozenset(left.names & (STRINGS | LISTS))
+            )
             self.expect(left_node, left, STRINGS | LISTS)
             if allowed:
                 self.expect(right_node, right, allowed)
@@ -70,7 +92,9 @@ class Operators(Walk):
         self.expect(right_node, right, NUMBERS if operator == "/" else numbers)
         if operator == "^":
             return FLOAT
-        names = frozenset().union(*(numbers if k.names is None else k.names & numbers for k in (left, right)))
+        names = frozenset().union(
+            *(numbers if k.names is None else k.names & numbers for k in (left, right))
+        )
         return Kind(names or numbers)
 
     def _add(self, left: Kind, right_node: AstNode, right: Kind) -> Kind:
@@ -89,7 +113,9 @@ class Operators(Walk):
             return list_of(union([left.item(), right.item()]))
         return _of_pairs(_plus, left.names, right.names)
 
-    def _subtract(self, left: Kind, left_node: AstNode, right_node: AstNode, right: Kind) -> Kind:
+    def _subtract(
+        self, left: Kind, left_node: AstNode, right_node: AstNode, right: Kind
+    ) -> Kind:
         self.expect(left_node, left, NUMBERS | TEMPORAL | _DURATIONS)
         allowed: set[str] = set()
         if left.may_be(NUMBERS):
@@ -103,8 +129,16 @@ class Operators(Walk):
 
     def _sign(self, node: Sign, scope: Scope) -> Kind:
         inner = self.kind(node.this, scope)
-        self.expect(node.this, inner, NUMBERS if node.operator == "-" else NUMBERS | TEMPORAL | _DURATIONS)
-        return Kind(inner.names & NUMBERS) if inner.names and inner.names & NUMBERS else Kind(NUMBERS)
+        self.expect(
+            node.this,
+            inner,
+            NUMBERS if node.operator == "-" else NUMBERS | TEMPORAL | _DURATIONS,
+        )
+        return (
+            Kind(inner.names & NUMBERS)
+            if inner.names and inner.names & NUMBERS
+            else Kind(NUMBERS)
+        )
 
     def _test(self, node: Test, scope: Scope) -> Kind:
         left, right = self.kind(node.this, scope), self.kind(node.expression, scope)
@@ -116,8 +150,14 @@ class Operators(Walk):
         return BOOLEAN
 
 
-def _of_pairs(result: Callable[[str, str], str | None], left: frozenset[str], right: frozenset[str]) -> Kind:
-    """The kind of an operator's result, from that of each pair of kinds; anything where no pair has one."""
+def _of_pairs(
+    result: Callable[[str, str], str | None],
+    left: frozenset[str],
+    right: frozenset[str],
+) -> Kind:
+    """The kind of an operator's result, from that of each pair of kinds; anything where
+    no pair has one.
+    """
     names = frozenset(filter(None, (result(a, b) for a in left for b in right)))
     return Kind(names) if names else ANYTHING
 

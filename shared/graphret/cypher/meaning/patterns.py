@@ -10,7 +10,15 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.values import ANYTHING, LISTS, PATH, Entity, Kind, list_of, words
+from graphret.cypher.meaning.values import (
+    ANYTHING,
+    LISTS,
+    PATH,
+    Entity,
+    Kind,
+    list_of,
+    words,
+)
 from graphret.cypher.meaning.walk import PropertyUse, Scope, Step, Walk
 from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
@@ -53,11 +61,15 @@ class Patterns(Walk):
             self._conflict(variable, known, "a node")
 
     def _conflict(self, variable: ast.Identifier, known: Kind, wanted: str) -> None:
-        message = f"{variable.this!r} is {words(known.names)} and cannot be {wanted} here"
+        message = (
+            f"{variable.this!r} is {words(known.names)} and cannot be {wanted} here"
+        )
         if self.strict or not known.may_be(_NODES | _RELATIONSHIPS):
             self.facts.error(kinds.TYPE_MISMATCH, message, variable)
 
-    def _declare_relationship(self, node: ast.RelationshipPattern, scope: Scope) -> None:
+    def _declare_relationship(
+        self, node: ast.RelationshipPattern, scope: Scope
+    ) -> None:
         variable = node.variable
         if variable is None:
             return
@@ -65,15 +77,28 @@ class Patterns(Walk):
         several = bool(node.variable_length or node.args.get("quantifier"))
         known = scope.get(name)
         if known is not None and not self.strict:
-            message = f"the variable {name!r} is already there, and Ladybug takes a relationship up once"
+            message = (
+                f"the variable {name!r} is already there, and Ladybug takes a"
+                " relationship up once"
+            )
             self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
         elif known is not None:
             wanted = LISTS if several else _RELATIONSHIPS
             if known.names is not None and known.names != wanted:
-                self._conflict(variable, known, "a list of relationships" if several else "a relationship")
+                self._conflict(
+                    variable,
+                    known,
+                    "a list of relationships" if several else "a relationship",
+                )
         if known is None or known.names is None:
             single = Kind(_RELATIONSHIPS, entity=Entity(relationship=True))
-            scope[name] = single if not several else list_of(single) if self.strict else Kind(PATH.names, single)
+            scope[name] = (
+                single
+                if not several
+                else list_of(single)
+                if self.strict
+                else Kind(PATH.names, single)
+            )
 
     def _declare_group(self, group: Group, scope: Scope) -> None:
         path = group.this
@@ -86,24 +111,46 @@ class Patterns(Walk):
         group.__dict__["_inner"] = inner
         for name, kind in inner.items():
             if name in scope:
-                variable = next(n for n in walk(path) if isinstance(n, ast.Identifier) and n.this == name)
-                message = f"{name!r} stands both within and outside a quantified path; give one another name"
+                variable = next(
+                    n
+                    for n in walk(path)
+                    if isinstance(n, ast.Identifier) and n.this == name
+                )
+                message = (
+                    f"{name!r} stands both within and outside a quantified path; give"
+                    " one another name"
+                )
                 self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
             scope[name] = list_of(kind)
 
-    def path_without_new_variables(self, path: AstNode, scope: Scope, what: str, undefined: bool = False) -> None:
+    def path_without_new_variables(
+        self, path: AstNode, scope: Scope, what: str, undefined: bool = False
+    ) -> None:
         """Walk a path whose variables must all be there already."""
         for element in _parts(path):
             variable = getattr(element, "variable", None)
-            if variable is not None and variable.this in self.hidden and variable.this not in scope:
+            if (
+                variable is not None
+                and variable.this in self.hidden
+                and variable.this not in scope
+            ):
                 self.kind(variable, scope)
             elif variable is not None and variable.this not in scope and self.strict:
-                kind = kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
-                message = f"the variable {variable.this!r} is not defined, and {what} may not bring in new ones"
-                self.facts.error(kind, message, variable, self.facts.nearest(variable.this, scope))
+                kind = (
+                    kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
+                )
+                message = (
+                    f"the variable {variable.this!r} is not defined, and {what} may not"
+                    " bring in new ones"
+                )
+                self.facts.error(
+                    kind, message, variable, self.facts.nearest(variable.this, scope)
+                )
             if getattr(element, "where", None) is not None and self.strict:
                 self._invalid(
-                    "a WHERE within the brackets may only stand in MATCH or in a comprehension", element.where
+                    "a WHERE within the brackets may only stand in MATCH or in a"
+                    " comprehension",
+                    element.where,
                 )
         inner = dict(scope)
         self.declare_paths([path], inner)
@@ -112,7 +159,9 @@ class Patterns(Walk):
     # --- what the brackets hold -------------------------------------------
 
     def inspect_paths(self, paths: list[AstNode], scope: Scope) -> None:
-        """Note the labels, relations and properties of some paths, and check their conditions."""
+        """Note the labels, relations and properties of some paths, and check their
+        conditions.
+        """
         for path in paths:
             self._inspect_path(path, scope)
 
@@ -121,7 +170,10 @@ class Patterns(Walk):
         elements = path.elements
         entities = [self._inspect_element(element, scope) for element in elements]
         for i, element in enumerate(elements):
-            if isinstance(element, ast.RelationshipPattern) and 0 < i < len(elements) - 1:
+            if (
+                isinstance(element, ast.RelationshipPattern)
+                and 0 < i < len(elements) - 1
+            ):
                 left, entity, right = entities[i - 1 : i + 2]
                 self.facts.steps.append(Step(left, element, right, entity))
 
@@ -141,19 +193,34 @@ class Patterns(Walk):
         return Entity()
 
     def _inspect_node(self, node: ast.NodePattern, scope: Scope) -> Entity:
-        kind = scope.get(node.variable.this, ANYTHING) if node.variable is not None else ANYTHING
+        kind = (
+            scope.get(node.variable.this, ANYTHING)
+            if node.variable is not None
+            else ANYTHING
+        )
         entity = kind.entity or Entity()
         self._inspect_filling(node, node.labels, entity, scope)
         return entity
 
-    def _inspect_relationship(self, node: ast.RelationshipPattern, scope: Scope) -> Entity:
-        kind = scope.get(node.variable.this, ANYTHING) if node.variable is not None else ANYTHING
+    def _inspect_relationship(
+        self, node: ast.RelationshipPattern, scope: Scope
+    ) -> Entity:
+        kind = (
+            scope.get(node.variable.this, ANYTHING)
+            if node.variable is not None
+            else ANYTHING
+        )
         entity = kind.entity or kind.item().entity or Entity(relationship=True)
         long = bool(node.variable_length)
         if long and node.where is not None and self.strict:
-            self._invalid("a relationship of variable length may have no WHERE of its own", node.where)
+            self._invalid(
+                "a relationship of variable length may have no WHERE of its own",
+                node.where,
+            )
         if long and node.args.get("quantifier") is not None:
-            self._invalid("a relationship of variable length may have no quantifier besides", node)
+            self._invalid(
+                "a relationship of variable length may have no quantifier besides", node
+            )
         elif node.args.get("quantifier") is not None:
             self._check_bounds(node, *node.args["quantifier"])
         inner = scope
@@ -163,15 +230,31 @@ class Patterns(Walk):
         return entity
 
     def _inspect_filling(
-        self, node: Any, labels: AstNode | None, entity: Entity, scope: Scope, long: bool = False
+        self,
+        node: Any,
+        labels: AstNode | None,
+        entity: Entity,
+        scope: Scope,
+        long: bool = False,
     ) -> None:
         relationship = isinstance(node, ast.RelationshipPattern)
         if labels is not None:
             entity.labels.append(labels)
             self.facts.add_labels(labels, entity)
             self.check_label_expression(labels, relationship, long)
-            filled = node.variable is not None or node.properties is not None or long or node.where
-            if relationship and filled and self.strict and isinstance(labels, LabelOne) and labels.colons:
+            filled = (
+                node.variable is not None
+                or node.properties is not None
+                or long
+                or node.where
+            )
+            if (
+                relationship
+                and filled
+                and self.strict
+                and isinstance(labels, LabelOne)
+                and labels.colons
+            ):
                 self._invalid("relations are joined by '|' without a ':'", labels)
         properties = node.properties
         if isinstance(properties, ast.Map):
@@ -180,7 +263,9 @@ class Patterns(Walk):
                 self.kind(value, scope)
         elif properties is not None and self.strict:
             self._invalid(
-                "a parameter may not stand for all properties of a pattern; write {name: $parameter.name}", properties
+                "a parameter may not stand for all properties of a pattern; write"
+                " {name: $parameter.name}",
+                properties,
             )
         if node.where is not None:
             self.predicate(node.where, scope)
@@ -190,22 +275,44 @@ class Patterns(Walk):
     def _invalid(self, message: str, node: AstNode) -> None:
         self.facts.error(kinds.INVALID_PATTERN, message, node)
 
-    def check_label_expression(self, labels: AstNode, relationship: bool, long: bool = False) -> None:
+    def check_label_expression(
+        self, labels: AstNode, relationship: bool, long: bool = False
+    ) -> None:
         """The rules of ``:``, ``&``, ``|`` and ``!`` between labels or relations."""
         if not self.strict:
             return
         conjunctions = [n for n in walk(labels) if isinstance(n, LabelAll)]
         colons = any(":" in n.signs for n in conjunctions)
         if relationship:
-            if colons or (isinstance(labels, LabelOne) and labels.colons and not _all_names(labels.parts)):
-                self._invalid("relations are not joined by ':'; use '|' for one of them", labels)
-            elif long and (isinstance(labels, LabelAll) or not _all_names(getattr(labels, "parts", [labels]))):
-                self._invalid("a relationship of variable length takes relations joined by '|' only", labels)
+            if colons or (
+                isinstance(labels, LabelOne)
+                and labels.colons
+                and not _all_names(labels.parts)
+            ):
+                self._invalid(
+                    "relations are not joined by ':'; use '|' for one of them", labels
+                )
+            elif long and (
+                isinstance(labels, LabelAll)
+                or not _all_names(getattr(labels, "parts", [labels]))
+            ):
+                self._invalid(
+                    "a relationship of variable length takes relations joined by '|'"
+                    " only",
+                    labels,
+                )
             return
         if any(isinstance(n, LabelOne) and n.colons for n in walk(labels)):
             self._invalid("labels are joined by '|' without a ':'", labels)
-        elif colons and not (isinstance(labels, LabelAll) and labels.signs == {":"} and _all_names(labels.parts)):
-            self._invalid("':' between labels does not go with '|', '&', '!' or '%'; use '&'", labels)
+        elif colons and not (
+            isinstance(labels, LabelAll)
+            and labels.signs == {":"}
+            and _all_names(labels.parts)
+        ):
+            self._invalid(
+                "':' between labels does not go with '|', '&', '!' or '%'; use '&'",
+                labels,
+            )
 
     def check_shortest(self, node: Shortest) -> None:
         """``shortestPath`` takes one relationship, of at least none or one hop."""
@@ -214,13 +321,19 @@ class Patterns(Walk):
         elements = node.this.elements
         middle = elements[1] if len(elements) == 3 else None
         if not isinstance(middle, ast.RelationshipPattern):
-            self._invalid(f"{node.name}(…) takes a pattern of a single relationship", node)
+            self._invalid(
+                f"{node.name}(…) takes a pattern of a single relationship", node
+            )
         elif middle.args.get("quantifier") is not None:
             self._invalid(
-                f"{node.name}(…) takes no quantifier; write -[:R*1..5]-, or SHORTEST 1 before the path", middle
+                f"{node.name}(…) takes no quantifier; write -[:R*1..5]-, or SHORTEST 1"
+                " before the path",
+                middle,
             )
         elif middle.variable_length and middle.min_hops not in (0, 1):
-            self._invalid(f"{node.name}(…) begins with 0 or 1 hops, not {middle.min_hops}", middle)
+            self._invalid(
+                f"{node.name}(…) begins with 0 or 1 hops, not {middle.min_hops}", middle
+            )
 
     def _check_quantified(self, group: Group) -> None:
         inner = [n for n in walk(group.this) if n is not group]
@@ -234,11 +347,19 @@ class Patterns(Walk):
             self._invalid("a quantified path needs a relationship", group)
         for relationship in relationships:
             if relationship.variable_length:
-                self._invalid("a relationship of variable length may not stand within a quantified path", relationship)
+                self._invalid(
+                    "a relationship of variable length may not stand within a"
+                    " quantified path",
+                    relationship,
+                )
         if any(isinstance(n, Shortest) for n in inner):
-            self._invalid("shortestPath(…) may not stand within a quantified path", group)
+            self._invalid(
+                "shortestPath(…) may not stand within a quantified path", group
+            )
         if group.this.variable is not None:
-            self._invalid("a path within a quantified path may have no name", group.this.variable)
+            self._invalid(
+                "a path within a quantified path may have no name", group.this.variable
+            )
 
     def _check_bounds(self, node: AstNode, least: int, most: int | None) -> None:
         if most == 0:
@@ -247,12 +368,19 @@ class Patterns(Walk):
             self._invalid(f"a quantifier from {least} to {most} holds nothing", node)
 
     def _check_neighbours(self, path: Any) -> None:
-        """Nodes and parenthesised paths may only stand side by side where one is quantified."""
+        """Nodes and parenthesised paths may only stand side by side where one is
+        quantified.
+        """
         for left, right in pairwise(path.elements):
-            if isinstance(left, ast.RelationshipPattern) or isinstance(right, ast.RelationshipPattern):
+            if isinstance(left, ast.RelationshipPattern) or isinstance(
+                right, ast.RelationshipPattern
+            ):
                 continue
             if not any(isinstance(e, Group) and e.quantified for e in (left, right)):
-                self._invalid("a relationship is needed between nodes that stand side by side", right)
+                self._invalid(
+                    "a relationship is needed between nodes that stand side by side",
+                    right,
+                )
 
 
 def _all_names(parts: list[AstNode]) -> bool:

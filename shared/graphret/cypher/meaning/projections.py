@@ -9,17 +9,33 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
 from graphret.cypher.meaning.values import ANYTHING, NUMBERS, Kind
-from graphret.cypher.meaning.walk import Scope, Shape, Walk, aggregates, is_aggregate, shape
+from graphret.cypher.meaning.walk import (
+    Scope,
+    Shape,
+    Walk,
+    aggregates,
+    is_aggregate,
+    shape,
+)
 from graphret.cypher.tree import Sign, Subquery, children, walk, without_parens
 
-_LOCAL = (ast.ListComprehension, ast.Quantifier, ast.ListLambda, ast.PatternComprehension)
+_LOCAL = (
+    ast.ListComprehension,
+    ast.Quantifier,
+    ast.ListLambda,
+    ast.PatternComprehension,
+)
 
 
 class Projections(Walk):
     """Walks projections."""
 
-    def project(self, clause: Any, scope: Scope, outer: Scope, *, must_alias: bool) -> Scope:
-        """Check the items of ``WITH`` or ``RETURN``, and return the columns in their order; `outer` stays visible."""
+    def project(
+        self, clause: Any, scope: Scope, outer: Scope, *, must_alias: bool
+    ) -> Scope:
+        """Check the items of ``WITH`` or ``RETURN``, and return the columns in their
+        order; `outer` stays visible.
+        """
         items = [item for item in clause.expressions if not isinstance(item, ast.Star)]
         starred = len(items) != len(clause.expressions)
         columns: Scope = dict(scope) if starred else {}
@@ -31,10 +47,16 @@ class Projections(Walk):
             name = self.column(item)
             if name in names:
                 if self.strict:
-                    self.facts.error(kinds.INVALID_PROJECTION, f"two columns are named {name!r}", item)
+                    self.facts.error(
+                        kinds.INVALID_PROJECTION,
+                        f"two columns are named {name!r}",
+                        item,
+                    )
             elif must_alias and not _named(item):
                 text = self.facts.text(item)
-                message = f"what WITH passes on, or CALL returns, needs a name: {text} AS …"
+                message = (
+                    f"what WITH passes on, or CALL returns, needs a name: {text} AS …"
+                )
                 self.facts.error(kinds.INVALID_PROJECTION, message, item)
             names.add(name)
             columns[name] = kind
@@ -75,16 +97,24 @@ class Projections(Walk):
             seen = {**outer, **columns}
         else:
             seen = {**scope, **columns}
-        # An aggregation may be used again where it was returned; it is then found among what was projected.
+        # An aggregation may be used again where it was returned; it is then found among
+        # what was projected.
         self.aggregation = "order"
         if clause.order is not None:
-            shadows = [name for name in scope if name in seen and seen[name] is not scope[name]]
+            shadows = [
+                name for name in scope if name in seen and seen[name] is not scope[name]
+            ]
             # Ladybug may order by what had the name before.
-            self.order(clause.order, seen if self.strict else {**seen, **dict.fromkeys(shadows, ANYTHING)})
+            self.order(
+                clause.order,
+                seen if self.strict else {**seen, **dict.fromkeys(shadows, ANYTHING)},
+            )
         self.aggregation = "forbidden"
         where = getattr(clause, "where", None)
         if where is not None:
-            if not self.strict:  # Ladybug's WHERE after WITH sees only what was passed on, by its name
+            if (
+                not self.strict
+            ):  # Ladybug's WHERE after WITH sees only what was passed on, by its name
                 self.projected, seen = {}, columns
             self.predicate(where, seen)
         self.aggregation, self.projected, self.hidden = "forbidden", {}, before
@@ -104,33 +134,56 @@ class Projections(Walk):
     def _bound(self, node: AstNode, word: str) -> None:
         literal = without_parens(node)
         negative = isinstance(literal, Sign) and literal.operator == "-"
-        if any(isinstance(n, ast.Identifier | Subquery | ast.PatternPredicate) for n in walk(node)) or any(
-            True for _ in aggregates(node)
-        ):
-            message = f"{word} may not depend on variables: write a number or a parameter"
+        if any(
+            isinstance(n, ast.Identifier | Subquery | ast.PatternPredicate)
+            for n in walk(node)
+        ) or any(True for _ in aggregates(node)):
+            message = (
+                f"{word} may not depend on variables: write a number or a parameter"
+            )
             self.facts.error(kinds.INVALID_VALUE, message, node)
-        elif negative or isinstance(literal, ast.Float | ast.String | ast.Boolean | ast.Null | ast.List | ast.Map):
-            self.facts.error(kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node)
+        elif negative or isinstance(
+            literal,
+            ast.Float | ast.String | ast.Boolean | ast.Null | ast.List | ast.Map,
+        ):
+            self.facts.error(
+                kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node
+            )
         else:
             kind = self.kind(node, {})
             if not kind.may_be(NUMBERS - {"FLOAT"}) and self.strict:
-                self.facts.error(kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node)
+                self.facts.error(
+                    kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node
+                )
 
     # --- grouping ---------------------------------------------------------
 
-    def _check_grouping(self, items: list[AstNode], aggregating: list[bool], scope: Scope, starred: bool) -> None:
+    def _check_grouping(
+        self, items: list[AstNode], aggregating: list[bool], scope: Scope, starred: bool
+    ) -> None:
         """What stands beside an aggregation in one item must be an item of its own."""
         if not any(aggregating) or not self.strict:
             return
-        expressions = [without_parens(item.this if isinstance(item, ast.Alias) else item) for item in items]
-        keys = {shape(e) for e, has in zip(expressions, aggregating, strict=True) if not has and _simple(e)}
+        expressions = [
+            without_parens(item.this if isinstance(item, ast.Alias) else item)
+            for item in items
+        ]
+        keys = {
+            shape(e)
+            for e, has in zip(expressions, aggregating, strict=True)
+            if not has and _simple(e)
+        }
         if starred:
             keys |= {shape(ast.Identifier(this=name)) for name in scope}
         for expression, has in zip(expressions, aggregating, strict=True):
-            if has and (loose := _ungrouped(expression, keys, frozenset(), scope)) is not None:
+            if (
+                has
+                and (loose := _ungrouped(expression, keys, frozenset(), scope))
+                is not None
+            ):
                 message = (
-                    f"{self.facts.text(loose)!r} stands beside an aggregation: make it an item of its own, "
-                    "or pass it on with WITH first"
+                    f"{self.facts.text(loose)!r} stands beside an aggregation: make it"
+                    " an item of its own, or pass it on with WITH first"
                 )
                 self.facts.error(kinds.IMPLICIT_GROUPING, message, loose)
 
@@ -146,9 +199,13 @@ def _simple(node: AstNode) -> bool:
     return isinstance(node, ast.Identifier)
 
 
-def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope) -> AstNode | None:
+def _ungrouped(
+    node: AstNode, keys: set[Shape], local: frozenset[str], scope: Scope
+) -> AstNode | None:
     """The first part of an aggregating expression that no key groups by."""
-    if is_aggregate(node) or (isinstance(node, ast.Identifier | ast.Property) and shape(node) in keys):
+    if is_aggregate(node) or (
+        isinstance(node, ast.Identifier | ast.Property) and shape(node) in keys
+    ):
         return None
     if isinstance(node, ast.Identifier):
         return None if node.this in local else node
@@ -160,12 +217,24 @@ def _ungrouped(node: AstNode, keys: set[Shape], local: frozenset[str], scope: Sc
             base = base.this
         return None if base.this in local else node
     if isinstance(node, Subquery):
-        outside = (n for n in walk(node) if isinstance(n, ast.Identifier) and n.this in scope and n.this not in local)
+        outside = (
+            n
+            for n in walk(node)
+            if isinstance(n, ast.Identifier) and n.this in scope and n.this not in local
+        )
         return next((n for n in outside if shape(n) not in keys), None)
     if isinstance(node, _LOCAL):
-        named = {v.this for key in ("variable", "accumulator") if (v := node.args.get(key)) is not None}
+        named = {
+            v.this
+            for key in ("variable", "accumulator")
+            if (v := node.args.get(key)) is not None
+        }
         if isinstance(node, ast.PatternComprehension):
-            named |= {n.this for n in walk(node.pattern) if isinstance(n, ast.Identifier) and n.this not in scope}
+            named |= {
+                n.this
+                for n in walk(node.pattern)
+                if isinstance(n, ast.Identifier) and n.this not in scope
+            }
         local = local | named
     for child in children(node):
         if (loose := _ungrouped(child, keys, local, scope)) is not None:

@@ -16,14 +16,26 @@ WITH_PROPERTIES = TEMPORAL | {"MAP", "NODE", "RELATIONSHIP", "POINT", "DURATION"
 
 #: In the order in which people are told of them.
 _SPOKEN = (
-    *("INTEGER", "FLOAT", "BOOLEAN", "STRING", "NODE", "RELATIONSHIP", "PATH", "MAP", "POINT"),
+    *(
+        "INTEGER",
+        "FLOAT",
+        "BOOLEAN",
+        "STRING",
+        "NODE",
+        "RELATIONSHIP",
+        "PATH",
+        "MAP",
+        "POINT",
+    ),
     *("DURATION", "LIST", "DATE", "TIME", "LOCAL TIME", "LOCAL DATETIME", "DATETIME"),
 )
 
 
 @dataclass(eq=False, slots=True)
 class Entity:
-    """A node or a relationship of a query, under all its names; all its label expressions hold of it."""
+    """A node or a relationship of a query, under all its names; all its label
+    expressions hold of it.
+    """
 
     relationship: bool = False
     labels: list[Any] = field(default_factory=list)
@@ -31,9 +43,11 @@ class Entity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """The kinds of values that an expression may have; `names` is None where nothing is known.
+    """The kinds of values that an expression may have; `names` is None where nothing is
+    known.
 
-    `inner` is the kind of a list's items, and `entity` the node or relationship that it is.
+    `inner` is the kind of a list's items, and `entity` the node or relationship that it
+    is.
     """
 
     names: frozenset[str] | None = None
@@ -89,5 +103,9 @@ def words(names: frozenset[str] | None) -> str:
         return "anything"
     if names >= STORABLE:
         return "the value of a property"
-    spoken = [f"{'an' if name[0] == 'I' else 'a'} {name.lower()}" for name in _SPOKEN if name in names]
+    spoken = [
+        f"{'an' if name[0] == 'I' else 'a'} {name.lower()}"
+        for name in _SPOKEN
+        if name in names
+    ]
     return " or ".join(filter(None, (", ".join(spoken[:-1]), spoken[-1])))

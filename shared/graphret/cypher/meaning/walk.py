@@ -1,4 +1,6 @@
-"""What all parts of the walk through a query's meaning share: the facts they gather, and how they complain."""
+"""What all parts of the walk through a query's meaning share: the facts they gather,
+and how they complain.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,19 @@ from graphret.cypher.meaning.functions import FUNCTIONS
 from graphret.cypher.meaning.values import Entity, Kind, words
 from graphret.cypher.report import ERROR, WARNING, Finding, place_of
 from graphret.cypher.suggestions import nearest
-from graphret.cypher.tree import LabelName, Name, Shortest, Subquery, children, span, walk, without_parens
+from graphret.cypher.tree import (
+    LabelName,
+    Name,
+    Shortest,
+    Subquery,
+    children,
+    span,
+    walk,
+    without_parens,
+)
 
-#: With how many valid names those of one query that are not are compared, before the rest get no suggestions.
+#: With how many valid names those of one query that are not are compared, before the
+#: rest get no suggestions.
 COMPARED = 30_000
 
 Scope = dict[str, Kind]
@@ -25,7 +37,9 @@ Shape = tuple[Any, ...]
 
 @dataclass(slots=True)
 class Step:
-    """A relationship of a pattern between the nodes on its left and right, as they are written."""
+    """A relationship of a pattern between the nodes on its left and right, as they are
+    written.
+    """
 
     left: Entity
     relationship: ast.RelationshipPattern
@@ -35,7 +49,9 @@ class Step:
 
 @dataclass(slots=True)
 class PropertyUse:
-    """A property asked of a node, a relationship or, where `entity` is None, of something not known."""
+    """A property asked of a node, a relationship or, where `entity` is None, of
+    something not known.
+    """
 
     entity: Entity | None
     name: Name
@@ -56,34 +72,64 @@ class Facts:
     _compared: int = 0
     matches: list[tuple[ast.Match, frozenset[str]]] = field(default_factory=list)
 
-    def error(self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()) -> None:
+    def error(
+        self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()
+    ) -> None:
         """Add an error at the place of a node."""
         self.add(ERROR, kind, message, span(node), suggestions)
 
-    def warn(self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()) -> None:
+    def warn(
+        self, kind: str, message: str, node: AstNode, suggestions: tuple[str, ...] = ()
+    ) -> None:
         """Add a warning at the place of a node."""
         self.add(WARNING, kind, message, span(node), suggestions)
 
     def add(
-        self, severity: str, kind: str, message: str, place: tuple[int, int], suggestions: tuple[str, ...] = ()
+        self,
+        severity: str,
+        kind: str,
+        message: str,
+        place: tuple[int, int],
+        suggestions: tuple[str, ...] = (),
     ) -> None:
         """Add a finding, unless the same is known of the same place."""
         start, end = place
         if (start, kind, message) in self._known:
             return
         self._known.add((start, kind, message))
-        self.findings.append(Finding(severity, kind, message, start, end, *place_of(self.query, start), suggestions))
+        self.findings.append(
+            Finding(
+                severity,
+                kind,
+                message,
+                start,
+                end,
+                *place_of(self.query, start),
+                suggestions,
+            )
+        )
 
     def add_labels(self, labels: AstNode, entity: Entity) -> None:
         """Note the names of a label expression of an entity."""
-        self.labels += [(node, entity) for node in walk(labels) if isinstance(node, LabelName)]
+        self.labels += [
+            (node, entity) for node in walk(labels) if isinstance(node, LabelName)
+        ]
 
-    def nearest(self, name: str, valid: Collection[str], spelling: Mapping[str, str] | None = None) -> tuple[str, ...]:
-        """The valid names most like one that is not, as they are spelt; none after `COMPARED` comparisons."""
+    def nearest(
+        self,
+        name: str,
+        valid: Collection[str],
+        spelling: Mapping[str, str] | None = None,
+    ) -> tuple[str, ...]:
+        """The valid names most like one that is not, as they are spelt; none after
+        `COMPARED` comparisons.
+        """
         self._compared += len(valid)
         if self._compared > COMPARED:
             return ()
-        return nearest(name, (spelling.get(known, known) for known in valid) if spelling else valid)
+        return nearest(
+            name, (spelling.get(known, known) for known in valid) if spelling else valid
+        )
 
     def text(self, node: AstNode) -> str:
         """The text of a node, as written."""
@@ -96,13 +142,16 @@ class Walk:
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-        #: ``allowed``, ``forbidden``, ``inside`` one, or ``order`` (in ORDER BY after a projection that has none).
+        #: ``allowed``, ``forbidden``, ``inside`` one, or ``order`` (in ORDER BY after a
+        #: projection that has none).
         self.aggregation = "forbidden"
         #: Expressions that a projection returned, where only these may be used again.
         self.projected: dict[Shape, Kind] = {}
-        #: Variables that were known before a projection with DISTINCT or an aggregation, and no longer are.
+        #: Variables that were known before a projection with DISTINCT or an
+        #: aggregation, and no longer are.
         self.hidden: frozenset[str] = frozenset()
-        #: Variables around an EXISTS, COUNT or COLLECT, which nothing in it may hide on Neo4j.
+        #: Variables around an EXISTS, COUNT or COLLECT, which nothing in it may hide on
+        #: Neo4j.
         self.outer: frozenset[str] = frozenset()
 
     @property
@@ -110,36 +159,53 @@ class Walk:
         """Whether the dialect has Neo4j's rules of kinds."""
         return self.facts.dialect == "neo4j"
 
-    def expect(self, node: AstNode, kind: Kind, allowed: frozenset[str], why: str = "") -> None:
-        """Complain unless a value may be of an allowed kind; Ladybug itself says so, before it runs a query."""
+    def expect(
+        self, node: AstNode, kind: Kind, allowed: frozenset[str], why: str = ""
+    ) -> None:
+        """Complain unless a value may be of an allowed kind; Ladybug itself says so,
+        before it runs a query.
+        """
         if not self.strict or kind.may_be(allowed):
             return
         text = self.facts.text(node)
         short = text if len(text) <= 40 else f"{text[:37]}…"
         reason = f"{short!r} is {words(kind.names)}"
-        message = f"{reason} and {why}" if why else f"{reason}; {words(allowed)} is needed"
+        message = (
+            f"{reason} and {why}" if why else f"{reason}; {words(allowed)} is needed"
+        )
         self.facts.error(kinds.TYPE_MISMATCH, message, node)
 
     def declare_new(self, variable: Any, scope: Scope) -> None:
         """Complain of a variable that is to be new and is not."""
         if variable.this in scope:
-            self.facts.error(kinds.DUPLICATE_VARIABLE, f"the variable {variable.this!r} is already there", variable)
+            self.facts.error(
+                kinds.DUPLICATE_VARIABLE,
+                f"the variable {variable.this!r} is already there",
+                variable,
+            )
 
     def refuse_hiding(self, variable: Any, outer: Collection[str]) -> None:
         """Complain of a variable that hides one from around the subquery."""
         if variable.this in outer:
-            message = f"{variable.this!r} is already a variable outside the subquery; give it another name"
+            message = (
+                f"{variable.this!r} is already a variable outside the subquery; give it"
+                " another name"
+            )
             self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
 
     if TYPE_CHECKING:
 
         def kind(self, node: AstNode, scope: Scope) -> Kind: ...
         def predicate(self, node: AstNode, scope: Scope) -> None: ...
-        def pattern_predicate(self, node: ast.PatternPredicate, scope: Scope) -> None: ...
+        def pattern_predicate(
+            self, node: ast.PatternPredicate, scope: Scope
+        ) -> None: ...
         def declare_paths(self, paths: list[AstNode], scope: Scope) -> None: ...
         def inspect_paths(self, paths: list[AstNode], scope: Scope) -> None: ...
         def check_shortest(self, node: Shortest) -> None: ...
-        def check_label_expression(self, labels: AstNode, relationship: bool, long: bool = False) -> None: ...
+        def check_label_expression(
+            self, labels: AstNode, relationship: bool, long: bool = False
+        ) -> None: ...
         def path_without_new_variables(
             self, path: AstNode, scope: Scope, what: str, undefined: bool = False
         ) -> None: ...
@@ -153,7 +219,9 @@ def bare_pattern(node: AstNode) -> ast.PatternPredicate | None:
 
 
 def shape(node: AstNode) -> Shape:
-    """What is equal for two expressions that differ in spaces, parentheses and the case of function names only."""
+    """What is equal for two expressions that differ in spaces, parentheses and the case
+    of function names only.
+    """
     node = without_parens(node)
     if isinstance(node, ast.FunctionCall):
         arguments = tuple(shape(e) for e in node.expressions)

@@ -1,4 +1,6 @@
-"""The embedded database itself: opening it, connections, transactions, and its errors in graphret's words."""
+"""The embedded database itself: opening it, connections, transactions, and its errors
+in graphret's words.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphret.errors import MissingDependency, QueryRefused, QueryTimeout, StoreError, StoreMismatch, StoreUnavailable
+from graphret.errors import (
+    MissingDependency,
+    QueryRefused,
+    QueryTimeout,
+    StoreError,
+    StoreMismatch,
+    StoreUnavailable,
+)
 from graphret.stores.ladybug.tables import Catalog
 
 #: So many plans are kept; to plan takes longer than to run what finds a few nodes.
@@ -31,12 +40,15 @@ class Session:
         self._connection = ladybug.Connection(database)
         self._timeout: float | None = None
         self._plans: dict[str, Any] = {}
-        #: Statements that ran in a read transaction and so, whatever the parameters, only read.
+        #: Statements that ran in a read transaction and so, whatever the parameters,
+        #: only read.
         self.reading: set[str] = set()
 
     def prepared(self, cypher: str, parameters: dict[str, Any] | None = None) -> Any:
         """Return a prepared statement; several statements in one text are refused."""
-        statement = self._ladybug.PreparedStatement(self._connection, cypher, parameters)
+        statement = self._ladybug.PreparedStatement(
+            self._connection, cypher, parameters
+        )
         if not statement.is_success():
             raise RuntimeError(statement.get_error_message())
         return statement
@@ -49,19 +61,25 @@ class Session:
             self._plans[cypher] = self.prepared(cypher)
         return self._connection.execute(self._plans[cypher], dict(parameters or {}))
 
-    def rows(self, cypher: str, parameters: Mapping[str, Any] | None = None) -> list[list[Any]]:
+    def rows(
+        self, cypher: str, parameters: Mapping[str, Any] | None = None
+    ) -> list[list[Any]]:
         """Run one statement and return all of its rows."""
         with contextlib.closing(self.run(cypher, parameters)) as result:
             return result.get_all()  # type: ignore[no-any-return]
 
     def do(self, cypher: str, **parameters: Any) -> None:
-        """Run one statement for its effect; a table of Arrow among its parameters is part of its plan."""
+        """Run one statement for its effect; a table of Arrow among its parameters is
+        part of its plan.
+        """
         self._connection.execute(self.prepared(cypher, parameters), parameters).close()
 
     def set_timeout(self, seconds: float | None) -> None:
         """Stop later statements after so many seconds; `None` is never."""
         if seconds != self._timeout:
-            self._connection.set_query_timeout(max(1, round(seconds * 1000)) if seconds else 0)
+            self._connection.set_query_timeout(
+                max(1, round(seconds * 1000)) if seconds else 0
+            )
             self._timeout = seconds
 
     def close(self) -> None:
@@ -74,45 +92,67 @@ class Session:
 class Database:
     """An opened database; parameters and errors are those of `LadybugStore`.
 
-    ``:memory:`` is a file in a temporary folder, since the rollback of a database that is really in memory brings rows
-    back (0.22).
+    ``:memory:`` is a file in a temporary folder, since the rollback of a database that
+    is really in memory brings rows back (0.22).
     """
 
-    def __init__(self, path: str | Path, *, read_only: bool, buffer_pool_size: int) -> None:
+    def __init__(
+        self, path: str | Path, *, read_only: bool, buffer_pool_size: int
+    ) -> None:
         try:
             import ladybug
         except ImportError as error:
-            raise MissingDependency("ladybug", "ladybug", "a Ladybug database") from error
+            raise MissingDependency(
+                "ladybug", "ladybug", "a Ladybug database"
+            ) from error
         self._connect = partial(Session, ladybug)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         if str(path) == ":memory:":
             self._folder = tempfile.TemporaryDirectory(prefix="graphret-ladybug-")
             path, read_only = Path(self._folder.name) / "graph.lbug", False
         self.path, self.read_only = Path(path), read_only
-        #: One call at a time: what reads while a `COPY` is rolled back crashes the process (0.22).
+        #: One call at a time: what reads while a `COPY` is rolled back crashes the
+        #: process (0.22).
         self._lock = threading.RLock()
         #: Held by what reads the file from another process, and by a write.
         self.file_lock = threading.RLock()
         #: How often it was written, and what tables it has since.
         self.writes, self.catalog = 0, Catalog({}, {})
         self._session: Session | None = None
-        with _open_guard:  # the database's own lock is the process's: a second opening in it would break the file
+        # The database's own lock is the process's: a second opening in it would break
+        # the file.
+        with _open_guard:
             if self.path.exists() and os.stat(self.path)[1:3] in _open_files:
-                raise StoreUnavailable(f"{self.path}: the database is open in another store of this process")
+                raise StoreUnavailable(
+                    f"{self.path}: the database is open in another store of this"
+                    " process"
+                )
             try:
                 memory = buffer_pool_size or _POOL
-                self._database: Any = ladybug.Database(str(self.path), read_only=read_only, buffer_pool_size=memory)
+                self._database: Any = ladybug.Database(
+                    str(self.path), read_only=read_only, buffer_pool_size=memory
+                )
             except (RuntimeError, IndexError, MemoryError) as error:
                 text = first_line(error)
-                lost = "lock" in text.lower() or "IO exception" in text or not self.path.exists()
+                lost = (
+                    "lock" in text.lower()
+                    or "IO exception" in text
+                    or not self.path.exists()
+                )
                 kind = StoreUnavailable if lost else StoreMismatch
-                raise kind(f"{self.path}: Ladybug cannot open it as a database: {text}") from error
-            self._key = os.stat(self.path)[1:3]  # not its name, by which another may take its place
+                raise kind(
+                    f"{self.path}: Ladybug cannot open it as a database: {text}"
+                ) from error
+            self._key = os.stat(self.path)[
+                1:3
+            ]  # not its name, by which another may take its place
             _open_files.add(self._key)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """Give the connection to one call; what it reads in several statements is one state of the database."""
+        """Give the connection to one call; what it reads in several statements is one
+        state of the database.
+        """
         with self._lock:
             if self._database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
@@ -127,22 +167,30 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Session]:
-        """Give the connection to a write; of a transaction that is open there nothing stays where an error leaves."""
+        """Give the connection to a write; of a transaction that is open there nothing
+        stays where an error leaves.
+        """
         with self.file_lock, self.session() as session:
             try:
                 yield session
             except BaseException as error:
-                with contextlib.suppress(RuntimeError):  # where a statement failed, the database has rolled back
+                with contextlib.suppress(
+                    RuntimeError
+                ):  # where a statement failed, the database has rolled back
                     session.do("ROLLBACK")
                 if isinstance(error, RuntimeError):
-                    raise StoreError(f"{self.path}: the write failed: {first_line(error)}") from error
+                    raise StoreError(
+                        f"{self.path}: the write failed: {first_line(error)}"
+                    ) from error
                 raise
             finally:
                 self.writes += 1
                 self._disconnect()
 
     def _disconnect(self) -> None:
-        """Close the connection, whose plans know the tables as they were before a write."""
+        """Close the connection, whose plans know the tables as they were before a
+        write.
+        """
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -170,7 +218,11 @@ def refused(error: Exception, timeout: float | None) -> Exception:
     """Return the error of graphret for what the database says of a query."""
     text = first_line(error)
     if "Interrupted" in text:
-        return QueryTimeout(f"the query took longer than {timeout:.3g} s" if timeout else f"it was stopped: {text}")
+        return QueryTimeout(
+            f"the query took longer than {timeout:.3g} s"
+            if timeout
+            else f"it was stopped: {text}"
+        )
     return QueryRefused(f"Ladybug refuses the query: {text}")
 
 

@@ -25,58 +25,92 @@ from graphret.stores.ladybug.tables import (
 from graphret.types import Edge, EdgeKey, Node
 from graphret.where import PROPERTIES, Where, both
 
-#: A node with so many edges more than a limit is asked for alone, and the database cuts them.
+#: A node with so many edges more than a limit is asked for alone, and the database cuts
+#: them.
 _HUB = 1_000
-#: What is returned of an edge ``r`` from ``n`` to ``m``, and the order of edges of equal weight at one node.
+#: What is returned of an edge ``r`` from ``n`` to ``m``, and the order of edges of
+#: equal weight at one node.
 _EDGE = "n.id, m.id, label(r), r.weight, r.properties"
-_ORDER = "r.weight DESC, m.id, label(r), coalesce(r.source_row, -1), coalesce(r.target_row, -1)"
+_ORDER = (
+    "r.weight DESC, m.id, label(r), coalesce(r.source_row, -1),"
+    " coalesce(r.target_row, -1)"
+)
 _KINDS = {"STRING": str, "BOOL": bool, "DOUBLE": float, "INT64": int}
 Triple = tuple[str, str, str]
 
 
 class Filter(Conditions):
-    """A condition on a node of some tables: `text` is what the database decides, `rest` what `Where.matches` has to."""
+    """A condition on a node of some tables: `text` is what the database decides, `rest`
+    what `Where.matches` has to.
+    """
 
-    def __init__(self, where: Where | None, tables: Iterable[Table], variable: str = "n") -> None:
+    def __init__(
+        self, where: Where | None, tables: Iterable[Table], variable: str = "n"
+    ) -> None:
         super().__init__(variable, f"where_{variable}_")
         self._tables = [*tables]
         self.text, self.rest = self.write(where)
 
     @property
     def pattern(self) -> str:
-        """The variable and its tables, as they are written between the brackets of a pattern."""
-        return self.variable + "".join(f":{quoted(table.name)}" for table in self._tables)
+        """The variable and its tables, as they are written between the brackets of a
+        pattern.
+        """
+        return self.variable + "".join(
+            f":{quoted(table.name)}" for table in self._tables
+        )
 
     def bears(self, labels: Sequence[str] | None) -> str:
         """Write that the node bears one of the labels, or any."""
         if labels is None:
             return f"(size({self.variable}.labels) > 0)"
-        has = [f"list_contains({self.variable}.labels, {self.parameter(one)})" for one in labels]
+        has = [
+            f"list_contains({self.variable}.labels, {self.parameter(one)})"
+            for one in labels
+        ]
         return f"({' OR '.join(has) or 'false'})"
 
     def value(self, where: Where) -> tuple[str, str] | None:
-        """Return the column of a field and its type; `None` where it has several, or may lie in a map."""
+        """Return the column of a field and its type; `None` where it has several, or
+        may lie in a map.
+        """
         if where.field in ("id", "name", "text"):
             return f"{self.variable}.{where.field}", "STRING"
         name = where.field.removeprefix(PROPERTIES)
         if "." in name:  # a map is kept as JSON
             return None
         column = column_of(name)
-        kinds = {table.columns[column] for table in self._tables if column in table.columns} or {"NULL"}
+        kinds = {
+            table.columns[column] for table in self._tables if column in table.columns
+        } or {"NULL"}
         if len(kinds) > 1:
             return None
-        return "null" if kinds == {"NULL"} else f"{self.variable}.{quoted(column)}", kinds.pop()
+        return (
+            "null" if kinds == {"NULL"} else f"{self.variable}.{quoted(column)}"
+        ), kinds.pop()
 
-    def compared(self, op: str, operands: Sequence[Any], value: str, kind: str) -> str | None:
+    def compared(
+        self, op: str, operands: Sequence[Any], value: str, kind: str
+    ) -> str | None:
         """Write a comparison with a value of a type of column."""
         texts = all(isinstance(one, str) for one in operands)
-        if any(isinstance(one, tuple) for one in operands) or (kind == "STRING" and not texts):
+        if any(isinstance(one, tuple) for one in operands) or (
+            kind == "STRING" and not texts
+        ):
             return None  # a column of text may hold the text of something else
         item, listed = _KINDS.get(kind.removesuffix("[]")), kind.endswith("[]")
-        fitting = [item(one) for one in operands if item is not None and _fits(one, item)]
+        fitting = [
+            item(one) for one in operands if item is not None and _fits(one, item)
+        ]
         if op in SIGNS:
-            ordered = not listed and item in (int, float, str) and texts == (item is str)
-            written = f"{value} {SIGNS[op]} {self.parameter(operands[0])}" if ordered else "false"
+            ordered = (
+                not listed and item in (int, float, str) and texts == (item is str)
+            )
+            written = (
+                f"{value} {SIGNS[op]} {self.parameter(operands[0])}"
+                if ordered
+                else "false"
+            )
         elif not fitting or (listed and op != "$contains"):
             return "false"
         elif op != "$contains":
@@ -86,7 +120,11 @@ class Filter(Conditions):
         elif item is not str:
             return "false"
         else:  # Ladybug finds the empty text in none
-            written = f"contains({value}, {self.parameter(fitting[0])})" if fitting != [""] else "true"
+            written = (
+                f"contains({value}, {self.parameter(fitting[0])})"
+                if fitting != [""]
+                else "true"
+            )
         # `coalesce` in a condition returns rows twice (0.22)
         return f"CASE WHEN {value} IS NOT NULL THEN {written} ELSE false END"
 
@@ -100,19 +138,29 @@ def _fits(value: Any, kind: type) -> bool:
 
 
 class Graph:
-    """The graph behind a session: the nodes that satisfy the scope, which the database decides, and their edges."""
+    """The graph behind a session: the nodes that satisfy the scope, which the database
+    decides, and their edges.
+    """
 
-    def __init__(self, session: Session, catalog: Catalog, scope: Where | None = None) -> None:
+    def __init__(
+        self, session: Session, catalog: Catalog, scope: Where | None = None
+    ) -> None:
         self.session, self.catalog, self.scope = session, catalog, scope
         if scope is not None:
             require_decided(Filter(scope, catalog.nodes.values()).rest)
 
-    def of(self, table: Table, variable: str = "n", where: Where | None = None) -> Filter:
+    def of(
+        self, table: Table, variable: str = "n", where: Where | None = None
+    ) -> Filter:
         """Return the scope, and another condition, on a node of a table."""
         return Filter(both(self.scope, where), [table], variable)
 
-    def node_in_cypher(self, variable: str, where: Where | None) -> tuple[str, str, dict[str, Any], Where | None]:
-        """Write a pattern of a node, a condition on it and its parameters, and return what Cypher could not say."""
+    def node_in_cypher(
+        self, variable: str, where: Where | None
+    ) -> tuple[str, str, dict[str, Any], Where | None]:
+        """Write a pattern of a node, a condition on it and its parameters, and return
+        what Cypher could not say.
+        """
         made = Filter(where, self.catalog.nodes.values(), variable)
         return f"({made.pattern})", made.text, made.parameters, made.rest
 
@@ -124,29 +172,49 @@ class Graph:
         """Return the table of each node that is here."""
         return {row[0]: name for name, row in self._found(ids, "n.id")}
 
-    def _found(self, ids: Iterable[str], returned: str) -> Iterator[tuple[str, list[Any]]]:
-        """Look nodes up in one table after the other; each comes with its table and what is returned, its id first."""
+    def _found(
+        self, ids: Iterable[str], returned: str
+    ) -> Iterator[tuple[str, list[Any]]]:
+        """Look nodes up in one table after the other; each comes with its table and
+        what is returned, its id first.
+        """
         left = {*ids}
         for name in self.catalog.nodes:
             rows = self.of_table(name, left, returned) if left else []
             left.difference_update(row[0] for row in rows)
             yield from ((name, row) for row in rows)
 
-    def of_table(self, name: str, ids: Iterable[str], returned: str = NODE_RETURNED) -> list[list[Any]]:
+    def of_table(
+        self, name: str, ids: Iterable[str], returned: str = NODE_RETURNED
+    ) -> list[list[Any]]:
         """Return rows of the nodes of a table that have one of some ids."""
         own = self.of(self.catalog.nodes[name])
         match = f"UNWIND $ids AS i MATCH (n:{quoted(name)} {{id: i}}) WHERE {own.text}"
-        return self.session.rows(f"{match} RETURN {returned}", {"ids": [*ids], **own.parameters})
+        return self.session.rows(
+            f"{match} RETURN {returned}", {"ids": [*ids], **own.parameters}
+        )
 
     def ids(self, where: Where | None = None) -> list[tuple[str, str]]:
-        """Return the ids of nodes in order, each with its table, as far as the database decides the condition."""
+        """Return the ids of nodes in order, each with its table, as far as the database
+        decides the condition.
+        """
         tables = self.catalog.nodes.values()
-        return sorted((row[0], table.name) for table in tables for row in self.scan(table, "n.id", where))
+        return sorted(
+            (row[0], table.name)
+            for table in tables
+            for row in self.scan(table, "n.id", where)
+        )
 
-    def scan(self, table: Table, returned: str, where: Where | None = None) -> list[list[Any]]:
-        """Return something of the nodes ``n`` of a table, as far as the database decides the condition."""
+    def scan(
+        self, table: Table, returned: str, where: Where | None = None
+    ) -> list[list[Any]]:
+        """Return something of the nodes ``n`` of a table, as far as the database
+        decides the condition.
+        """
         own = self.of(table, where=where)
-        return self.session.rows(f"MATCH ({own.pattern}) WHERE {own.text} RETURN {returned}", own.parameters)
+        return self.session.rows(
+            f"MATCH ({own.pattern}) WHERE {own.text} RETURN {returned}", own.parameters
+        )
 
     def neighbors(
         self,
@@ -156,72 +224,154 @@ class Graph:
         direction: str = "both",
         limit: int | None = None,
     ) -> list[Edge]:
-        """Return the edges that touch nodes, with their tables if these are known; the database decides `where`."""
+        """Return the edges that touch nodes, with their tables if these are known; the
+        database decides `where`.
+        """
         located = ids if isinstance(ids, Mapping) else self.locate(ids)
         of_anchor: dict[str, dict[EdgeKey, Edge]] = {own: {} for own in located}
-        related = [t for t in self.catalog.relations.values() if relations is None or t.label in relations]
+        related = [
+            t
+            for t in self.catalog.relations.values()
+            if relations is None or t.label in relations
+        ]
         for name, ids in by_table(located.items()):
-            for outgoing in {"both": (True, False), "out": (True,), "in": (False,)}[direction]:
+            for outgoing in {"both": (True, False), "out": (True,), "in": (False,)}[
+                direction
+            ]:
                 near = 0 if outgoing else 1
-                tables = [table for table in related if any(pair[near] == name for pair in table.pairs)]
-                ends = sorted({pair[1 - near] for table in tables for pair in table.pairs if pair[near] == name})
+                tables = [
+                    table
+                    for table in related
+                    if any(pair[near] == name for pair in table.pairs)
+                ]
+                ends = sorted(
+                    {
+                        pair[1 - near]
+                        for table in tables
+                        for pair in table.pairs
+                        if pair[near] == name
+                    }
+                )
                 if tables:
-                    other = Filter(both(self.scope, where), [self.catalog.nodes[end] for end in ends], "m")
+                    other = Filter(
+                        both(self.scope, where),
+                        [self.catalog.nodes[end] for end in ends],
+                        "m",
+                    )
                     arrow = f"-[r:{'|'.join(quoted(table.name) for table in tables)}]-"
-                    pattern = f"(n){arrow}>({other.pattern})" if outgoing else f"(n)<{arrow}({other.pattern})"
-                    for anchor, found in self._touching(name, ids, pattern, other, limit, outgoing):
+                    pattern = (
+                        f"(n){arrow}>({other.pattern})"
+                        if outgoing
+                        else f"(n)<{arrow}({other.pattern})"
+                    )
+                    for anchor, found in self._touching(
+                        name, ids, pattern, other, limit, outgoing
+                    ):
                         of_anchor[anchor][found.identity] = found
         kept: dict[EdgeKey, Edge] = {}
         for edges in of_anchor.values():
-            kept.update(sorted(edges.items(), key=lambda item: (-item[1].weight, item[0]))[:limit])
+            kept.update(
+                sorted(edges.items(), key=lambda item: (-item[1].weight, item[0]))[
+                    :limit
+                ]
+            )
         return [kept[key] for key in sorted(kept)]
 
     def _touching(
-        self, table: str, ids: list[str], pattern: str, other: Filter, limit: int | None, outgoing: bool
+        self,
+        table: str,
+        ids: list[str],
+        pattern: str,
+        other: Filter,
+        limit: int | None,
+        outgoing: bool,
     ) -> Iterator[tuple[str, Edge]]:
-        """Go through edges at nodes of a table, each with its anchor: those that a limit leaves, and others."""
-        # optional in form alone: the database starts from the nodes, not from every edge of the table
-        together = f"UNWIND $i AS i MATCH (n:{quoted(table)} {{id: i}}) OPTIONAL MATCH {pattern}"
+        """Go through edges at nodes of a table, each with its anchor: those that a
+        limit leaves, and others.
+        """
+        # optional in form alone: the database starts from the nodes, not from every
+        # edge of the table
+        together = (
+            f"UNWIND $i AS i MATCH (n:{quoted(table)} {{id: i}}) OPTIONAL MATCH"
+            f" {pattern}"
+        )
         hubs: list[str] = []
         if limit is not None:
             count = f"{together} WITH i, count(r) AS edges WHERE edges > $most RETURN i"
-            hubs = ids if len(ids) == 1 else [row[0] for row in self.session.rows(count, {"i": ids, "most": _HUB})]
-        alone = f"MATCH (n:{quoted(table)} {{id: $i}}) MATCH {pattern} WHERE {other.text}"
+            hubs = (
+                ids
+                if len(ids) == 1
+                else [
+                    row[0] for row in self.session.rows(count, {"i": ids, "most": _HUB})
+                ]
+            )
+        alone = (
+            f"MATCH (n:{quoted(table)} {{id: $i}}) MATCH {pattern} WHERE {other.text}"
+        )
         alone += f" RETURN {_EDGE} ORDER BY {_ORDER} LIMIT {limit}"
-        rows = [row for hub in hubs for row in self.session.rows(alone, {"i": hub, **other.parameters})]
+        rows = [
+            row
+            for hub in hubs
+            for row in self.session.rows(alone, {"i": hub, **other.parameters})
+        ]
         if others := [own for own in ids if own not in {*hubs}]:
-            there = f"{together} WHERE {other.text} WITH n, r, m WHERE r IS NOT NULL RETURN {_EDGE}"
+            there = (
+                f"{together} WHERE {other.text} WITH n, r, m WHERE r IS NOT NULL RETURN"
+                f" {_EDGE}"
+            )
             rows += self.session.rows(there, {"i": others, **other.parameters})
         for anchor, end, name, weight, properties in rows:
             source, target = (anchor, end) if outgoing else (end, anchor)
-            yield anchor, edge(self.catalog.relations[name], source, target, weight, properties)
+            yield (
+                anchor,
+                edge(self.catalog.relations[name], source, target, weight, properties),
+            )
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
-        nodes = sum(self.scan(table, "count(*)")[0][0] for table in self.catalog.nodes.values())
+        nodes = sum(
+            self.scan(table, "count(*)")[0][0] for table in self.catalog.nodes.values()
+        )
         return nodes, sum(self.triples().values())
 
     def triples(self) -> Counter[Triple]:
         """Count the edges that join the tables."""
-        every = ((a, table.name, b) for table in self.catalog.relations.values() for a, b in table.pairs)
-        return +Counter({triple: self.joined(triple, "count(*)")[0][0] for triple in every})
+        every = (
+            (a, table.name, b)
+            for table in self.catalog.relations.values()
+            for a, b in table.pairs
+        )
+        return +Counter(
+            {triple: self.joined(triple, "count(*)")[0][0] for triple in every}
+        )
 
     def joined(self, triple: Triple, returned: str) -> list[list[Any]]:
         """Return something of the edges ``r`` that join two tables."""
-        a, b = self.of(self.catalog.nodes[triple[0]], "a"), self.of(self.catalog.nodes[triple[2]], "b")
-        where = "" if self.scope is None else f" WHERE {a.text} AND {b.text}"  # without, their number is known
+        a, b = (
+            self.of(self.catalog.nodes[triple[0]], "a"),
+            self.of(self.catalog.nodes[triple[2]], "b"),
+        )
+        where = (
+            "" if self.scope is None else f" WHERE {a.text} AND {b.text}"
+        )  # without, their number is known
         match = f"MATCH ({a.pattern})-[r:{quoted(triple[1])}]->({b.pattern}){where}"
-        return self.session.rows(f"{match} RETURN {returned}", {**a.parameters, **b.parameters})
+        return self.session.rows(
+            f"{match} RETURN {returned}", {**a.parameters, **b.parameters}
+        )
 
 
 def by_table(there: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
     """Group ids by table."""
-    for name, pairs in groupby(sorted(there, key=lambda pair: pair[1]), key=lambda pair: pair[1]):
+    for name, pairs in groupby(
+        sorted(there, key=lambda pair: pair[1]), key=lambda pair: pair[1]
+    ):
         yield name, [i for i, _ in pairs]
 
 
 def read_schema(graph: Graph, sample: int) -> GraphSchema:
-    """Return the schema of a graph whose scope is `decided`; see `LadybugStore.schema`."""
+    """Return the schema of a graph whose scope is `decided`; see
+    `LadybugStore.schema`.
+    """
     catalog, builder = graph.catalog, SchemaBuilder()
     labels: Counter[str] = Counter()
     in_part: set[str] = set()
@@ -233,32 +383,60 @@ def read_schema(graph: Graph, sample: int) -> GraphSchema:
             labels.update(dict.fromkeys(some, m))
             in_part.update((some or [""]) if n > sample else ())
         read = map(node, graph.scan(table, f"{NODE_RETURNED} LIMIT {sample}"))
-        nodes = [replace(one, properties=_columns(one, id=one.id, name=one.name, text=one.text)) for one in read]
+        nodes = [
+            replace(
+                one, properties=_columns(one, id=one.id, name=one.name, text=one.text)
+            )
+            for one in read
+        ]
         builder.observe_nodes(nodes, times=max(1, round(n / max(1, len(nodes)))))
     triples: Counter[tuple[str, str, str]] = Counter()
     for (source, name, target), n in graph.triples().items():
         relation = catalog.relations[name]
-        triples[catalog.nodes[source].label, relation.label, catalog.nodes[target].label] += n
-        rows = graph.joined((source, name, target), f"r.weight, r.properties LIMIT {sample}")
+        triples[
+            catalog.nodes[source].label, relation.label, catalog.nodes[target].label
+        ] += n
+        rows = graph.joined(
+            (source, name, target), f"r.weight, r.properties LIMIT {sample}"
+        )
         held = [edge(relation, "", "", *row) for row in rows]
-        edges = [replace(one, properties=_columns(one, weight=one.weight != 1.0 and one.weight)) for one in held]
+        edges = [
+            replace(
+                one, properties=_columns(one, weight=one.weight != 1.0 and one.weight)
+            )
+            for one in held
+        ]
         builder.observe_edges(edges, times=max(1, round(n / max(1, len(edges)))))
         edges_in_part.update([relation.label] if n > sample else [])
-    relations = [t for t in catalog.relations.values() if any(t.label == name for _, name, _ in triples)]
+    relations = [
+        t
+        for t in catalog.relations.values()
+        if any(t.label == name for _, name, _ in triples)
+    ]
     tables = {table.label: name for name, table in catalog.nodes.items()}
     return builder.build(
         labels,
         triples,
         sampled_properties=in_part,
         sampled_relation_properties=edges_in_part,
-        cypher_labels={label: tables.get(label) for label in sorted(labels) if label and tables.get(label) != label},
-        cypher_relations={table.label: table.name for table in relations if table.label != table.name},
-        columns={label: [*NODE_COLUMNS] for label in tables if label and label in labels},
+        cypher_labels={
+            label: tables.get(label)
+            for label in sorted(labels)
+            if label and tables.get(label) != label
+        },
+        cypher_relations={
+            table.label: table.name for table in relations if table.label != table.name
+        },
+        columns={
+            label: [*NODE_COLUMNS] for label in tables if label and label in labels
+        },
         relation_columns={table.label: [*EDGE_COLUMNS] for table in relations},
     )
 
 
 def _columns(item: Node | Edge, **own: Any) -> dict[str, Any]:
-    """Return properties by the names that queries have for them, and fields that are not empty."""
+    """Return properties by the names that queries have for them, and fields that are
+    not empty.
+    """
     fields = {name: value for name, value in own.items() if value}
     return fields | {column_of(name): value for name, value in item.properties.items()}

@@ -1,7 +1,9 @@
-"""Free Cypher: what it returns in graphret's nouns, in this process or in one that can be killed.
+"""Free Cypher: what it returns in graphret's nouns, in this process or in one that can
+be killed.
 
-The database stops a query between batches of rows. It stops none that it still plans, for which it holds the
-interpreter's lock, nor one function that makes one huge value; and some queries crash it.
+The database stops a query between batches of rows. It stops none that it still plans,
+for which it holds the interpreter's lock, nor one function that makes one huge value;
+and some queries crash it.
 """
 
 from __future__ import annotations
@@ -18,28 +20,48 @@ from contextlib import suppress
 from itertools import chain, islice
 from typing import Any
 
-from graphret.errors import GraphretError, InvalidInput, QueryRefused, QueryTimeout, StoreUnavailable
+from graphret.errors import (
+    GraphretError,
+    InvalidInput,
+    QueryRefused,
+    QueryTimeout,
+    StoreUnavailable,
+)
 from graphret.stores.base import Rows, within
 from graphret.stores.ladybug.database import Database, Session, refused
-from graphret.stores.ladybug.tables import NODE_COLUMNS, PROPERTIES, Catalog, edge, node, quoted
+from graphret.stores.ladybug.tables import (
+    NODE_COLUMNS,
+    PROPERTIES,
+    Catalog,
+    edge,
+    node,
+    quoted,
+)
 from graphret.validation import json_value
 
 #: What the driver raises of a query.
 DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 #: Types of columns whose values are returned as they are.
 _PLAIN = {"STRING", "INT64", "BOOL", "STRING[]"}
-#: Seconds beyond its time-out that the database has to stop a query by itself, and seconds for a process to start.
+#: Seconds beyond its time-out that the database has to stop a query by itself, and
+#: seconds for a process to start.
 _GRACE, _START = 1.0, 60.0
 
 
 def run(
-    session: Session, catalog: Catalog, cypher: str, parameters: Any, timeout: float | None, **caps: int | None
+    session: Session,
+    catalog: Catalog,
+    cypher: str,
+    parameters: Any,
+    timeout: float | None,
+    **caps: int | None,
 ) -> Rows:
     """Run a query in this process; see `LadybugStore.query`."""
     max_rows, max_bytes = caps["max_rows"], caps["max_bytes"]
     try:
         session.set_timeout(timeout)
-        # A statement that the database let run in a read transaction is one itself from then on.
+        # A statement that the database let run in a read transaction is one itself from
+        # then on.
         guarded = cypher not in session.reading
         if guarded:
             session.do("BEGIN TRANSACTION READ ONLY")
@@ -62,14 +84,26 @@ def run(
 
 
 def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
-    """Return values as nodes, edges and JSON values; an edge knows its ends by their places only."""
+    """Return values as nodes, edges and JSON values; an edge knows its ends by their
+    places only.
+    """
     tables = {table.number: table.name for table in catalog.nodes.values()}
-    places = {(end["table"], end["offset"]) for edge in _edges(rows) for end in (edge["_SRC"], edge["_DST"])}
+    places = {
+        (end["table"], end["offset"])
+        for edge in _edges(rows)
+        for end in (edge["_SRC"], edge["_DST"])
+    }
     ids: dict[tuple[int, int], str] = {}
     for number in {number for number, _ in places}:
-        match = f"UNWIND $offsets AS i MATCH (n:{quoted(tables[number])}) WHERE offset(id(n)) = i RETURN i, n.id"
+        match = (
+            f"UNWIND $offsets AS i MATCH (n:{quoted(tables[number])}) WHERE"
+            " offset(id(n)) = i RETURN i, n.id"
+        )
         offsets = [offset for of, offset in places if of == number]
-        ids |= {(number, offset): own for offset, own in session.rows(match, {"offsets": offsets})}
+        ids |= {
+            (number, offset): own
+            for offset, own in session.rows(match, {"offsets": offsets})
+        }
 
     def shown(value: Any) -> Any:
         if isinstance(value, list):
@@ -77,13 +111,24 @@ def _shown(session: Session, catalog: Catalog, rows: Any) -> Any:
         if not isinstance(value, dict):
             return json_value(value)
         if "_SRC" in value:
-            source, target = (ids[end["table"], end["offset"]] for end in (value["_SRC"], value["_DST"]))
-            return edge(catalog.relations[value["_LABEL"]], source, target, value["weight"], value[PROPERTIES])
+            source, target = (
+                ids[end["table"], end["offset"]]
+                for end in (value["_SRC"], value["_DST"])
+            )
+            return edge(
+                catalog.relations[value["_LABEL"]],
+                source,
+                target,
+                value["weight"],
+                value[PROPERTIES],
+            )
         if "_ID" in value:
             return node([value[column] for column in NODE_COLUMNS])
         if value.keys() == {"_NODES", "_RELS"}:
             nodes, edges = shown(value["_NODES"]), shown(value["_RELS"])
-            if len(nodes) != len(edges) + 1:  # the value of a variable-length relationship leaves its ends out
+            if (
+                len(nodes) != len(edges) + 1
+            ):  # the value of a variable-length relationship leaves its ends out
                 return edges
             return [*chain.from_iterable(zip(nodes, edges, strict=False)), nodes[-1]]
         return {str(key): shown(item) for key, item in value.items()}
@@ -101,9 +146,11 @@ def _edges(value: Any) -> Iterator[dict[str, Any]]:
 
 
 class QueryProcess:
-    """Another process that has a database open for reading, started when it is first asked and after each write.
+    """Another process that has a database open for reading, started when it is first
+    asked and after each write.
 
-    What is sent either way is pickled, and comes from graphret alone. `memory` is the store's `buffer_pool_size` there.
+    What is sent either way is pickled, and comes from graphret alone. `memory` is the
+    store's `buffer_pool_size` there.
     """
 
     def __init__(self, database: Database, memory: int) -> None:
@@ -111,12 +158,16 @@ class QueryProcess:
         self._child: subprocess.Popen[bytes] | None = None
         self._writes = -1
 
-    def run(self, cypher: str, parameters: Any, *, timeout: float, **caps: int | None) -> Rows:
+    def run(
+        self, cypher: str, parameters: Any, *, timeout: float, **caps: int | None
+    ) -> Rows:
         """Run one query; see `LadybugStore.query_apart`."""
         try:
             question = pickle.dumps((cypher, parameters, {"timeout": timeout, **caps}))
         except Exception as error:
-            raise InvalidInput(f"parameters: they cannot be handed to another process: {error}") from error
+            raise InvalidInput(
+                f"parameters: they cannot be handed to another process: {error}"
+            ) from error
         with self._database.file_lock:
             self._start()
             started = time.monotonic()
@@ -124,30 +175,49 @@ class QueryProcess:
                 return self._ask(question, timeout + _GRACE)  # type: ignore[no-any-return]
             except EOFError:
                 if time.monotonic() - started < timeout:
-                    raise QueryRefused("Ladybug broke down on the query, and its process was ended") from None
-                raise QueryTimeout(f"the query took longer than {timeout:.3g} s, and its process was killed") from None
+                    raise QueryRefused(
+                        "Ladybug broke down on the query, and its process was ended"
+                    ) from None
+                raise QueryTimeout(
+                    f"the query took longer than {timeout:.3g} s, and its process was"
+                    " killed"
+                ) from None
 
     def _start(self) -> None:
         with self._database.session():  # or it was closed
             path, writes = os.path.abspath(self._database.path), self._database.writes
-        if self._child is not None and self._child.poll() is None and self._writes == writes:
+        if (
+            self._child is not None
+            and self._child.poll() is None
+            and self._writes == writes
+        ):
             return
         self.close()
         self._writes = writes
         self._child = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import serve; serve({path!r}, {self._memory})"],
+            [
+                sys.executable,
+                "-P",
+                "-c",
+                f"from {__name__} import serve; serve({path!r}, {self._memory})",
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            start_new_session=True,  # the terminal's interrupt is meant for the process that asks
+            # The terminal's interrupt is meant for the process that asks.
+            start_new_session=True,
         )
         try:
             self._ask(b"", _START)
         except EOFError:
-            raise StoreUnavailable(f"{path}: the process that runs its queries did not start") from None
+            raise StoreUnavailable(
+                f"{path}: the process that runs its queries did not start"
+            ) from None
 
     def _ask(self, question: bytes, seconds: float) -> Any:
-        """Return what it answers, raise what it raises, and an `EOFError` where it ended or had to be killed."""
+        """Return what it answers, raise what it raises, and an `EOFError` where it
+        ended or had to be killed.
+        """
         child: Any = self._child
         clock = threading.Timer(seconds, child.kill)
         clock.start()
@@ -175,11 +245,15 @@ class QueryProcess:
 
 
 def serve(path: str, memory: int) -> None:
-    """Say that the database is open, then answer the questions of a `QueryProcess` from standard input."""
+    """Say that the database is open, then answer the questions of a `QueryProcess` from
+    standard input.
+    """
     from graphret.stores.ladybug.store import LadybugStore
 
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as mark:
-        mark.write("1000")  # a machine without memory ends this process before that which asks
+        mark.write(
+            "1000"
+        )  # a machine without memory ends this process before that which asks
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     store: LadybugStore | None = None
@@ -190,8 +264,11 @@ def serve(path: str, memory: int) -> None:
                 store = LadybugStore(path, read_only=True, buffer_pool_size=memory)
             else:
                 cypher, parameters, caps = pickle.load(questions)
-                # where nobody is left to kill it: a clock that asks neither the interpreter nor the database
-                faulthandler.dump_traceback_later(caps["timeout"] + 2 * _GRACE, exit=True)
+                # where nobody is left to kill it: a clock that asks neither the
+                # interpreter nor the database
+                faulthandler.dump_traceback_later(
+                    caps["timeout"] + 2 * _GRACE, exit=True
+                )
                 answer = store.query(cypher, parameters, **caps)
         except EOFError:
             return

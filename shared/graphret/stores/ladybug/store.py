@@ -21,28 +21,37 @@ from graphret.where import Where
 
 #: So many nodes are read together, and the edges of so many.
 BLOCK, _SOURCES = 10_000, 1_000
-#: Of so many nodes of each label, and edges of each pair of labels that a relation joins, the properties are read.
+#: Of so many nodes of each label, and edges of each pair of labels that a relation
+#: joins, the properties are read.
 SAMPLE = 1_000
-_QUERY_MEMORY = 1 << 30  # bytes for the pages of one query apart, where the store names no other
+_QUERY_MEMORY = (
+    1 << 30
+)  # bytes for the pages of one query apart, where the store names no other
 
 
 class LadybugStore(DatabaseStore):
     """A `CypherStore` in a Ladybug database, the embedded successor of Kùzu.
 
-    Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``, ``labels`` and one for each
-    property, each relation a table of edges with ``weight``, ``source_row``, ``target_row`` and its properties: a
-    query says ``MATCH (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an item of
-    ``labels``. A property named like one of the layout's columns is the column ``properties.NAME``.
+    Each primary label is a table of nodes with the columns ``id``, ``name``, ``text``,
+    ``labels`` and one for each property, each relation a table of edges with
+    ``weight``, ``source_row``, ``target_row`` and its properties: a query says ``MATCH
+    (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an
+    item of ``labels``. A property named like one of the layout's columns is the column
+    ``properties.NAME``.
 
-    Ladybug tells neither upper from lower case in the names of tables, nor a label from a relation, and takes no dot.
-    Of two such names the second gets a table with an underscore behind its name, and an underscore stands for a dot:
-    beside the label ``Director`` a query says ``MATCH (f:Film)-[:director_]->(d:Director)``, and ``film.actor`` is
-    ``film_actor``. Only queries need these names, and `schema` says them.
+    Ladybug tells neither upper from lower case in the names of tables, nor a label from
+    a relation, and takes no dot. Of two such names the second gets a table with an
+    underscore behind its name, and an underscore stands for a dot: beside the label
+    ``Director`` a query says ``MATCH (f:Film)-[:director_]->(d:Director)``, and
+    ``film.actor`` is ``film_actor``. Only queries need these names, and `schema` says
+    them.
 
-    A column has one type: one of integers becomes one of floats with the first float, and one of several types, of maps
-    or of mixed lists is text to queries and conditions. The column ``properties`` has all properties of a row as JSON,
-    of which nodes and edges are read. A view takes conditions that the database decides by itself. One store, of one
-    process, may have a database open for writing, and it answers one call after another.
+    A column has one type: one of integers becomes one of floats with the first float,
+    and one of several types, of maps or of mixed lists is text to queries and
+    conditions. The column ``properties`` has all properties of a row as JSON, of which
+    nodes and edges are read. A view takes conditions that the database decides by
+    itself. One store, of one process, may have a database open for writing, and it
+    answers one call after another.
 
     Parameters
     ----------
@@ -58,16 +67,23 @@ class LadybugStore(DatabaseStore):
     StoreUnavailable
         When the file cannot be opened, or another store or process has it open.
     StoreMismatch
-        When it is no database of this version of Ladybug, or something else than graphret made its tables.
+        When it is no database of this version of Ladybug, or something else than
+        graphret made its tables.
     MissingDependency
         Without the extra ``ladybug``.
     """
 
     dialect = "ladybug"
 
-    def __init__(self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0) -> None:
-        self._written: tuple[Session, Catalog] | None = None  # what a write has open, as its followers see it
-        self._database = Database(path, read_only=read_only, buffer_pool_size=buffer_pool_size)
+    def __init__(
+        self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0
+    ) -> None:
+        self._written: tuple[Session, Catalog] | None = (
+            None  # what a write has open, as its followers see it
+        )
+        self._database = Database(
+            path, read_only=read_only, buffer_pool_size=buffer_pool_size
+        )
         self._process = QueryProcess(self._database, buffer_pool_size or _QUERY_MEMORY)
         try:
             self._read_catalog()
@@ -81,7 +97,9 @@ class LadybugStore(DatabaseStore):
         return self._database.path
 
     def close(self) -> None:
-        """Close the database, which a view leaves to its store; a second call does nothing."""
+        """Close the database, which a view leaves to its store; a second call does
+        nothing.
+        """
         if not self._is_view:
             self._process.close()
             self._database.close()
@@ -97,19 +115,29 @@ class LadybugStore(DatabaseStore):
             try:
                 yield Graph(session, self._database.catalog, self._scope)
             except RuntimeError as error:
-                raise StoreError(f"{self.path}: the database could not be read: {first_line(error)}") from error
+                raise StoreError(
+                    f"{self.path}: the database could not be read: {first_line(error)}"
+                ) from error
 
     def _read_catalog(self) -> None:
         with self._reading() as graph:
             try:
                 self._database.catalog = Catalog.read(graph.session)
             except StoreMismatch as error:
-                raise StoreMismatch(f"{self.path}: {error}; graphret opens what it wrote") from None
+                raise StoreMismatch(
+                    f"{self.path}: {error}; graphret opens what it wrote"
+                ) from None
 
     def _nodes(self, where: Where | None) -> Iterator[list[Node]]:
         for block in self._ids(BLOCK, where):
-            with self._reading() as graph:  # the store may have been written to between two blocks
-                rows = [row for name, ids in by_table(block) for row in graph.of_table(name, ids)]
+            with (
+                self._reading() as graph
+            ):  # the store may have been written to between two blocks
+                rows = [
+                    row
+                    for name, ids in by_table(block)
+                    for row in graph.of_table(name, ids)
+                ]
             yield sorted(map(node, rows), key=lambda one: one.id)
 
     def _edges(self, relations: list[str] | None) -> Iterator[list[Edge]]:
@@ -120,18 +148,24 @@ class LadybugStore(DatabaseStore):
             if found:
                 yield found
 
-    def _ids(self, block: int, where: Where | None = None) -> Iterator[list[tuple[str, str]]]:
+    def _ids(
+        self, block: int, where: Where | None = None
+    ) -> Iterator[list[tuple[str, str]]]:
         with self._reading() as graph:
             there = graph.ids(where)
-        yield from (there[start : start + block] for start in range(0, len(there), block))
+        yield from (
+            there[start : start + block] for start in range(0, len(there), block)
+        )
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties with types, coverage and examples.
+        """Return labels and triples with their counts, and properties with types,
+        coverage and examples.
 
-        An edge counts under the primary labels of its ends. Properties have the names that Cypher knows them by,
-        ``id``, ``name`` and ``text`` among them; labels and relations their own, beside which the schema says what
-        Cypher calls them. Properties are read of the first 1,000 nodes of each label, and edges of each pair of labels
-        that a relation joins.
+        An edge counts under the primary labels of its ends. Properties have the names
+        that Cypher knows them by, ``id``, ``name`` and ``text`` among them; labels and
+        relations their own, beside which the schema says what Cypher calls them.
+        Properties are read of the first 1,000 nodes of each label, and edges of each
+        pair of labels that a relation joins.
         """
         with self._reading() as graph:
             return read_schema(graph, SAMPLE)
@@ -155,20 +189,26 @@ class LadybugStore(DatabaseStore):
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Rows:
-        """Run a query that nobody vouches for in another process, which is killed a second after the time-out.
+        """Run a query that nobody vouches for in another process, which is killed a
+        second after the time-out.
 
-        In this one nothing stops a query that is still planned or makes a huge value, and some crash it: such a query
-        is a `QueryRefused`, one that takes longer than `timeout` seconds a `QueryTimeout`. One runs at a time, and a
-        write waits for it. The first, and the first after a write, waits about a second for the process to start, which
-        does not count.
+        In this one nothing stops a query that is still planned or makes a huge value,
+        and some crash it: such a query is a `QueryRefused`, one that takes longer than
+        `timeout` seconds a `QueryTimeout`. One runs at a time, and a write waits for
+        it. The first, and the first after a write, waits about a second for the process
+        to start, which does not count.
         """
         self._require_query(require_seconds("timeout", timeout), max_rows, max_bytes)
-        return self._process.run(cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes)
+        return self._process.run(
+            cypher, parameters, timeout=timeout, max_rows=max_rows, max_bytes=max_bytes
+        )
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Have the database plan a query; it names no kind of query, so the answer is `None`.
+        """Have the database plan a query; it names no kind of query, so the answer is
+        `None`.
 
-        Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches for is for `query_apart`.
+        Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches
+        for is for `query_apart`.
         """
         self._require_query(timeout)
         with self._database.session() as session:
@@ -183,14 +223,21 @@ class LadybugStore(DatabaseStore):
     def load(self, source: GraphStore) -> None:
         """Fill this database, which must be empty, with the graph of another store.
 
-        Of a load of more than half a million nodes and edges that is killed, a part stays: `upsert` completes it.
+        Of a load of more than half a million nodes and edges that is killed, a part
+        stays: `upsert` completes it.
         """
         self._require_writable()
         if self._followers:
-            raise InvalidInput("load: it does not tell attached indexes; detach them, and build them again after it")
+            raise InvalidInput(
+                "load: it does not tell attached indexes; detach them, and build them"
+                " again after it"
+            )
         with self._database.writing() as session:
             if self.count() != (0, 0):
-                raise InvalidInput(f"{self.path}: a graph is loaded into an empty database; this one has nodes")
+                raise InvalidInput(
+                    f"{self.path}: a graph is loaded into an empty database; this one"
+                    " has nodes"
+                )
             Writer(session, self._database.catalog).load(source)
         self._read_catalog()
 

@@ -1,4 +1,6 @@
-"""The tables of a Ladybug database: how they and their columns are named, and how their rows are nodes and edges."""
+"""The tables of a Ladybug database: how they and their columns are named, and how their
+rows are nodes and edges.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,41 @@ from graphret.types import Edge, Node
 if TYPE_CHECKING:
     from graphret.stores.ladybug.database import Session
 
-#: The column of the properties, as a JSON object. Beside it each property has a column of its own, for queries.
+#: The column of the properties, as a JSON object. Beside it each property has a column
+#: of its own, for queries.
 PROPERTIES = "properties"
-#: The columns of a node table, and of a relation table, before those of single properties.
-NODE_COLUMNS = {"id": "STRING", "name": "STRING", "text": "STRING", "labels": "STRING[]", PROPERTIES: "STRING"}
-EDGE_COLUMNS = {"weight": "DOUBLE", "source_row": "INT64", "target_row": "INT64", PROPERTIES: "STRING"}
+#: The columns of a node table, and of a relation table, before those of single
+#: properties.
+NODE_COLUMNS = {
+    "id": "STRING",
+    "name": "STRING",
+    "text": "STRING",
+    "labels": "STRING[]",
+    PROPERTIES: "STRING",
+}
+EDGE_COLUMNS = {
+    "weight": "DOUBLE",
+    "source_row": "INT64",
+    "target_row": "INT64",
+    PROPERTIES: "STRING",
+}
 #: The table of the nodes without a label.
 UNLABELLED = "_unlabelled"
-#: What the comment on a table begins with whose name is not that of its label or relation.
+#: What the comment on a table begins with whose name is not that of its label or
+#: relation.
 COMMENT = "graphret: "
 _PREFIX = "properties."
-_RESERVED = {*NODE_COLUMNS, "weight", "_id", "_label", "_src", "_dst", "from", "to", "*"}
+_RESERVED = {
+    *NODE_COLUMNS,
+    "weight",
+    "_id",
+    "_label",
+    "_src",
+    "_dst",
+    "from",
+    "to",
+    "*",
+}
 _FOLD = {ord(upper): ord(upper) + 32 for upper in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 
 
@@ -33,18 +59,28 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a string as it is written in a query; only where the grammar takes no parameter."""
+    """Return a string as it is written in a query; only where the grammar takes no
+    parameter.
+    """
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def folded(name: str) -> str:
-    """Return what the database compares names by: it does not tell a from A, but é from É."""
+    """Return what the database compares names by: it does not tell a from A, but é from
+    É.
+    """
     return name.translate(_FOLD)
 
 
 def column_of(name: str) -> str:
-    """Return the column of a property: its own name, behind a prefix where a column of the layout has that name."""
-    return _PREFIX + name if folded(name) in _RESERVED or name.startswith(_PREFIX) else name
+    """Return the column of a property: its own name, behind a prefix where a column of
+    the layout has that name.
+    """
+    return (
+        _PREFIX + name
+        if folded(name) in _RESERVED or name.startswith(_PREFIX)
+        else name
+    )
 
 
 @dataclass(frozen=True)
@@ -67,19 +103,33 @@ class Catalog:
 
     @classmethod
     def read(cls, session: Session) -> Catalog:
-        """Ask the database; a `StoreMismatch` names a table that graphret did not make."""
+        """Ask the database; a `StoreMismatch` names a table that graphret did
+        not make.
+        """
         nodes: dict[str, Table] = {}
         relations: dict[str, Table] = {}
-        for number, name, kind, _, comment in sorted(session.rows("CALL show_tables() RETURN *")):
-            columns = {row[1]: row[2] for row in session.rows(f"CALL table_info({literal(name)}) RETURN *")}
-            if not (NODE_COLUMNS if kind == "NODE" else EDGE_COLUMNS).items() <= columns.items():
-                raise StoreMismatch(f"something else than graphret made the table {name!r}")
+        for number, name, kind, _, comment in sorted(
+            session.rows("CALL show_tables() RETURN *")
+        ):
+            columns = {
+                row[1]: row[2]
+                for row in session.rows(f"CALL table_info({literal(name)}) RETURN *")
+            }
+            if (
+                not (NODE_COLUMNS if kind == "NODE" else EDGE_COLUMNS).items()
+                <= columns.items()
+            ):
+                raise StoreMismatch(
+                    f"something else than graphret made the table {name!r}"
+                )
             label = comment[len(COMMENT) :] if comment.startswith(COMMENT) else name
             if kind == "NODE":
                 nodes[name] = Table(name, label, columns, number)
             else:
                 joined = session.rows(f"CALL show_connection({literal(name)}) RETURN *")
-                relations[name] = Table(name, label, columns, number, [(row[0], row[1]) for row in joined])
+                relations[name] = Table(
+                    name, label, columns, number, [(row[0], row[1]) for row in joined]
+                )
         return cls(nodes, relations)
 
 
@@ -90,9 +140,19 @@ NODE_RETURNED = ", ".join(f"n.{column}" for column in NODE_COLUMNS)
 def node(row: Sequence[Any]) -> Node:
     """Return the node of the values of `NODE_COLUMNS`."""
     own, name, text, labels, properties = row
-    return Node(own, tuple(labels), name, text, json.loads(properties) if properties else {})
+    return Node(
+        own, tuple(labels), name, text, json.loads(properties) if properties else {}
+    )
 
 
-def edge(table: Table, source: str, target: str, weight: float, properties: str | None) -> Edge:
+def edge(
+    table: Table, source: str, target: str, weight: float, properties: str | None
+) -> Edge:
     """Return the edge of a row of a table."""
-    return Edge(source, table.label, target, weight, json.loads(properties) if properties else {})
+    return Edge(
+        source,
+        table.label,
+        target,
+        weight,
+        json.loads(properties) if properties else {},
+    )

@@ -1,4 +1,6 @@
-"""Writing to a Ladybug database: what columns hold a batch, checked first, and the statements that write it."""
+"""Writing to a Ladybug database: what columns hold a batch, checked first, and the
+statements that write it.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,18 @@ from graphret.stores.ladybug.tables import (
 from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import edge_words
 
-#: A batch of at least this many rows is copied, a smaller one created row by row: a copy costs a checkpoint.
+#: A batch of at least this many rows is copied, a smaller one created row by row: a
+#: copy costs a checkpoint.
 _COPIED = 2_000
 #: So many nodes and edges of a graph that is loaded are held as objects at once.
 _LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
-_ARROW = {"STRING": pa.string(), "BOOL": pa.bool_(), "INT64": pa.int64(), "DOUBLE": pa.float64()}
+_ARROW = {
+    "STRING": pa.string(),
+    "BOOL": pa.bool_(),
+    "INT64": pa.int64(),
+    "DOUBLE": pa.float64(),
+}
 #: The type of a property of which only empty lists were seen.
 _EMPTY = "[]"
 
@@ -46,23 +54,47 @@ V = TypeVar("V")
 
 
 class TablePlan:
-    """The table of a label or a relation, with the columns and the pairs of ends that a batch needs."""
+    """The table of a label or a relation, with the columns and the pairs of ends that a
+    batch needs.
+    """
 
-    def __init__(self, name: str, label: str, relation: bool, stored: Table | None) -> None:
-        self.name, self.label, self.relation, self.stored = name, label, relation, stored
-        self.types = dict(stored.columns if stored is not None else EDGE_COLUMNS if relation else NODE_COLUMNS)
+    def __init__(
+        self, name: str, label: str, relation: bool, stored: Table | None
+    ) -> None:
+        self.name, self.label, self.relation, self.stored = (
+            name,
+            label,
+            relation,
+            stored,
+        )
+        self.types = dict(
+            stored.columns
+            if stored is not None
+            else EDGE_COLUMNS
+            if relation
+            else NODE_COLUMNS
+        )
         self.pairs: dict[tuple[str, str], None] = {}
         self._folded = {folded(column): column for column in self.types}
         self._columns: dict[tuple[str, str], str] = {}
 
     def observe(self, item: Item) -> None:
-        """Take note of the properties of a node or an edge; an `InvalidInput` names one that can have no column."""
+        """Take note of the properties of a node or an edge; an `InvalidInput` names one
+        that can have no column.
+        """
         for name, value in item.properties.items():
             if value is None or (name, kind := _type_of(value)) in self._columns:
                 continue
             column = column_of(name)
-            if not (name and is_text(name) and self._folded.setdefault(folded(column), column) == column):
-                problem = "cannot be a name in a Ladybug database, or differs from another in case alone"
+            if not (
+                name
+                and is_text(name)
+                and self._folded.setdefault(folded(column), column) == column
+            ):
+                problem = (
+                    "cannot be a name in a Ladybug database, or differs from another in"
+                    " case alone"
+                )
                 raise InvalidInput(f"{_words(item)}: the property {name!r} {problem}")
             self.types[column] = _common(self.types.get(column, kind), kind)
             self._columns[name, kind] = column
@@ -70,7 +102,12 @@ class TablePlan:
     def row(self, item: Item) -> dict[str, Any]:
         """Return the values of the columns of one node or edge."""
         if isinstance(item, Node):
-            row: dict[str, Any] = {"id": item.id, "name": item.name, "text": item.text, "labels": [*item.labels]}
+            row: dict[str, Any] = {
+                "id": item.id,
+                "name": item.name,
+                "text": item.text,
+                "labels": [*item.labels],
+            }
         else:
             row = {"from": item.source, "to": item.target, "weight": float(item.weight)}
         if item.properties:
@@ -84,19 +121,43 @@ class TablePlan:
 
     def statements(self) -> Iterator[str]:
         """Return what makes the table and the columns that there are not."""
-        self.types = {column: "STRING[]" if kind == _EMPTY else kind for column, kind in self.types.items()}
+        self.types = {
+            column: "STRING[]" if kind == _EMPTY else kind
+            for column, kind in self.types.items()
+        }
         table = quoted(self.name)
-        ends = {pair: f"FROM {quoted(pair[0])} TO {quoted(pair[1])}" for pair in self.pairs}
+        ends = {
+            pair: f"FROM {quoted(pair[0])} TO {quoted(pair[1])}" for pair in self.pairs
+        }
         if self.stored is None:
-            columns = ", ".join([*ends.values(), *(f"{quoted(column)} {kind}" for column, kind in self.types.items())])
+            columns = ", ".join(
+                [
+                    *ends.values(),
+                    *(
+                        f"{quoted(column)} {kind}"
+                        for column, kind in self.types.items()
+                    ),
+                ]
+            )
             key = "" if self.relation else ", PRIMARY KEY (id)"
-            yield f"CREATE {'REL' if self.relation else 'NODE'} TABLE {table} ({columns}{key})"
+            yield (
+                f"CREATE {'REL' if self.relation else 'NODE'} TABLE {table}"
+                f" ({columns}{key})"
+            )
             if self.name != self.label:
                 yield f"COMMENT ON TABLE {table} IS {literal(COMMENT + self.label)}"
             return
-        yield from (f"ALTER TABLE {table} ADD {end}" for pair, end in ends.items() if pair not in self.stored.pairs)
+        yield from (
+            f"ALTER TABLE {table} ADD {end}"
+            for pair, end in ends.items()
+            if pair not in self.stored.pairs
+        )
         for column, kind in self.types.items():
-            stored, old, fresh = self.stored.columns.get(column), quoted(column), quoted(f"{PROPERTIES}.new")
+            stored, old, fresh = (
+                self.stored.columns.get(column),
+                quoted(column),
+                quoted(f"{PROPERTIES}.new"),
+            )
             if stored is None:
                 yield f"ALTER TABLE {table} ADD {old} {kind}"
             elif stored != kind:
@@ -114,37 +175,56 @@ class Writer:
         self._session, self._catalog = session, catalog
         self._graph = Graph(session, catalog)
         stored = ((False, catalog.nodes), (True, catalog.relations))
-        self._names = {(kind, table.label): name for kind, some in stored for name, table in some.items()}
+        self._names = {
+            (kind, table.label): name
+            for kind, some in stored
+            for name, table in some.items()
+        }
         self._taken = {folded(name) for name in (*catalog.nodes, *catalog.relations)}
         self._plans: dict[tuple[bool, str], TablePlan] = {}
 
     def upsert(self, nodes: Mapping[str, Node], linked: Mapping[EdgeKey, Edge]) -> None:
         """Write nodes and edges; an `InvalidInput` names an edge that lacks an end."""
         graph = self._graph
-        located = graph.locate(nodes.keys() | {end for key in linked for end in key[:2]})
+        located = graph.locate(
+            nodes.keys() | {end for key in linked for end in key[:2]}
+        )
         placed = self._observe_nodes(nodes.values())
-        moved = {own: located[own] for own, table in placed.items() if located.get(own, table) != table}
+        moved = {
+            own: located[own]
+            for own, table in placed.items()
+            if located.get(own, table) != table
+        }
         if moved:  # their primary label is another one, and their edges go with them
             kept = graph.neighbors(moved)
             linked = {edge.identity: edge for edge in kept} | dict(linked)
-            located |= graph.locate({end for edge in kept for end in (edge.source, edge.target)})
+            located |= graph.locate(
+                {end for edge in kept for end in (edge.source, edge.target)}
+            )
         table_of = located | placed
         self._observe_edges(linked.values(), table_of)
         self._define()
         self._delete_nodes(moved)
         there = {own for own, table in placed.items() if located.get(own) == table}
         self._replace([node for node in nodes.values() if node.id in there])
-        self._delete_edges([key for key in linked if {*key[:2]} <= located.keys()], table_of)
-        self._insert((node for node in nodes.values() if node.id not in there), table_of)
+        self._delete_edges(
+            [key for key in linked if {*key[:2]} <= located.keys()], table_of
+        )
+        self._insert(
+            (node for node in nodes.values() if node.id not in there), table_of
+        )
         self._insert(linked.values(), table_of)
 
     def load(self, source: GraphStore) -> None:
-        """Copy a graph into tables without rows; it is gone through twice, first for the columns."""
+        """Copy a graph into tables without rows; it is gone through twice, first for
+        the columns.
+        """
         table_of = self._observe_nodes(chain.from_iterable(source.nodes()))
         self._observe_edges(chain.from_iterable(source.edges()), table_of)
         self._session.do("BEGIN TRANSACTION")
         self._define()
-        # a relation at a time: what was copied for a pair of labels takes 8 MB of memory until a checkpoint
+        # a relation at a time: what was copied for a pair of labels takes 8 MB of
+        # memory until a checkpoint
         parts: list[Iterator[list[Any]]] = [source.nodes()]
         parts += [source.edges([label]) for of_edges, label in self._plans if of_edges]
         for blocks in parts:
@@ -162,7 +242,10 @@ class Writer:
 
     def delete_edges(self, linked: Mapping[EdgeKey, Edge]) -> None:
         """Take edges away."""
-        self._delete_edges(linked.keys(), self._graph.locate({end for key in linked for end in key[:2]}))
+        self._delete_edges(
+            linked.keys(),
+            self._graph.locate({end for key in linked for end in key[:2]}),
+        )
 
     def _observe_nodes(self, nodes: Iterable[Node]) -> dict[str, str]:
         """Take note of what nodes need, and return the table of each."""
@@ -173,7 +256,9 @@ class Writer:
             table_of[node.id] = plan.name
         return table_of
 
-    def _observe_edges(self, edges: Iterable[Edge], table_of: Mapping[str, str]) -> None:
+    def _observe_edges(
+        self, edges: Iterable[Edge], table_of: Mapping[str, str]
+    ) -> None:
         """Take note of what edges need, whose ends are in some tables."""
         for edge in edges:
             for end in (edge.source, edge.target):
@@ -184,17 +269,26 @@ class Writer:
             plan.pairs[table_of[edge.source], table_of[edge.target]] = None
 
     def _plan(self, item: Item) -> TablePlan:
-        """Return the table of a node or an edge, of those that are yet to be made too; see `LadybugStore`."""
-        relation, label = (False, item.label) if isinstance(item, Node) else (True, item.relation)
+        """Return the table of a node or an edge, of those that are yet to be made too;
+        see `LadybugStore`.
+        """
+        relation, label = (
+            (False, item.label) if isinstance(item, Node) else (True, item.relation)
+        )
         if (relation, label) not in self._plans:
             if (name := self._names.get((relation, label))) is None:
                 if not is_text(label):
-                    raise InvalidInput(f"{_words(item)}: {label!r} cannot be a name in a Ladybug database")
+                    raise InvalidInput(
+                        f"{_words(item)}: {label!r} cannot be a name in a Ladybug"
+                        " database"
+                    )
                 name = label.replace(".", "_") or UNLABELLED
                 while folded(name) in self._taken:
                     name += "_"
                 self._taken.add(folded(name))
-            stored = (self._catalog.relations if relation else self._catalog.nodes).get(name)
+            stored = (self._catalog.relations if relation else self._catalog.nodes).get(
+                name
+            )
             self._plans[relation, label] = TablePlan(name, label, relation, stored)
         return self._plans[relation, label]
 
@@ -205,49 +299,109 @@ class Writer:
 
     def _delete_nodes(self, located: Mapping[str, str]) -> None:
         for table, ids in by_table(located.items()):
-            self._session.do(f"UNWIND $ids AS i MATCH (n:{quoted(table)} {{id: i}}) DETACH DELETE n", ids=ids)
+            self._session.do(
+                f"UNWIND $ids AS i MATCH (n:{quoted(table)} {{id: i}}) DETACH DELETE n",
+                ids=ids,
+            )
 
-    def _delete_edges(self, keys: Collection[EdgeKey], table_of: Mapping[str, str]) -> None:
+    def _delete_edges(
+        self, keys: Collection[EdgeKey], table_of: Mapping[str, str]
+    ) -> None:
         known = (
-            (self._names.get((True, key[2]), ""), table_of.get(key[0], ""), table_of.get(key[1], "")) for key in keys
+            (
+                self._names.get((True, key[2]), ""),
+                table_of.get(key[0], ""),
+                table_of.get(key[1], ""),
+            )
+            for key in keys
         )
-        kinds = {"source": "STRING", "target": "STRING", "source_row": "INT64", "target_row": "INT64"}
+        kinds = {
+            "source": "STRING",
+            "target": "STRING",
+            "source_row": "INT64",
+            "target_row": "INT64",
+        }
         for (table, *ends), some in _grouped(zip(known, keys, strict=True)):
             if table and tuple(ends) in self._catalog.relations[table].pairs:
                 relation, source, target = map(quoted, (table, *ends))
-                # optional in form alone: the database starts from the sources, not from every edge of the table
+                # optional in form alone: the database starts from the sources, not from
+                # every edge of the table
                 self._session.do(
-                    f"LOAD FROM $rows MATCH (a:{source} {{id: c0}}) OPTIONAL MATCH (a)-[r:{relation}]->(b:{target}) "
-                    "WITH r, b, c1, c2, c3 "
-                    "WHERE b.id = c1 AND coalesce(r.source_row, -1) = c2 AND coalesce(r.target_row, -1) = c3 DELETE r",
-                    rows=_arrow(kinds, [dict(zip(kinds, (*key[:2], *key[3:]), strict=True)) for key in some]),
+                    f"LOAD FROM $rows MATCH (a:{source} {{id: c0}}) OPTIONAL MATCH"
+                    f" (a)-[r:{relation}]->(b:{target}) WITH r, b, c1, c2, c3 WHERE"
+                    " b.id = c1 AND coalesce(r.source_row, -1) = c2 AND"
+                    " coalesce(r.target_row, -1) = c3 DELETE r",
+                    rows=_arrow(
+                        kinds,
+                        [
+                            dict(zip(kinds, (*key[:2], *key[3:]), strict=True))
+                            for key in some
+                        ],
+                    ),
                 )
 
     def _replace(self, nodes: Iterable[Node]) -> None:
         """Write nodes over those of their ids and tables."""
         for plan, some in _grouped((self._plan(node), node) for node in nodes):
-            values = ", ".join(f"n.{quoted(column)} = c{i}" for i, column in enumerate(plan.types) if column != "id")
-            match = f"MATCH (n:{quoted(plan.name)} {{id: c{[*plan.types].index('id')}}})"
-            self._session.do(f"LOAD FROM $rows {match} SET {values}", rows=_arrow(plan.types, map(plan.row, some)))
+            values = ", ".join(
+                f"n.{quoted(column)} = c{i}"
+                for i, column in enumerate(plan.types)
+                if column != "id"
+            )
+            match = (
+                f"MATCH (n:{quoted(plan.name)} {{id: c{[*plan.types].index('id')}}})"
+            )
+            self._session.do(
+                f"LOAD FROM $rows {match} SET {values}",
+                rows=_arrow(plan.types, map(plan.row, some)),
+            )
 
     def _insert(self, items: Iterable[Item], table_of: Mapping[str, str]) -> None:
         """Add nodes or edges that are not there."""
         placed = (
-            ((self._plan(one), *((table_of[one.source], table_of[one.target]) if isinstance(one, Edge) else ())), one)
+            (
+                (
+                    self._plan(one),
+                    *(
+                        (table_of[one.source], table_of[one.target])
+                        if isinstance(one, Edge)
+                        else ()
+                    ),
+                ),
+                one,
+            )
             for one in items
         )
         for (plan, *ends), some in _grouped(placed):
             table, columns = quoted(plan.name), ", ".join(map(quoted, plan.types))
-            values = ", ".join(f"{quoted(column)}: c{i}" for i, column in enumerate(plan.types, len(ends)))
+            values = ", ".join(
+                f"{quoted(column)}: c{i}"
+                for i, column in enumerate(plan.types, len(ends))
+            )
             if ends:
                 source, target = ends
-                create = f"MATCH (a:{quoted(source)} {{id: c0}}) MATCH (b:{quoted(target)} {{id: c1}}) "
+                create = (
+                    f"MATCH (a:{quoted(source)} {{id: c0}}) MATCH (b:{quoted(target)}"
+                    " {id: c1}) "
+                )
                 create += f"CREATE (a)-[:{table} {{{values}}}]->(b)"
-                copied = f"COPY {table}({columns}) FROM $rows (from={literal(source)}, to={literal(target)})"
+                copied = (
+                    f"COPY {table}({columns}) FROM $rows (from={literal(source)},"
+                    f" to={literal(target)})"
+                )
             else:
-                create, copied = f"CREATE (:{table} {{{values}}})", f"COPY {table}({columns}) FROM $rows"
-            rows = _arrow(({"from": "STRING", "to": "STRING"} if ends else {}) | plan.types, map(plan.row, some))
-            self._session.do(copied if len(some) >= _COPIED else f"LOAD FROM $rows {create}", rows=rows)
+                create, copied = (
+                    f"CREATE (:{table} {{{values}}})",
+                    f"COPY {table}({columns}) FROM $rows",
+                )
+            rows = _arrow(
+                ({"from": "STRING", "to": "STRING"} if ends else {}) | plan.types,
+                map(plan.row, some),
+            )
+            self._session.do(
+                copied if len(some) >= _COPIED else f"LOAD FROM $rows {create}",
+                rows=rows,
+            )
 
 
 def _words(item: Item) -> str:
@@ -276,10 +430,18 @@ def _arrow(kinds: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> Any:
 
 
 def _type_of(value: Any) -> str:
-    """The type of the column that holds a value; text is that of one which none holds as it is, such as a map."""
+    """The type of the column that holds a value; text is that of one which none holds
+    as it is, such as a map.
+    """
     if isinstance(value, (list, tuple)):
         kinds = {*map(_scalar_type, value)}
-        kind = "DOUBLE" if kinds == {"INT64", "DOUBLE"} else next(iter(kinds), "") if len(kinds) < 2 else None
+        kind = (
+            "DOUBLE"
+            if kinds == {"INT64", "DOUBLE"}
+            else next(iter(kinds), "")
+            if len(kinds) < 2
+            else None
+        )
         return "STRING" if kind is None else f"{kind}[]"
     return _scalar_type(value) or "STRING"
 
@@ -290,7 +452,9 @@ def _scalar_type(value: Any) -> str | None:
 
 
 def _common(one: str, other: str) -> str:
-    """The type that holds values of two types: floats take in whole numbers, and text takes in everything."""
+    """The type that holds values of two types: floats take in whole numbers, and text
+    takes in everything.
+    """
     if one == other or (other == _EMPTY and one.endswith("[]")):
         return one
     if one == _EMPTY and other.endswith("[]"):

@@ -1,4 +1,6 @@
-"""How statements are run: sessions, transactions, limits, and the driver's errors as graphret's."""
+"""How statements are run: sessions, transactions, limits, and the driver's errors as
+graphret's.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _FETCHED, _COUNTED = 1_000, 50
 
 
 class Answer(list[list[Any]]):
-    """The rows of a query, the names of its columns, the kind of query it is, and whether a limit cut the rows."""
+    """The rows of a query, the names of its columns, the kind of query it is, and
+    whether a limit cut the rows.
+    """
 
     columns: list[str]
     kind: str | None
@@ -47,7 +51,9 @@ class Connection:
     driver: neo4j.Driver
     uri: str
     database: str | None = None
-    timeout: float | None = None  # of a statement, in seconds; `None` is the server's own
+    timeout: float | None = (
+        None  # of a statement, in seconds; `None` is the server's own
+    )
     transaction: neo4j.ManagedTransaction | None = None
 
     def run(
@@ -59,30 +65,42 @@ class Connection:
         max_rows: int | None = None,
         max_bytes: int | None = None,
     ) -> Answer:
-        """Run a statement that only reads, again where it fails for a passing reason, or any in the transaction.
+        """Run a statement that only reads, again where it fails for a passing reason,
+        or any in the transaction.
 
         At most `max_rows` rows are read, and none after the first `max_bytes`.
         """
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
 
-        def ask(runner: neo4j.Session | neo4j.ManagedTransaction, statement: Any) -> Answer:
+        def ask(
+            runner: neo4j.Session | neo4j.ManagedTransaction, statement: Any
+        ) -> Answer:
             try:
                 result = runner.run(statement, dict(parameters or {}))
-                rows = (record.values() for record in itertools.islice(result, max_rows))
+                rows = (
+                    record.values() for record in itertools.islice(result, max_rows)
+                )
                 answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
-                answer.columns, answer.more = list(result.keys()), result.peek() is not None
+                answer.columns, answer.more = (
+                    list(result.keys()),
+                    result.peek() is not None,
+                )
                 answer.kind = result.consume().query_type
                 return answer
             except Neo4jError as error:
-                if "Memory" in (error.code or ""):  # the driver would ask for as much again
+                if "Memory" in (
+                    error.code or ""
+                ):  # the driver would ask for as much again
                     raise _translated(error, self.uri) from error
                 raise
 
         if self.transaction is not None:
             return ask(self.transaction, text)
         timeout = timeout or self.timeout
-        with self._session(neo4j.READ_ACCESS, _FETCHED if max_bytes is None else _COUNTED) as session:
+        with self._session(
+            neo4j.READ_ACCESS, _FETCHED if max_bytes is None else _COUNTED
+        ) as session:
             try:  # by itself a statement takes one round trip, in a transaction three
                 return ask(session, neo4j.Query(text, timeout=timeout))
             except (DriverError, Neo4jError) as error:
@@ -91,27 +109,39 @@ class Connection:
             return session.execute_read(neo4j.unit_of_work(timeout=timeout)(ask), text)
 
     def write(self, work: Callable[[Connection], T]) -> T:
-        """Do what writes in one transaction, a new one or that under way; again where it fails for a passing reason."""
+        """Do what writes in one transaction, a new one or that under way; again where
+        it fails for a passing reason.
+        """
         import neo4j
 
         if self.transaction is not None:
             return work(self)
         in_time = neo4j.unit_of_work(timeout=self.timeout)
         with self._session(neo4j.WRITE_ACCESS) as session:
-            return session.execute_write(in_time(lambda started: work(replace(self, transaction=started))))
+            return session.execute_write(
+                in_time(lambda started: work(replace(self, transaction=started)))
+            )
 
-    def stream(self, text: str, parameters: Mapping[str, Any], size: int) -> Iterator[list[list[Any]]]:
+    def stream(
+        self, text: str, parameters: Mapping[str, Any], size: int
+    ) -> Iterator[list[list[Any]]]:
         """Read the rows of a query in blocks."""
         import neo4j
 
         with self._session(neo4j.READ_ACCESS) as session:
-            result = session.run(neo4j.Query(text, timeout=self.timeout), dict(parameters))
+            result = session.run(
+                neo4j.Query(text, timeout=self.timeout), dict(parameters)
+            )
             while records := result.fetch(size):
                 yield [record.values() for record in records]
 
     @contextmanager
-    def _session(self, access: str, fetch_size: int = _FETCHED) -> Iterator[neo4j.Session]:
-        """Open a session that sees what the last one of the same driver wrote, on a cluster too."""
+    def _session(
+        self, access: str, fetch_size: int = _FETCHED
+    ) -> Iterator[neo4j.Session]:
+        """Open a session that sees what the last one of the same driver wrote, on a
+        cluster too.
+        """
         import neo4j
         from neo4j.exceptions import DriverError, Neo4jError
 
@@ -128,7 +158,9 @@ class Connection:
             raise _translated(error, self.uri) from error
         except ValueError as error:
             if isinstance(error.__cause__, OSError):  # no such host
-                raise StoreUnavailable(f"{self.uri} cannot be reached: {error}") from error
+                raise StoreUnavailable(
+                    f"{self.uri} cannot be reached: {error}"
+                ) from error
             raise
 
 
@@ -139,13 +171,25 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
     except ImportError as error:
         raise MissingDependency("neo4j", "neo4j", "a store in Neo4j") from error
 
-    if not isinstance(uri, str) or not _ADDRESS.fullmatch(uri):  # not shown: a password may be in it
+    if not isinstance(uri, str) or not _ADDRESS.fullmatch(
+        uri
+    ):  # not shown: a password may be in it
         example = "an address such as 'neo4j://localhost:7687' is expected"
-        raise InvalidInput(f"uri: {example}; user and database go in auth=(user, password) and database=")
+        raise InvalidInput(
+            f"uri: {example}; user and database go in auth=(user, password) and"
+            " database="
+        )
     try:
         return neo4j.GraphDatabase.driver(uri, user_agent="graphret", **options)
-    except (neo4j.exceptions.ConfigurationError, OverflowError, TypeError, ValueError) as error:
-        raise InvalidInput(f"uri: {uri} or an option of the driver is malformed: {error}") from error
+    except (
+        neo4j.exceptions.ConfigurationError,
+        OverflowError,
+        TypeError,
+        ValueError,
+    ) as error:
+        raise InvalidInput(
+            f"uri: {uri} or an option of the driver is malformed: {error}"
+        ) from error
 
 
 def _translated(error: Exception, uri: str) -> GraphretError:
@@ -153,18 +197,40 @@ def _translated(error: Exception, uri: str) -> GraphretError:
     from neo4j import exceptions
 
     code = getattr(error, "code", None) or ""
-    said = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(str(error).split())
-    refused = isinstance(error, exceptions.AuthError | exceptions.Forbidden) or ".Security." in code
-    lost = isinstance(error, exceptions.ServiceUnavailable | exceptions.SessionExpired | exceptions.TransientError)
+    said = (isinstance(error, exceptions.Neo4jError) and error.message) or " ".join(
+        str(error).split()
+    )
+    refused = (
+        isinstance(error, exceptions.AuthError | exceptions.Forbidden)
+        or ".Security." in code
+    )
+    lost = isinstance(
+        error,
+        exceptions.ServiceUnavailable
+        | exceptions.SessionExpired
+        | exceptions.TransientError,
+    )
     kinds: list[tuple[bool, type[GraphretError], str]] = [
         (code.endswith(".AccessMode"), QueryRefused, "the query would write"),
         (refused, AccessDenied, f"{uri} refuses access"),
-        ("TransactionTimedOut" in code, QueryTimeout, "the query took longer than it was given"),
+        (
+            "TransactionTimedOut" in code,
+            QueryTimeout,
+            "the query took longer than it was given",
+        ),
         ("DatabaseNotFound" in code, StoreMismatch, uri),
         (isinstance(error, exceptions.ConfigurationError), InvalidInput, uri),
         ("Memory" in code, StoreError, "the server lacks the memory for the query"),
-        (lost, StoreUnavailable, f"{uri} cannot be reached, or the connection was lost"),
-        (".Statement." in code or ".Procedure." in code, QueryRefused, "Neo4j refuses the query"),
+        (
+            lost,
+            StoreUnavailable,
+            f"{uri} cannot be reached, or the connection was lost",
+        ),
+        (
+            ".Statement." in code or ".Procedure." in code,
+            QueryRefused,
+            "Neo4j refuses the query",
+        ),
         (True, StoreError, uri),
     ]
     return next(kind(f"{what}: {said}") for true, kind, what in kinds if true)

@@ -1,15 +1,19 @@
-"""How a graph lies in Neo4j: which property is the id, the name and the text, and what of it is hidden.
+"""How a graph lies in Neo4j: which property is the id, the name and the text, and what
+of it is hidden.
 
-A graph that graphret wrote: a node has its labels and ``__Graphret__``, with a unique constraint on ``id``; the
-properties ``id``, ``name`` and ``text`` where they are not empty, and its own beside them. An edge has ``weight`` where
-it is not 1, ``source_row`` and ``target_row``.
+A graph that graphret wrote: a node has its labels and ``__Graphret__``, with a unique
+constraint on ``id``; the properties ``id``, ``name`` and ``text`` where they are not
+empty, and its own beside them. An edge has ``weight`` where it is not 1, ``source_row``
+and ``target_row``.
 
-A graph that something else wrote is read as it is. What graphret adds to it are nodes with the label
-``__GraphretAdded__``, and edges with the property ``graphret_added``; nothing else there is changed.
+A graph that something else wrote is read as it is. What graphret adds to it are nodes
+with the label ``__GraphretAdded__``, and edges with the property ``graphret_added``;
+nothing else there is changed.
 
-A property whose name is taken, by a field or by something hidden, is stored behind ``properties.``. Names that begin
-with ``graphret_`` are never read as properties: ``graphret_labels`` has the labels in their order where that is not the
-alphabet's, ``graphret_json`` the names of properties that are stored as JSON text.
+A property whose name is taken, by a field or by something hidden, is stored behind
+``properties.``. Names that begin with ``graphret_`` are never read as properties:
+``graphret_labels`` has the labels in their order where that is not the alphabet's,
+``graphret_json`` the names of properties that are stored as JSON text.
 """
 
 from __future__ import annotations
@@ -30,14 +34,20 @@ MARKER = "__Graphret__"
 CONSTRAINT = "graphret_id"
 ADDED, ADDED_EDGE = "__GraphretAdded__", "graphret_added"
 LABELS, JSON = "graphret_labels", "graphret_json"
-#: What a text index keeps beside a node, and the label that it puts on nodes of a graph which has none of its own.
+#: What a text index keeps beside a node, and the label that it puts on nodes of a graph
+#: which has none of its own.
 INDEXED = ("graphret_title", "graphret_text", "graphret_names", "graphret_embedding")
 TEXT_LABEL = "__GraphretText__"
 
 _RESERVED, _PREFIX = "graphret_", "properties."
 _LLAMA_NODE = "__Node__"
 _EDGE_FIELDS = ("weight",)
-_INTERNAL = (ADDED, TEXT_LABEL, _LLAMA_NODE, "__Entity__")  # labels of graphret's and of LlamaIndex's own
+_INTERNAL = (
+    ADDED,
+    TEXT_LABEL,
+    _LLAMA_NODE,
+    "__Entity__",
+)  # labels of graphret's and of LlamaIndex's own
 #: The text of a number that may be an id.
 _NUMBER = re.compile(r"-?\d{1,18}(\.\d+)?")
 
@@ -66,7 +76,9 @@ class Layout:
         return frozenset((*_INTERNAL, self.marker))
 
     def labels(self, found: Iterable[str], ordered: Any = None) -> tuple[str, ...]:
-        """The labels of a node as they are read: in the order it was given, else by the alphabet, ``_`` last."""
+        """The labels of a node as they are read: in the order it was given, else by the
+        alphabet, ``_`` last.
+        """
         shown = set(found) - self.unseen_labels
         if isinstance(ordered, list) and set(ordered) == shown:
             return tuple(ordered)
@@ -91,56 +103,98 @@ class Layout:
         return f"coalesce(toStringOrNull({node}.{quote(self.id)}), elementId({node}))"
 
     def among(self, node: str, ids: Sequence[str], parameters: dict[str, Any]) -> str:
-        """A condition that the node's id is one of `ids`, which an index answers; adds to the parameters."""
+        """A condition that the node's id is one of `ids`, which an index answers; adds
+        to the parameters.
+        """
         parameters["ids"] = list(ids)
         if self.own:
             return f"{node}.id IN $ids"
-        parameters["elements"] = [one for one in ids if one.count(":") == 2]  # as 4:uuid:17
-        found = [f"elementId({node}) IN $elements"] if self.id is None or parameters["elements"] else []
+        parameters["elements"] = [
+            one for one in ids if one.count(":") == 2
+        ]  # as 4:uuid:17
+        found = (
+            [f"elementId({node}) IN $elements"]
+            if self.id is None or parameters["elements"]
+            else []
+        )
         if self.id is not None:
-            numbers = (float(one) if "." in one else int(one) for one in ids if _NUMBER.fullmatch(one))
+            numbers = (
+                float(one) if "." in one else int(one)
+                for one in ids
+                if _NUMBER.fullmatch(one)
+            )
             parameters["keys"] = [*ids, *numbers]
             found.append(f"{node}.{quote(self.id)} IN $keys")
         return f"({' OR '.join(found)}) AND {self.id_of(node)} IN $ids"
 
     def text_of(self, node: str, candidates: Sequence[str]) -> str:
         """An expression for the name or the text of what `node` is."""
-        return f"coalesce({', '.join(f'toStringOrNull({node}.{quote(name)})' for name in candidates)}, '')"
+        texts = ", ".join(
+            f"toStringOrNull({node}.{quote(name)})" for name in candidates
+        )
+        return f"coalesce({texts}, '')"
 
     def values_of(self, node: str) -> str:
-        """An expression for the properties of what `node` is, as a map; what is hidden stays in the database."""
-        return f"{node} {{.*{''.join(f', {quote(name)}: null' for name in self.hidden)}}}"
+        """An expression for the properties of what `node` is, as a map; what is hidden
+        stays in the database.
+        """
+        return (
+            f"{node} {{.*{''.join(f', {quote(name)}: null' for name in self.hidden)}}}"
+        )
 
     def taken(self, *, written: bool) -> tuple[str, ...]:
-        """The names that mean no property: fields and what is hidden; `written` for nodes that graphret writes."""
+        """The names that mean no property: fields and what is hidden; `written` for
+        nodes that graphret writes.
+        """
         fields = (self.id, self.name[0], self.text[0])
-        return (*(name for name in fields if name and (written or name in ("id", "name", "text"))), *self.hidden)
+        return (
+            *(
+                name
+                for name in fields
+                if name and (written or name in ("id", "name", "text"))
+            ),
+            *self.hidden,
+        )
 
 
 OWN = Layout("id", ("name",), ("text",), MARKER, INDEXED, own=True)
 
 #: The number of all nodes, and of those with each label that tells how a graph lies.
 COUNTS = " UNION ALL ".join(
-    f"MATCH (n{label}) RETURN count(n) AS n" for label in ("", f":{MARKER}", f":{_LLAMA_NODE}", f":{ADDED}")
+    f"MATCH (n{label}) RETURN count(n) AS n"
+    for label in ("", f":{MARKER}", f":{_LLAMA_NODE}", f":{ADDED}")
 )
 
 
-def detected(counts: Sequence[int], described: Layout | None, hidden: Sequence[str]) -> Layout:
-    """Return how a graph lies, given what `COUNTS` found, what the user described, and the options of a layout."""
+def detected(
+    counts: Sequence[int], described: Layout | None, hidden: Sequence[str]
+) -> Layout:
+    """Return how a graph lies, given what `COUNTS` found, what the user described, and
+    the options of a layout.
+    """
     everything, own, llama, added = counts
     if described is not None:
         found = described
     elif own or not everything:
         found = OWN
     elif llama:  # LlamaIndex's Neo4jPropertyGraphStore wrote it, or part of it
-        found = Layout("id", ("name",), ("text",), _LLAMA_NODE if llama + added == everything else None)
+        found = Layout(
+            "id",
+            ("name",),
+            ("text",),
+            _LLAMA_NODE if llama + added == everything else None,
+        )
     else:
         found = Layout()
-    return replace(found, added=added > 0 and not found.own, hidden=(*found.hidden, *hidden))
+    return replace(
+        found, added=added > 0 and not found.own, hidden=(*found.hidden, *hidden)
+    )
 
 
 def described(**options: Any) -> Layout | None:
-    """Return the layout that options of a store describe (`id`, `name`, `text`, `label`), `None` where none does."""
+    """Return the layout that options of a store describe (`id`, `name`, `text`,
+    `label`), `None` where none does.
+    """
     given = {field: option for field, option in options.items() if option is not None}
     for field, option in given.items():
         names = tuple(option) if isinstance(option, list | tuple) else (option,)
@@ -151,34 +205,52 @@ def described(**options: Any) -> Layout | None:
 
 
 def quote(name: str, what: str = "name") -> str:
-    """Return a name as Cypher reads it back; an `InvalidInput` refuses one that is empty or has a null character.
+    """Return a name as Cypher reads it back; an `InvalidInput` refuses one that is
+    empty or has a null character.
 
-    A backslash is written as its own Unicode escape: Neo4j replaces such escapes before it looks at the text, so that
-    ``\\u0060`` in a name would end it.
+    A backslash is written as its own Unicode escape: Neo4j replaces such escapes before
+    it looks at the text, so that ``\\u0060`` in a name would end it.
     """
     if not isinstance(name, str) or not name or "\0" in name:
-        raise InvalidInput(f"{what}: a non-empty string without null characters is expected, not {name!r}")
+        raise InvalidInput(
+            f"{what}: a non-empty string without null characters is expected, not"
+            f" {name!r}"
+        )
     return "`" + name.replace("`", "``").replace("\\", "\\u005C") + "`"
 
 
 def escaped(name: str, taken: Sequence[str]) -> str:
     """Return where a property is stored, given the names that mean something else."""
-    return _PREFIX + name if name in taken or name.startswith((_RESERVED, _PREFIX)) else name
+    return (
+        _PREFIX + name
+        if name in taken or name.startswith((_RESERVED, _PREFIX))
+        else name
+    )
 
 
 def unescaped(key: str, taken: Sequence[str]) -> str | None:
-    """Return the name of the property that is stored there, `None` where it is no property."""
-    return None if key in taken or key.startswith(_RESERVED) else key.removeprefix(_PREFIX)
+    """Return the name of the property that is stored there, `None` where it is no
+    property.
+    """
+    return (
+        None if key in taken or key.startswith(_RESERVED) else key.removeprefix(_PREFIX)
+    )
 
 
-def node_rows(layout: Layout, nodes: Mapping[str, Node]) -> dict[tuple[str, ...], list[list[Any]]]:
-    """Lay nodes out as rows of id and properties, by labels; an `InvalidInput` says what Neo4j does not hold."""
+def node_rows(
+    layout: Layout, nodes: Mapping[str, Node]
+) -> dict[tuple[str, ...], list[list[Any]]]:
+    """Lay nodes out as rows of id and properties, by labels; an `InvalidInput` says
+    what Neo4j does not hold.
+    """
     rows: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
     for node in nodes.values():
         what = f"node {node.id!r}"
         values = _stored(node.properties, layout.taken(written=True), what)
         for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
-            if value or len(candidates) > 1:  # an empty one keeps the next candidate from being read in its place
+            if (
+                value or len(candidates) > 1
+            ):  # an empty one keeps the next candidate from being read in its place
                 values[candidates[0]] = value
         values[layout.id or ""] = node.id
         labels = tuple(dict.fromkeys(node.labels))
@@ -190,8 +262,12 @@ def node_rows(layout: Layout, nodes: Mapping[str, Node]) -> dict[tuple[str, ...]
     return rows
 
 
-def edge_rows(layout: Layout, edges: Mapping[EdgeKey, Edge]) -> dict[str, list[list[Any]]]:
-    """Lay edges out as rows of source, target, two rows of tables and properties, by relation."""
+def edge_rows(
+    layout: Layout, edges: Mapping[EdgeKey, Edge]
+) -> dict[str, list[list[Any]]]:
+    """Lay edges out as rows of source, target, two rows of tables and properties, by
+    relation.
+    """
     rows: dict[str, list[list[Any]]] = defaultdict(list)
     for (source, target, relation, *parts), edge in edges.items():
         what = f"{edge_words(edge)} ({relation})"
@@ -205,8 +281,12 @@ def edge_rows(layout: Layout, edges: Mapping[EdgeKey, Edge]) -> dict[str, list[l
     return rows
 
 
-def _stored(properties: Mapping[str, Any], taken: Sequence[str], what: str) -> dict[str, Any]:
-    """Return properties as Neo4j holds them, which has no null, no map and no mixed list."""
+def _stored(
+    properties: Mapping[str, Any], taken: Sequence[str], what: str
+) -> dict[str, Any]:
+    """Return properties as Neo4j holds them, which has no null, no map and no mixed
+    list.
+    """
     kept: dict[str, Any] = {}
     texts: list[str] = []
     for name, value in properties.items():
@@ -226,13 +306,17 @@ def _is_held(value: Any) -> bool:
     """Whether Neo4j holds a JSON value: a scalar, or a list of scalars of one kind."""
     if isinstance(value, list | tuple):
         kinds = {float if type(item) is int else type(item) for item in value}
-        return len(kinds) <= 1 and not kinds & {list, tuple} and all(map(_is_held, value))
+        return (
+            len(kinds) <= 1 and not kinds & {list, tuple} and all(map(_is_held, value))
+        )
     if isinstance(value, int):
         return -(2**63) <= value < 2**63
     return isinstance(value, str | float)
 
 
-def node_from(layout: Layout, node_id: str, labels: list[str], values: Mapping[str, Any]) -> Node:
+def node_from(
+    layout: Layout, node_id: str, labels: list[str], values: Mapping[str, Any]
+) -> Node:
     """Make a node of what a query returned of it."""
     return Node(
         node_id,
@@ -243,16 +327,26 @@ def node_from(layout: Layout, node_id: str, labels: list[str], values: Mapping[s
     )
 
 
-def edge_from(source: str, relation: str, target: str, values: Mapping[str, Any]) -> Edge:
-    """Make an edge of what a query returned of it; one without a number as its weight has weight 1."""
+def edge_from(
+    source: str, relation: str, target: str, values: Mapping[str, Any]
+) -> Edge:
+    """Make an edge of what a query returned of it; one without a number as its weight
+    has weight 1.
+    """
     weight = values.get("weight", 1.0)
-    weighed = isinstance(weight, int | float) and not isinstance(weight, bool) and math.isfinite(weight)
+    weighed = (
+        isinstance(weight, int | float)
+        and not isinstance(weight, bool)
+        and math.isfinite(weight)
+    )
     properties = _loaded(values, _EDGE_FIELDS if weighed else ())
     return Edge(source, relation, target, float(weight) if weighed else 1.0, properties)
 
 
 def _text_in(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
-    """Return the first of the properties that is there as a text, or can be shown as one."""
+    """Return the first of the properties that is there as a text, or can be shown as
+    one.
+    """
     for name in candidates:
         value = json_value(values.get(name))
         if isinstance(value, str | int | float):
@@ -261,10 +355,14 @@ def _text_in(values: Mapping[str, Any], candidates: tuple[str, ...]) -> str:
 
 
 def _loaded(values: Mapping[str, Any], taken: Sequence[str]) -> dict[str, Any]:
-    """Return properties as they were before `_stored`, and what something else stored as JSON values."""
+    """Return properties as they were before `_stored`, and what something else stored
+    as JSON values.
+    """
     found: dict[str, Any] = {}
     for key, value in values.items():
-        if (name := unescaped(key, taken)) is not None and (read := json_value(value)) is not None:
+        if (name := unescaped(key, taken)) is not None and (
+            read := json_value(value)
+        ) is not None:
             found[name] = read
     for name in values.get(JSON) or ():
         found[name] = json.loads(found[name])

@@ -1,4 +1,6 @@
-"""The schema of a graph in Neo4j: labels and relations from the database's own counts, the rest from samples."""
+"""The schema of a graph in Neo4j: labels and relations from the database's own counts,
+the rest from samples.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,11 @@ from graphret.validation import json_value
 
 #: Nodes of a label and edges of a relation whose properties are read.
 SAMPLE = 1_000
-#: Edges of a relation whose ends are read; of large ones those between labels are counted by the database where it can.
+#: Edges of a relation whose ends are read; of large ones those between labels are
+#: counted by the database where it can.
 COUNTED = 10_000
-#: Nodes among which those without a label are looked for: the database keeps no list of them.
+#: Nodes among which those without a label are looked for: the database keeps no list of
+#: them.
 SCANNED = 50_000
 _TEXT_SHOWN = 200
 _COUNTS = 100
@@ -27,17 +31,26 @@ Triples = Counter[tuple[str, str, str]]
 def read_schema(graph: Graph) -> GraphSchema:
     """Count labels and relations, so that none is missing, and sample the rest.
 
-    Properties have the names that Cypher knows them by, ``id``, ``name`` and ``text`` among them, since that is what a
-    schema is held against here. An edge counts under every pair of its ends' labels: Neo4j knows no primary one.
+    Properties have the names that Cypher knows them by, ``id``, ``name`` and ``text``
+    among them, since that is what a schema is held against here. An edge counts under
+    every pair of its ends' labels: Neo4j knows no primary one.
     """
     graph = graph.unlabelled()
     named = graph.run("CALL db.labels() YIELD label RETURN label ORDER BY label")
-    typed = graph.run("CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name ORDER BY name")
+    typed = graph.run(
+        "CALL db.relationshipTypes() YIELD relationshipType AS name RETURN name ORDER"
+        " BY name"
+    )
     shown = [name for (name,) in named if name not in graph.layout.unseen_labels]
-    nodes = {"": graph.matching()[:2], **{name: graph.matching(f"n:{quote(name)}")[:2] for name in shown}}
+    nodes = {
+        "": graph.matching()[:2],
+        **{name: graph.matching(f"n:{quote(name)}")[:2] for name in shown},
+    }
     labels = _counted(graph, "n", nodes)
     everything = labels.pop("", 0)
-    relations = _counted(graph, "r", {name: graph.edge(f":{quote(name)}") for (name,) in typed})
+    relations = _counted(
+        graph, "r", {name: graph.edge(f":{quote(name)}") for (name,) in typed}
+    )
     builder, triples, in_part = SchemaBuilder(), Triples(), set()
     for label in (*labels, ""):
         builder.observe_nodes(_sample(graph, label))
@@ -46,24 +59,40 @@ def read_schema(graph: Graph) -> GraphSchema:
         triples.update(found)
         in_part.update([] if all_read else [relation])
         match, parameters = graph.edge(f":{quote(relation)}")
-        rows = graph.run(f"{match} WITH r LIMIT {SAMPLE} RETURN properties(r)", parameters)
-        builder.observe_edges(Edge("-", relation, "-", 1.0, _readable(values)) for (values,) in rows)
+        rows = graph.run(
+            f"{match} WITH r LIMIT {SAMPLE} RETURN properties(r)", parameters
+        )
+        builder.observe_edges(
+            Edge("-", relation, "-", 1.0, _readable(values)) for (values,) in rows
+        )
     return builder.build(
         labels,
         triples,
         sampled_relations=in_part,
-        sampled_properties={*(name for name, n in labels.items() if n > SAMPLE), *[""][: everything > SCANNED]},
-        sampled_relation_properties={relation for relation, n in relations.items() if n > SAMPLE},
+        sampled_properties={
+            *(name for name, n in labels.items() if n > SAMPLE),
+            *[""][: everything > SCANNED],
+        },
+        sampled_relation_properties={
+            relation for relation, n in relations.items() if n > SAMPLE
+        },
     )
 
 
-def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, int]:
-    """Count what each pattern finds, many to a statement, and return the names of those that find something."""
+def _counted(
+    graph: Graph, what: str, patterns: Mapping[str, tuple[str, dict[str, Any]]]
+) -> dict[str, int]:
+    """Count what each pattern finds, many to a statement, and return the names of those
+    that find something.
+    """
     found: dict[str, int] = {}
     names = list(patterns)
     for start in range(0, len(names), _COUNTS):
         some = list(enumerate(names))[start : start + _COUNTS]
-        text = " UNION ALL ".join(f"{patterns[name][0]} RETURN {i} AS i, count({what}) AS n" for i, name in some)
+        text = " UNION ALL ".join(
+            f"{patterns[name][0]} RETURN {i} AS i, count({what}) AS n"
+            for i, name in some
+        )
         found |= {names[i]: n for i, n in graph.run(text, patterns[some[0][1]][1]) if n}
     return found
 
@@ -71,44 +100,89 @@ def _counted(graph: Graph, what: str, patterns: Mapping[str, tuple[str, dict[str
 def _sample(graph: Graph, label: str) -> list[Node]:
     """Read nodes of a label, or some without one, if it is empty."""
     layout = graph.layout
-    long = "".join(f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})" for name in layout.text if layout.own)
+    long = "".join(
+        f", {quote(name)}: left(n.{quote(name)}, {_TEXT_SHOWN})"
+        for name in layout.text
+        if layout.own
+    )
     values = f"{layout.values_of('n')[:-1]}{long}}}"
     match, parameters, _ = graph.matching(*([f"n:{quote(label)}"] if label else []))
     if not label:
-        match += f" WITH n LIMIT {SCANNED} WHERE all(label IN labels(n) WHERE label IN $unseen)"
+        match += (
+            f" WITH n LIMIT {SCANNED} WHERE all(label IN labels(n) WHERE label IN"
+            " $unseen)"
+        )
         parameters = parameters | {"unseen": sorted(layout.unseen_labels)}
     rows = graph.run(f"{match} WITH n LIMIT {SAMPLE} RETURN {values}", parameters)
-    return [Node("-", (label,) if label else (), properties=_readable(row[0], layout.hidden)) for row in rows]
+    return [
+        Node(
+            "-", (label,) if label else (), properties=_readable(row[0], layout.hidden)
+        )
+        for row in rows
+    ]
 
 
-def _triples(graph: Graph, relation: str, n: int, labels: Iterable[str]) -> tuple[Triples, bool]:
-    """Count the edges of a relation by the labels of their ends, and say whether all were."""
+def _triples(
+    graph: Graph, relation: str, n: int, labels: Iterable[str]
+) -> tuple[Triples, bool]:
+    """Count the edges of a relation by the labels of their ends, and say whether all
+    were.
+    """
     name, layout = quote(relation), graph.layout
     if n > COUNTED and graph.scope is None and layout.label is None:
         # where one end has one label, the database's own counts say it all
-        sources = _counted(graph, "r", {one: (f"MATCH (:{quote(one)})-[r:{name}]->()", {}) for one in labels})
-        targets = _counted(graph, "r", {one: (f"MATCH ()-[r:{name}]->(:{quote(one)})", {}) for one in labels})
-        if (len(sources) == 1 and n in sources.values()) or (len(targets) == 1 and n in targets.values()):
-            pairs_of = ((s, t, min(m, k)) for s, m in sources.items() for t, k in targets.items())
+        sources = _counted(
+            graph,
+            "r",
+            {one: (f"MATCH (:{quote(one)})-[r:{name}]->()", {}) for one in labels},
+        )
+        targets = _counted(
+            graph,
+            "r",
+            {one: (f"MATCH ()-[r:{name}]->(:{quote(one)})", {}) for one in labels},
+        )
+        if (len(sources) == 1 and n in sources.values()) or (
+            len(targets) == 1 and n in targets.values()
+        ):
+            pairs_of = (
+                (s, t, min(m, k))
+                for s, m in sources.items()
+                for t, k in targets.items()
+            )
             return Triples({(s, relation, t): m for s, t, m in pairs_of}), True
     match, parameters = graph.edge(f":{name}")
     found = Triples()
     text = f"{match} WITH a, b LIMIT {COUNTED} RETURN labels(a), labels(b), count(*)"
     for source, target, m in graph.run(text, parameters):
         for one in layout.labels(source) or ("",):
-            found.update({(one, relation, other): m for other in layout.labels(target) or ("",)})
+            found.update(
+                {(one, relation, other): m for other in layout.labels(target) or ("",)}
+            )
     share = n / min(n, COUNTED)
-    return Triples({triple: round(m * share) for triple, m in found.items()}), n <= COUNTED
+    return (
+        Triples({triple: round(m * share) for triple, m in found.items()}),
+        n <= COUNTED,
+    )
 
 
 def _readable(values: Mapping[str, Any], hidden: Sequence[str] = ()) -> dict[str, Any]:
     """Properties by the names that Cypher knows, with dates as Python has them."""
-    shown = {key: value for key, value in values.items() if value is not None and unescaped(key, hidden)}
-    return {key: native for key, value in shown.items() if (native := _native(value)) is not None}
+    shown = {
+        key: value
+        for key, value in values.items()
+        if value is not None and unescaped(key, hidden)
+    }
+    return {
+        key: native
+        for key, value in shown.items()
+        if (native := _native(value)) is not None
+    }
 
 
 def _native(value: Any) -> Any:
-    if isinstance(value, tuple):  # a point or a duration is what queries take it for, though a node shows a text
+    if isinstance(
+        value, tuple
+    ):  # a point or a duration is what queries take it for, though a node shows a text
         return value
     if isinstance(value, list):
         return [_native(item) for item in value]

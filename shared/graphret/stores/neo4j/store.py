@@ -14,7 +14,14 @@ from graphret.stores.base import Rows, require_names, require_seconds
 from graphret.stores.database import DatabaseStore
 from graphret.stores.neo4j.connection import Connection, driver_of
 from graphret.stores.neo4j.graph import Graph, read_rows
-from graphret.stores.neo4j.layout import COUNTS, Layout, described, detected, edge_from, node_from
+from graphret.stores.neo4j.layout import (
+    COUNTS,
+    Layout,
+    described,
+    detected,
+    edge_from,
+    node_from,
+)
 from graphret.stores.neo4j.schema import read_schema
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -26,37 +33,44 @@ BLOCK = 5_000
 
 
 class Neo4jStore(DatabaseStore):
-    """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this process.
+    """A `CypherStore` in Neo4j 5.13 or later; nothing of the graph is kept in this
+    process.
 
-    Nothing is asked of the server before the first call. A store is safe to use from several threads, and when the
-    server comes back. How a graph lies is seen from the database: what a store wrote itself, what LlamaIndex's
-    ``Neo4jPropertyGraphStore`` wrote, or anything else, whose element ids are then the ids. Neo4j has no null: such
-    properties are left out. Maps, mixed lists and integers beyond 64 bits are stored as JSON text and come back as they
-    were; a condition sees the text. Tuples come back as lists.
+    Nothing is asked of the server before the first call. A store is safe to use from
+    several threads, and when the server comes back. How a graph lies is seen from the
+    database: what a store wrote itself, what LlamaIndex's ``Neo4jPropertyGraphStore``
+    wrote, or anything else, whose element ids are then the ids. Neo4j has no null: such
+    properties are left out. Maps, mixed lists and integers beyond 64 bits are stored as
+    JSON text and come back as they were; a condition sees the text. Tuples come back as
+    lists.
 
     Parameters
     ----------
     uri
-        ``neo4j://`` or ``bolt://``, ``+s`` for TLS with a certificate that the system trusts, ``+ssc`` with any.
+        ``neo4j://`` or ``bolt://``, ``+s`` for TLS with a certificate that the system
+        trusts, ``+ssc`` with any.
     auth
         User and password, or what the driver takes: bearer tokens, an auth manager.
     database
         Its name, by default the user's own.
     id_property, name_property, text_property, label
-        Of a graph that something else wrote: the property that is the id (otherwise element ids are), those that are
-        the name and the text, the first that a node has, and the label of the nodes to read (all nodes). Make an index
-        on label and id, or each lookup reads every node. Such a graph is read as it is: an id that is a number is shown
-        as text, a date or a point as its text. What `upsert` adds are nodes with the label ``__GraphretAdded__`` and
-        edges of its own; nodes and edges that are there are not changed, and an attempt is an `InvalidInput`.
+        Of a graph that something else wrote: the property that is the id (otherwise
+        element ids are), those that are the name and the text, the first that a node
+        has, and the label of the nodes to read (all nodes). Make an index on label and
+        id, or each lookup reads every node. Such a graph is read as it is: an id that
+        is a number is shown as text, a date or a point as its text. What `upsert` adds
+        are nodes with the label ``__GraphretAdded__`` and edges of its own; nodes and
+        edges that are there are not changed, and an attempt is an `InvalidInput`.
     hidden
-        Properties of nodes that are never read, such as embeddings under a name of one's own (``embedding`` is always,
-        in a graph that something else wrote).
+        Properties of nodes that are never read, such as embeddings under a name of
+        one's own (``embedding`` is always, in a graph that something else wrote).
     timeout
         Seconds after which the server gives up on a call.
     options
-        Settings of the driver, such as ``{"max_connection_pool_size": 20}``; it waits 10 seconds for a connection
-        (``connection_timeout``) and tries for 10 again what fails for a passing reason
-        (``max_transaction_retry_time``), unless they say otherwise.
+        Settings of the driver, such as ``{"max_connection_pool_size": 20}``; it waits
+        10 seconds for a connection (``connection_timeout``) and tries for 10 again what
+        fails for a passing reason (``max_transaction_retry_time``), unless they say
+        otherwise.
     driver
         A driver to use, see `from_driver`.
 
@@ -65,7 +79,8 @@ class Neo4jStore(DatabaseStore):
     InvalidInput
         When an option is malformed.
     StoreUnavailable, AccessDenied, StoreMismatch
-        From any call: the server cannot be reached, refuses the user, or has no such database.
+        From any call: the server cannot be reached, refuses the user, or has no such
+        database.
     """
 
     dialect = "neo4j"
@@ -87,27 +102,41 @@ class Neo4jStore(DatabaseStore):
     ) -> None:
         require_seconds("timeout", timeout)
         self._hidden = require_names("hidden", hidden) or []
-        self._described = described(id=id_property, name=name_property, text=text_property, label=label)
+        self._described = described(
+            id=id_property, name=name_property, text=text_property, label=label
+        )
         self._own_driver = driver is None
-        settings = {"connection_timeout": 10.0, "max_transaction_retry_time": 10.0, **(options or {})}
+        settings = {
+            "connection_timeout": 10.0,
+            "max_transaction_retry_time": 10.0,
+            **(options or {}),
+        }
         self.driver = driver or driver_of(uri, auth=auth, **settings)
         self._connection = Connection(self.driver, uri, database, timeout)
         self._layout: Layout | None = None
         self._constrained = False
-        self._turn = threading.Lock()  # held by the one write at a time that indexes can follow
+        self._turn = (
+            threading.Lock()
+        )  # held by the one write at a time that indexes can follow
 
     @classmethod
     def from_driver(cls, driver: Any, **options: Any) -> Self:
-        """Make a store on a driver that stays its maker's to close; takes the options that are not the driver's."""
+        """Make a store on a driver that stays its maker's to close; takes the options
+        that are not the driver's.
+        """
         return cls("the database", driver=driver, **options)
 
     def close(self) -> None:
-        """Close the connections; a driver that the store was given stays open, as does that of a view."""
+        """Close the connections; a driver that the store was given stays open, as does
+        that of a view.
+        """
         if self._own_driver and not self._is_view:
             self.driver.close()
 
     def graph(self) -> Graph:
-        """Return what statements are made with, for indexes in the database; how the graph lies is found out here."""
+        """Return what statements are made with, for indexes in the database; how the
+        graph lies is found out here.
+        """
         layout = self._layout
         if layout is None:
             counts = [n for (n,) in self._connection.run(COUNTS)]
@@ -119,10 +148,12 @@ class Neo4jStore(DatabaseStore):
     # reading
 
     def schema(self) -> GraphSchema:
-        """Return labels, relations and properties; read once, and again after a write of this store.
+        """Return labels, relations and properties; read once, and again after a write
+        of this store.
 
-        All labels and relations are counted. Properties, by the names that Cypher knows, are read from 1,000 nodes of
-        each label and edges of each relation, the labels at the ends of a relation from 10,000 edges.
+        All labels and relations are counted. Properties, by the names that Cypher
+        knows, are read from 1,000 nodes of each label and edges of each relation, the
+        labels at the ends of a relation from 10,000 edges.
         """
         if self._schema is None:
             self._schema = read_schema(self.graph())
@@ -143,7 +174,9 @@ class Neo4jStore(DatabaseStore):
     # writing
 
     def upsert(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()) -> None:
-        """Add nodes and edges, or replace those of the same identity, in one transaction; see `GraphStore.upsert`."""
+        """Add nodes and edges, or replace those of the same identity, in one
+        transaction; see `GraphStore.upsert`.
+        """
         if (nodes := list(nodes)) and not self._is_view:
             layout = self.graph().layout
             self._layout = replace(layout, added=not layout.own)
@@ -153,12 +186,19 @@ class Neo4jStore(DatabaseStore):
         super().upsert(nodes, edges)
 
     def write(self, work: Callable[[Graph], T]) -> T:
-        """Do what writes, in a transaction of its own or the one that is under way, for indexes in the database."""
+        """Do what writes, in a transaction of its own or the one that is under way, for
+        indexes in the database.
+        """
         self._require_writable()
-        return self._connection.write(lambda connection: work(self._copy(_connection=connection).graph()))
+        return self._connection.write(
+            lambda connection: work(self._copy(_connection=connection).graph())
+        )
 
     def _write(self, work: Callable[[Graph], None], **written: Any) -> None:
-        with self._turn if self._followers else nullcontext(), self.followed(**written) as stage:
+        with (
+            self._turn if self._followers else nullcontext(),
+            self.followed(**written) as stage,
+        ):
 
             def all_of_it(connection: Connection) -> None:
                 within = self._copy(_connection=connection)
@@ -176,15 +216,21 @@ class Neo4jStore(DatabaseStore):
             answer = graph.run(cypher, parameters, **limits)
             return Rows(answer.columns, read_rows(graph, answer), answer.more)
         except RecursionError:
-            raise StoreError("what the query returns is nested too deeply to be read") from None
+            raise StoreError(
+                "what the query returns is nested too deeply to be read"
+            ) from None
         except (OverflowError, TypeError, ValueError) as error:
-            raise InvalidInput(f"a parameter cannot be sent to Neo4j: {error}") from error
+            raise InvalidInput(
+                f"a parameter cannot be sent to Neo4j: {error}"
+            ) from error
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""
         return self.graph().layout.id_of(variable)
 
     def explain(self, cypher: str, *, timeout: float | None = None) -> str | None:
-        """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for; see `CypherStore.explain`."""
+        """Return ``r``, ``w``, ``rw`` or ``s``: what the server takes the query for;
+        see `CypherStore.explain`.
+        """
         self._require_query(timeout)
         return self._connection.run(f"EXPLAIN {cypher}", timeout=timeout).kind

@@ -1,6 +1,8 @@
-"""A real Neo4j for tests: ``with Neo4jServer(folder) as server``, and ``python -m`` to start and stop one.
+"""A real Neo4j for tests: ``with Neo4jServer(folder) as server``, and ``python -m`` to
+start and stop one.
 
-A suite of tests loads the fixtures with ``pytest_plugins = ["graphret.testing.neo4j_server.fixtures"]``.
+A suite of tests loads the fixtures with ``pytest_plugins =
+["graphret.testing.neo4j_server.fixtures"]``.
 """
 
 from __future__ import annotations
@@ -23,8 +25,13 @@ from filelock import FileLock
 from graphret.errors import GraphretError
 
 _HERE = Path(__file__).parent
-# For a server that lives for minutes: compiled soon rather than well, and nothing twice for want of room.
-_JAVA = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+# For a server that lives for minutes: compiled soon rather than well, and nothing twice
+# for want of room.
+_JAVA = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:ReservedCodeCacheSize=256m",
+)
 
 
 class CannotStart(GraphretError):
@@ -32,7 +39,8 @@ class CannotStart(GraphretError):
 
 
 class Neo4jServer:
-    """A Neo4j 5 community server on the loopback address, with APOC, run by Java from jars that Maven fetches.
+    """A Neo4j 5 community server on the loopback address, with APOC, run by Java from
+    jars that Maven fetches.
 
     Parameters
     ----------
@@ -41,10 +49,13 @@ class Neo4jServer:
     owner
         The id of a process with which the server ends; 0 for none.
     lasting
-        Whether Java is left to compile as for a server in production: slow for minutes, then twice as fast.
+        Whether Java is left to compile as for a server in production: slow for minutes,
+        then twice as fast.
     """
 
-    def __init__(self, home: str | Path, *, owner: int = 0, lasting: bool = False) -> None:
+    def __init__(
+        self, home: str | Path, *, owner: int = 0, lasting: bool = False
+    ) -> None:
         self.home = Path(home).resolve()
         self._owner, self._lasting = owner, lasting
         self._process: subprocess.Popen[bytes] | None = None
@@ -60,13 +71,19 @@ class Neo4jServer:
         if self._process is not None:
             return self._process.poll() is None
         pid = str(self._state().get("pid", 0))
-        listed = subprocess.run(["ps", "-p", pid, "-o", "command="], capture_output=True, text=True, check=False)
+        listed = subprocess.run(
+            ["ps", "-p", pid, "-o", "command="],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         return str(self.home) in listed.stdout and "<defunct>" not in listed.stdout
 
     def start(self, seconds: float = 100.0) -> Self:
         """Start it if it does not run, and wait until it answers.
 
-        Raises `CannotStart` when there is no Java with the jars of Neo4j, or the server does not answer in time.
+        Raises `CannotStart` when there is no Java with the jars of Neo4j, or the server
+        does not answer in time.
         """
         if not self.running:
             java, jars = shutil.which("java"), fetch()
@@ -75,18 +92,32 @@ class Neo4jServer:
             self.home.mkdir(parents=True, exist_ok=True)
             with socket.create_server(("127.0.0.1", 0)) as probe:
                 port = probe.getsockname()[1]
-            options = ["-Xmx1g", *(() if self._lasting else _JAVA), "-cp", str(jars / "lib" / "*")]
+            options = [
+                "-Xmx1g",
+                *(() if self._lasting else _JAVA),
+                "-cp",
+                str(jars / "lib" / "*"),
+            ]
             given = [str(self.home), str(port), str(jars / "plugins"), str(self._owner)]
             command = [java, *options, str(_HERE / "Neo4jServer.java"), *given]
             with (self.home / "server.log").open("wb") as log:
                 self._process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
                 )
-            (self.home / "server.json").write_text(json.dumps({"pid": self._process.pid, "port": port}))
+            (self.home / "server.json").write_text(
+                json.dumps({"pid": self._process.pid, "port": port})
+            )
         _until(lambda: "ready on bolt://" in self._log() or not self.running, seconds)
         if "ready on bolt://" not in self._log():
             self.stop()
-            raise CannotStart(f"Neo4j did not start within {seconds:.0f} s: {self._log().strip()[-500:]}")
+            raise CannotStart(
+                f"Neo4j did not start within {seconds:.0f} s:"
+                f" {self._log().strip()[-500:]}"
+            )
         return self
 
     def stop(self, seconds: float = 30.0) -> None:
@@ -111,24 +142,45 @@ class Neo4jServer:
 
 
 def fetch() -> Path:
-    """Return the folder of the jars and plugins, in the user's cache, fetched by Maven (120 MB) if they are not there.
+    """Return the folder of the jars and plugins, in the user's cache, fetched by Maven
+    (120 MB) if they are not there.
 
     Raises `CannotStart` when they are not there and Maven is missing or fails.
     """
     version = ET.parse(_HERE / "pom.xml").findtext(".//{*}neo4j.version")
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "graphret" / f"neo4j-{version}"
+    folder = (
+        Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        / "graphret"
+        / f"neo4j-{version}"
+    )
     if (folder / "plugins").is_dir():
         return folder
     if (maven := shutil.which("mvn")) is None:
-        raise CannotStart(f"Maven (mvn) is not installed, and {folder} holds no jars of Neo4j")
+        raise CannotStart(
+            f"Maven (mvn) is not installed, and {folder} holds no jars of Neo4j"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{folder}.lock"), tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+    with (
+        FileLock(f"{folder}.lock"),
+        tempfile.TemporaryDirectory(dir=folder.parent) as scratch,
+    ):
         if not folder.is_dir():
             shutil.copy(_HERE / "pom.xml", scratch)
-            command = [maven, "-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=made/lib"]
-            done = subprocess.run(command, cwd=scratch, capture_output=True, text=True, check=False)
+            command = [
+                maven,
+                "-q",
+                "-B",
+                "dependency:copy-dependencies",
+                "-DoutputDirectory=made/lib",
+            ]
+            done = subprocess.run(
+                command, cwd=scratch, capture_output=True, text=True, check=False
+            )
             if done.returncode:
-                raise CannotStart(f"Maven could not fetch Neo4j: {(done.stdout + done.stderr).strip()[-500:]}")
+                raise CannotStart(
+                    "Maven could not fetch Neo4j:"
+                    f" {(done.stdout + done.stderr).strip()[-500:]}"
+                )
             made = Path(scratch) / "made"
             (made / "plugins").mkdir()
             for jar in (made / "lib").glob("apoc-*.jar"):

@@ -1,4 +1,6 @@
-"""``python -m graphret.testing.neo4j_server start HOME``, ``stop HOME`` or ``fetch``."""
+"""``python -m graphret.testing.neo4j_server start HOME``, ``stop HOME`` or
+``fetch``.
+"""
 
 import argparse
 import sys
