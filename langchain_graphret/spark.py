@@ -135,7 +135,7 @@ def create_spark_graph(
             question, asked = first_asked(state, k)
         with trace.stage("plan", model=spark.model.name) as stage:
             planned = yield from spark.plan(question, before)
-            stage.details.update(planned.told)
+            stage.details.update(planned.trace_details)
         written = None if planned.plan is None else planned.plan.model_dump()
         told = {
             "plan": written,

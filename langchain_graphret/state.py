@@ -82,13 +82,13 @@ def first_asked(state: Any, k: int) -> tuple[str, Json]:
 def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:
     """Return a node of what yields its calls; `ainvoke` awaits them."""
 
-    def work(state: Any) -> Any:
+    def run(state: Any) -> Any:
         return drive(steps(state))
 
-    async def awaited(state: Any) -> Any:
+    async def arun(state: Any) -> Any:
         return await adrive(steps(state))
 
-    return RunnableLambda(work, awaited)
+    return RunnableLambda(run, arun)
 
 
 def retrieved(

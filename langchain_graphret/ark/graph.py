@@ -147,7 +147,7 @@ def create_ark_graph(
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         seconds = max(session.seconds for session in sessions)
         run = Run(state["question"], sessions, seconds, state["ark_run"]["created"])
-        ark.tell(run)
+        ark.report_run(run)
         answer = yield from retrieved(
             Explored(ark, run), *asked_of({**state, **state["asked"]}, k)
         )

@@ -19,7 +19,7 @@ _HOMES = {
         "read",
     ),
     "graphret.errors": ("GraphretError", "InvalidInput"),
-    "graphret.expansion": ("Coverage", "Expand", "Paper", "Propagate"),
+    "graphret.expansion": ("Coverage", "Expand", "SageRanking", "Propagate"),
     "graphret.linking": ("Linker",),
     "graphret.rerank": ("Rerank",),
     "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Retriever"),
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from graphret.ark import Ark, ArkSettings, ScriptedExplorer
     from graphret.corpus import Corpus, Document, HeuristicMetadata, Record, Table, read
     from graphret.errors import GraphretError, InvalidInput
-    from graphret.expansion import Coverage, Expand, Paper, Propagate
+    from graphret.expansion import Coverage, Expand, SageRanking, Propagate
     from graphret.linking import Linker
     from graphret.rerank import Rerank
     from graphret.retriever import Fallback, Fuse, IndexRetriever, Retriever
@@ -85,7 +85,7 @@ __all__ += [
     "GraphretError",
     "InvalidInput",
     "Linker",
-    "Paper",
+    "SageRanking",
     "Propagate",
     "Rerank",
     "read",

@@ -159,7 +159,7 @@ def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
     return to_numpy(column.indices), column.dictionary.to_pylist()
 
 
-def recoded(
+def remap_codes(
     columns: Iterable[tuple[NDArray[Any], Sequence[C]]], order: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], list[C]]:
     """Codes of several columns, laid end to end in a new order, and what they stand
@@ -178,7 +178,7 @@ def recoded(
     return (np.cumsum(used, dtype=np.int32) - 1)[joined], kept
 
 
-def gathered(arrays: Sequence[pa.Array], order: NDArray[np.int64]) -> pa.Array:
+def take_concat(arrays: Sequence[pa.Array], order: NDArray[np.int64]) -> pa.Array:
     """Return the items of arrays laid end to end in a new order; stretches that stay
     together are copied at once.
     """

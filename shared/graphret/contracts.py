@@ -29,7 +29,7 @@ class Lock:
         return Lock, ()
 
 
-def fulfils(value: Any, contract: type) -> bool:
+def implements(value: Any, contract: type) -> bool:
     """Whether an object has all members of a protocol; a store need not be able to take
     edges away.
 

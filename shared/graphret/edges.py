@@ -19,8 +19,8 @@ from graphret.columns import (
     Records,
     Strings,
     coded,
-    gathered,
-    recoded,
+    take_concat,
+    remap_codes,
     text_array,
     to_arrow,
     to_numpy,
@@ -28,14 +28,14 @@ from graphret.columns import (
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.storage import Bundle, Parts
-from graphret.types import PART_KEYS, Edge
+from graphret.types import ROW_KEYS, Edge
 from graphret.validation import checked_edges, edge_words, property_column
 
 #: A part of a node (the row of a table) that an edge does not single out.
-NO_PART = -1
+NO_ROW = -1
 _BLOCK = 1 << 14
 _TYPES = {
-    **dict.fromkeys(("source", "target", "source_part", "target_part"), np.int32),
+    **dict.fromkeys(("source", "target", "source_row", "target_row"), np.int32),
     "weight": np.float64,
 }
 _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
@@ -48,7 +48,7 @@ class EdgeTable:
 
     Sources and targets are positions of nodes, of which there are `n_nodes`; `relation`
     has positions in `relations`. A part is what of its node an edge is about, such as a
-    row of a table segment, counted from 0 within the node, or `NO_PART` for the whole
+    row of a table segment, counted from 0 within the node, or `NO_ROW` for the whole
     node. The properties are JSON objects.
     """
 
@@ -58,8 +58,8 @@ class EdgeTable:
     relation: NDArray[np.int32]
     relations: list[str]
     weight: NDArray[Any]
-    source_part: NDArray[np.int32]
-    target_part: NDArray[np.int32]
+    source_row: NDArray[np.int32]
+    target_row: NDArray[np.int32]
     properties: Records
 
     @classmethod
@@ -87,8 +87,8 @@ class EdgeTable:
         relation: NDArray[Any],
         relations: Sequence[str],
         weight: NDArray[Any],
-        source_part: NDArray[Any] | None = None,
-        target_part: NDArray[Any] | None = None,
+        source_row: NDArray[Any] | None = None,
+        target_row: NDArray[Any] | None = None,
         properties: Records | Sequence[Mapping[str, Any]] | None = None,
     ) -> EdgeTable:
         """Make a table of edges in any order; relations are renumbered in the order of
@@ -97,9 +97,9 @@ class EdgeTable:
         Of edges that are equal but for weight and properties the last is kept.
         """
         m = len(source)
-        whole = np.full(m, NO_PART, dtype=np.int32)
+        whole = np.full(m, NO_ROW, dtype=np.int32)
         first, second = (
-            whole if part is None else part for part in (source_part, target_part)
+            whole if part is None else part for part in (source_row, target_row)
         )
         records = (
             Records.repeat({}, m)
@@ -147,11 +147,11 @@ class EdgeTable:
         about: list[Any] = []
         if any(e.properties for e in chosen):
             about = [
-                np.asarray([e.properties.get(k, NO_PART) for e in chosen], np.int32)
-                for k in PART_KEYS
+                np.asarray([e.properties.get(k, NO_ROW) for e in chosen], np.int32)
+                for k in ROW_KEYS
             ]
             others = [
-                {k: v for k, v in e.properties.items() if k not in PART_KEYS}
+                {k: v for k, v in e.properties.items() if k not in ROW_KEYS}
                 for e in chosen
             ]
             about.append(property_column(chosen, others))
@@ -225,11 +225,11 @@ class EdgeTable:
         """
         properties: list[dict[str, Any]] = self.properties.take(positions)
         for key, parts in zip(
-            PART_KEYS,
-            (self.source_part[positions], self.target_part[positions]),
+            ROW_KEYS,
+            (self.source_row[positions], self.target_row[positions]),
             strict=True,
         ):
-            for i in np.flatnonzero(parts != NO_PART).tolist():
+            for i in np.flatnonzero(parts != NO_ROW).tolist():
                 properties[i][key] = int(parts[i])
         relations = [self.relations[code] for code in self.relation[positions].tolist()]
         ends, n = (
@@ -333,7 +333,7 @@ class EdgeTable:
         """
         column: dict[str, Any] = {
             name: to_numpy(
-                gathered(
+                take_concat(
                     [
                         to_arrow(np.asarray(getattr(table, name), kind))
                         for table in tables
@@ -343,11 +343,11 @@ class EdgeTable:
             )
             for name, kind in _TYPES.items()
         }
-        relation, relations = recoded(
+        relation, relations = remap_codes(
             [(table.relation, table.relations) for table in tables], order
         )
         properties = Records(
-            gathered([table.properties.array for table in tables], order)
+            take_concat([table.properties.array for table in tables], order)
         )
         return EdgeTable(
             tables[0].n_nodes,
@@ -402,9 +402,9 @@ def joined(n_nodes: int, tables: Sequence[EdgeTable]) -> EdgeTable:
         return EdgeTable.empty(n_nodes)
     source, target, *parts = (
         np.concatenate([getattr(table, name) for table in filled]).astype(np.int64)
-        for name in ("source", "target", "source_part", "target_part")
+        for name in ("source", "target", "source_row", "target_row")
     )
-    relation, relations = recoded(
+    relation, relations = remap_codes(
         [(table.relation, table.relations) for table in filled], np.arange(len(source))
     )
     keys: list[NDArray[Any]] = [source, target, relation, *parts]

@@ -21,8 +21,8 @@ from graphret.columns import (
     Records,
     Strings,
     coded,
-    gathered,
-    recoded,
+    take_concat,
+    remap_codes,
     text_array,
     to_arrow,
     to_json,
@@ -179,11 +179,11 @@ class NodeTable(Sequence[Node]):
         """The nodes at positions in several tables laid end to end; sets of labels that
         none has are left out.
         """
-        codes, sets = recoded(
+        codes, sets = remap_codes(
             [(table.labels, table.label_sets) for table in tables], order
         )
         ids, names, texts, properties = (
-            gathered([getattr(table, name).array for table in tables], order)
+            take_concat([getattr(table, name).array for table in tables], order)
             for name in _COLUMNS
         )
         return NodeTable(

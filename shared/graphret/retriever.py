@@ -36,14 +36,14 @@ class Ask:
     k: int
     where: Where | None = None
 
-    def work(self) -> Retrieval | Exception:
+    def run(self) -> Retrieval | Exception:
         """Ask, blocking."""
         try:
             return self.retriever.retrieve(self.query, self.k, self.where)
         except Exception as error:
             return error
 
-    async def awaited(self) -> Retrieval | Exception:
+    async def arun(self) -> Retrieval | Exception:
         """Ask, awaited."""
         try:
             return await self.retriever.aretrieve(self.query, self.k, self.where)
@@ -57,8 +57,8 @@ class Call(Generic[T]):
     awaited form.
     """
 
-    work: Callable[[], T]
-    awaited: Callable[[], Awaitable[T]]
+    run: Callable[[], T]
+    arun: Callable[[], Awaitable[T]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Compute:
     off the event loop.
     """
 
-    work: Callable[[], Any]
+    run: Callable[[], Any]
 
-    def awaited(self) -> Awaitable[Any]:
+    def arun(self) -> Awaitable[Any]:
         """Do the work in a thread."""
-        return asyncio.to_thread(self.work)
+        return asyncio.to_thread(self.run)
 
 
 #: What a retrieval is made of: it yields steps, is sent their results and returns its
@@ -138,50 +138,59 @@ def _finished(retrieval: Retrieval) -> Retrieval:
     return replace(retrieval, hits=hits)
 
 
-async def _ado(step: Any) -> Any:
-    return await (
-        asyncio.gather(*map(_ado, step)) if isinstance(step, list) else step.awaited()
-    )
-
-
 def drive(steps: Generator[Any, Any, T]) -> T:
-    """Run what yields steps, blocking: do each, send what came of it or throw in what
-    that raised, to the end.
+    """Run the steps that a generator yields, blocking, and return its value.
+
+    Each step's result is sent back to the generator; an exception is thrown into it.
+    The steps of a list run one after another, and their results are a list.
     """
+    result: Any = None
+    error: BaseException | None = None
+    while True:
+        try:
+            step = steps.send(result) if error is None else steps.throw(error)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value
+        result = error = None
+        try:
+            result = [one.run() for one in step] if _is_several(step) else step.run()
+        except BaseException as raised:
+            error = raised
 
-    async def do(step: Any) -> Any:
-        return (
-            [await do(one) for one in step] if isinstance(step, list) else step.work()
-        )
 
-    try:
-        adrive(steps, do).send(None)
-    except StopIteration as end:
-        answer: T = end.value
-        return answer
-    raise AssertionError("a step that is not awaited does not wait")
+async def arun_step(step: Any) -> Any:
+    """Run a step, or the steps of a list at the same time."""
+    if _is_several(step):
+        return await asyncio.gather(*(one.arun() for one in step))
+    return await step.arun()
 
 
 async def adrive(
-    steps: Generator[Any, Any, T], do: Callable[[Any], Awaitable[Any]] = _ado
+    steps: Generator[Any, Any, T],
+    run_step: Callable[[Any], Awaitable[Any]] = arun_step,
 ) -> T:
-    """Run what yields steps as `drive` does, awaiting each."""
-    outcome: Any = None
-    failed: BaseException | None = None
+    """Do what `drive` does, awaiting each step."""
+    result: Any = None
+    error: BaseException | None = None
     while True:
         try:
-            step = steps.send(outcome) if failed is None else steps.throw(failed)
-        except StopIteration as done:
-            answer: T = done.value
-            return answer
-        outcome = failed = None
+            step = steps.send(result) if error is None else steps.throw(error)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value
+        result = error = None
         try:
-            outcome = await do(step)
-        except BaseException as error:
-            failed = error
+            result = await run_step(step)
+        except BaseException as raised:
+            error = raised
 
 
-def answered(
+def _is_several(step: Any) -> bool:
+    return isinstance(step, list)
+
+
+def unwrap_or_fallback(
     result: Any, retriever: Retriever | str, on_failure: str, trace: Trace
 ) -> Retrieval | None:
     """Return what a retriever answered; where it failed, note the fallback and return
@@ -202,7 +211,7 @@ def answered(
     return None
 
 
-def completed(
+def backfill(
     found: Retrieval, other: Retriever, on_failure: str, where: Where | None
 ) -> Steps:
     """Return what a method found, places that it leaves free filled by another
@@ -216,7 +225,7 @@ def completed(
     result = yield Ask(other, found.query, k + len(hits), where)
     if isinstance(result, Exception) and not hits:
         raise result
-    if (more := answered(result, other, on_failure, trace)) is None:
+    if (more := unwrap_or_fallback(result, other, on_failure, trace)) is None:
         return found
     trace.extend(more.trace, f"{other}/")
     signals = (
@@ -375,7 +384,7 @@ class Fuse(Retriever):
             ]
         lists, each, confidence = list[Sequence[Hit]](), list[Signals](), 0.0
         for retriever, result in zip(self.retrievers, results, strict=True):
-            answer = answered(result, retriever, self.on_failure, trace)
+            answer = unwrap_or_fallback(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer is not None else [])
             each.append(answer.signals if answer is not None else Signals())
             if answer is not None:
@@ -423,7 +432,7 @@ class Fallback(Retriever):
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         result = yield Ask(self.first, query, k, where)
-        answer = answered(result, self.first, "fallback", trace)
+        answer = unwrap_or_fallback(result, self.first, "fallback", trace)
         if answer is not None:
             trace.extend(answer.trace, f"{self.first}/")
             if len(answer.hits) < k:
@@ -433,4 +442,4 @@ class Fallback(Retriever):
             if answer is None
             else replace(answer, trace=trace)
         )
-        return (yield from completed(found, self.second, "fallback", where))
+        return (yield from backfill(found, self.second, "fallback", where))

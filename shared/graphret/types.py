@@ -65,7 +65,7 @@ class Node:
 
 #: The properties of an edge that say which row of a table, from 0, it is about at its
 #: source and its target.
-PART_KEYS = ("source_row", "target_row")
+ROW_KEYS = ("source_row", "target_row")
 #: What an edge is identified and ordered by in a store: source, target, relation and
 #: rows, -1 for none.
 EdgeKey: TypeAlias = tuple[str, str, str, int, int]
@@ -136,7 +136,7 @@ class Evidence:
         )  # the other end is the hit, or the chunk by which the hit's source is named
         properties = dict(edge.properties)
         for key, node in zip(
-            PART_KEYS, (other, hit) if out else (hit, other), strict=True
+            ROW_KEYS, (other, hit) if out else (hit, other), strict=True
         ):
             if isinstance(row := properties.get(key), int):  # from 0 in its segment
                 first = node.properties.get("table_row_start")
@@ -207,7 +207,7 @@ class Evidence:
         told = {
             k: v
             for k, v in self.properties.items()
-            if v not in (None, "", [], *names) and k not in PART_KEYS
+            if v not in (None, "", [], *names) and k not in ROW_KEYS
         }
         parts = [f"{v}" if k == "kind" else f"{k} {v}" for k, v in told.items()]
         about = f" ({', '.join(parts)})" if told else ""
@@ -222,7 +222,7 @@ class Evidence:
                 if self.properties.get(key) is not None
                 else ""
             )
-            for key in PART_KEYS
+            for key in ROW_KEYS
         ]
         return f"{ends[0]}{rows[0]} -{self.relation}→ {ends[1]}{rows[1]}{about}"
 
@@ -297,29 +297,30 @@ class Stage:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-_follower: ContextVar[Callable[[Stage], object]] = ContextVar(
-    "follower", default=lambda stage: None
+_listener: ContextVar[Callable[[Stage], object]] = ContextVar(
+    "listener", default=lambda stage: None
 )
 
 
 @contextmanager
-def following(told: Callable[[Stage], object]) -> Iterator[None]:
-    """Have `told` called with each stage of the retrievals that are made within, when
-    it ends, in the thread it ran in.
+def on_stage(callback: Callable[[Stage], object]) -> Iterator[None]:
+    """Call `callback` with each stage of the retrievals that run inside this context.
+
+    It is called when the stage ends, in the thread that the stage ran in.
 
     Stages of a retriever that another asks come under their own names, and each step of
     an agent as a stage.
     """
-    token = _follower.set(told)
+    token = _listener.set(callback)
     try:
         yield
     finally:
-        _follower.reset(token)
+        _listener.reset(token)
 
 
-def tell(stage: Stage) -> None:
-    """Tell who follows (see `following`) of a stage that has ended."""
-    _follower.get()(stage)
+def emit(stage: Stage) -> None:
+    """Pass a stage that has ended to the callback of `on_stage`."""
+    _listener.get()(stage)
 
 
 @dataclass(slots=True)
@@ -338,12 +339,12 @@ class Trace:
             yield stage
         finally:
             stage.seconds = time.perf_counter() - start
-            tell(stage)
+            emit(stage)
 
     def note(self, name: str, **details: Any) -> None:
         """Record something that took no time: a decision, a fallback."""
         self.stages.append(Stage(name, details=dict(details)))
-        tell(self.stages[-1])
+        emit(self.stages[-1])
 
     def extend(self, other: Trace, prefix: str = "") -> None:
         """Append the stages of an inner retrieval, their names behind `prefix`."""

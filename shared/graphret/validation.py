@@ -13,7 +13,7 @@ from typing import Any
 
 from graphret.columns import Records, to_json
 from graphret.errors import InvalidInput
-from graphret.types import PART_KEYS, Edge, Node, require_id
+from graphret.types import ROW_KEYS, Edge, Node, require_id
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _FRACTION = re.compile(r"\.\d+")
@@ -67,9 +67,9 @@ def checked_edges(edges: Iterable[Edge]) -> Iterator[Edge]:
             )
         if not isinstance(edge.properties, Mapping):
             raise InvalidInput(f"{where}: the properties must be a mapping")
-        for key in PART_KEYS:
+        for key in ROW_KEYS:
             if key in edge.properties:
-                require_part(edge.properties[key], f"{where}: {key}")
+                require_row(edge.properties[key], f"{where}: {key}")
         yield edge
 
 
@@ -97,7 +97,7 @@ def require_properties(properties: Mapping[str, Any], what: str) -> None:
             ) from error
 
 
-def require_part(value: Any, what: str) -> int:
+def require_row(value: Any, what: str) -> int:
     """Return the number of a row, and raise an `InvalidInput` if it is none."""
     if (
         isinstance(value, bool)

@@ -16,7 +16,7 @@ from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message, Reply
 from graphret.schema import GraphSchema
 from graphret.schema.text import estimate_tokens
-from graphret.types import Node, Stage, Trace, following
+from graphret.types import Node, Stage, Trace, on_stage
 
 STORE = films()
 INDEX = index_of(STORE)
@@ -45,7 +45,7 @@ def test_agents_vote_and_every_hit_says_why(awaited: bool) -> None:
         )
     )
     asked, told = ("films by Bob Bell", 5), list[Stage]()
-    with following(told.append):
+    with on_stage(told.append):
         found = (
             asyncio.run(retriever.aretrieve(*asked))
             if awaited

@@ -13,8 +13,8 @@ from benchmarks import synthetic
 from benchmarks.figures import Report, medians
 from graphret.corpus import Document
 from graphret.evaluation.runner import OneText
-from graphret.linking import NameBook
-from graphret.linking.mentions import spot
+from graphret.linking import NameIndex
+from graphret.linking.mentions import find_mentions
 from graphret.nodes import NodeTable
 from graphret.search import BM25Index, DenseIndex
 from graphret.search.dense import HNSW_M
@@ -163,15 +163,15 @@ def spotting(report: Report, n: int = MANY_NAMES) -> None:
     """Known names in a question, among a million."""
     names = invented_names(n)
     start = time.perf_counter()
-    book = NameBook((f"n{i}", name, None) for i, name in enumerate(names))
-    spot(names[0], book)
+    book = NameIndex((f"n{i}", name, None) for i, name in enumerate(names))
+    find_mentions(names[0], book)
     building = time.perf_counter() - start
     chosen = np.random.default_rng(1).choice(n, size=(500, 2), replace=False).tolist()
     asked = [
         f"which films with {names[a]} were made in the years before {names[b]}?"
         for a, b in chosen
     ]
-    taken = medians({"spot": lambda question: spot(question, book)}, asked)["spot"]
+    taken = medians({"spot": lambda question: find_mentions(question, book)}, asked)["spot"]
     report.counts |= {"spot/names": len(book)}
     report.add(
         "spot",

@@ -29,7 +29,7 @@ _PLANS = {
     ),
 }
 _ROUNDS = 40
-_OF_THE_DATABASE = ("query", "query_apart", "get", "explain")
+_OF_THE_DATABASE = ("query", "query_in_subprocess", "get", "explain")
 
 
 def spark(report: Report) -> None:

@@ -242,7 +242,7 @@ def peers(report: Report) -> None:
         store=theirs, edges=[("links", "$id")], strategy=strategy
     )
     expand = Expand(
-        None, MemoryStore(graph.state.graph), index, ranking=Propagate(walked=10)
+        None, MemoryStore(graph.state.graph), index, ranking=Propagate(max_seeds=10)
     )
 
     def ours_once(question: str) -> object:

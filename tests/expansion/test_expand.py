@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import RetrievalFailed
-from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
+from graphret.expansion import Coverage, Expand, SageRanking, Propagate, Ranking
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.search import DenseIndex, HybridIndex
 from graphret.stores import MemoryStore
@@ -19,7 +19,7 @@ from graphret.where import Where
 
 # What is tested is the walk: links count in full, whatever the question.
 RANKINGS: list[Ranking] = [
-    Paper(),
+    SageRanking(),
     Propagate(),
     Coverage(trust=1.0),
     Coverage(beam=0, trust=1.0),
@@ -182,7 +182,7 @@ def test_propagation_adds_a_share_of_the_best_seed() -> None:
 def test_the_papers_ranking_is_seeds_then_their_best_neighbours() -> None:
     store, index = parts()
     seeds = IndexRetriever(index).retrieve(QUESTION, 2).ids
-    ranking = Paper(seed_share=0.5)
+    ranking = SageRanking(seed_share=0.5)
     reached = {
         end for e in store.neighbors(seeds) for end in (e.source, e.target)
     } - set(seeds)
@@ -206,7 +206,7 @@ def test_edges_that_agree_with_the_question_come_first_in_the_papers_ranking() -
     ]
     store, index = parts(nodes, edges)
     first = (
-        Expand(None, store, index, ranking=Paper(seed_share=0.3))
+        Expand(None, store, index, ranking=SageRanking(seed_share=0.3))
         .retrieve("question word", 3)
         .ids
     )

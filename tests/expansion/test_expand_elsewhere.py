@@ -17,7 +17,7 @@ from tests_support import QUESTION as ASKED
 from graphret import expansion
 from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
-from graphret.expansion import Coverage, Expand, Paper, Propagate, Ranking
+from graphret.expansion import Coverage, Expand, SageRanking, Propagate, Ranking
 from graphret.expansion.reach import ONWARD
 from graphret.retriever import IndexRetriever
 from graphret.sage import SageGraph
@@ -31,7 +31,7 @@ from graphret.types import Edge, Node
 NODES = [node for node in expand_parts.NODES if node.id != "other"]
 EDGES, QUESTION = expand_parts.EDGES[:3], expand_parts.QUESTION
 # What is tested is the walk: links count in full, whatever the question.
-RANKINGS: list[Ranking] = [Paper(), Propagate(), Coverage(trust=1.0)]
+RANKINGS: list[Ranking] = [SageRanking(), Propagate(), Coverage(trust=1.0)]
 
 
 class Elsewhere:

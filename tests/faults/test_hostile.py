@@ -283,7 +283,7 @@ def test_a_query_that_needs_more_memory_than_it_may_have_is_refused(
     with LadybugStore(tmp_path / "g.lbug", buffer_pool_size=2**26) as store:
         store.upsert([Node("a")])
         with pytest.raises(GraphretError, match="buffer pool"):
-            store.query_apart(
+            store.query_in_subprocess(
                 "UNWIND range(1, 30000000) AS i RETURN count(DISTINCT i)", timeout=60
             )
         assert store.count() == (1, 0)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
-from graphret.linking import Linker, NameBook, Spot
-from graphret.linking.mentions import DOUBTFUL, spot
+from graphret.linking import Linker, NameIndex, Spot
+from graphret.linking.mentions import DOUBTFUL, find_mentions
 from graphret.search import NodeText
 from graphret.stores import MemoryStore
 from graphret.text import normalize_name, tokenize, words
@@ -98,8 +98,8 @@ NAMES += [
 
 
 @pytest.fixture(scope="module")
-def book() -> NameBook:
-    return NameBook((name, name, None) for name in NAMES)
+def book() -> NameIndex:
+    return NameIndex((name, name, None) for name in NAMES)
 
 
 def ids(found: list[Spot]) -> list[str]:
@@ -111,18 +111,18 @@ def ids(found: list[Spot]) -> list[str]:
     (Path(__file__).parent / "spots.tsv").read_text(encoding="utf-8").splitlines(),
 )
 def test_names_are_spotted_and_everyday_words_need_the_support_of_form(
-    book: NameBook, line: str
+    book: NameIndex, line: str
 ) -> None:
     how, question, names = line.split("\t")
-    found = spot(question, book)
+    found = find_mentions(question, book)
     assert ids(found) == names.split("|") * bool(names)
     assert {one.score for one in found} <= {DOUBTFUL if how == "doubtful" else 1}
 
 
 def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
-    book = NameBook((name, name, None) for name in ("The Girl", "Girl in Paris Town"))
-    assert ids(spot('who saw "The Girl" in Paris Town', book)) == ["The Girl"]
-    assert ids(spot("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
+    book = NameIndex((name, name, None) for name in ("The Girl", "Girl in Paris Town"))
+    assert ids(find_mentions('who saw "The Girl" in Paris Town', book)) == ["The Girl"]
+    assert ids(find_mentions("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
 
 
 @settings(deadline=None, max_examples=25)
@@ -144,7 +144,7 @@ def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(
     def length(name: str) -> tuple[int, int]:
         return sum(word in telling for word in name.split()), len(name.split())
 
-    found = spot(question, NameBook((name, name, None) for name in names))
+    found = find_mentions(question, NameIndex((name, name, None) for name in names))
     for one, other in itertools.pairwise(found):
         assert one.end < other.start
     for name in names:
@@ -159,25 +159,25 @@ def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(
                 assert max(length(one.text) for one in beside) >= length(name)
 
 
-def test_spots_stand_where_the_question_says_them(book: NameBook) -> None:
+def test_spots_stand_where_the_question_says_them(book: NameIndex) -> None:
     question = "Did  Tom-HANKS meet Beyonce\u0301 Knowles-Carter?"
     for one, text in zip(
-        spot(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True
+        find_mentions(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True
     ):
         assert question[one.start : one.end] == one.text == text
 
 
 def test_one_name_of_several_nodes_and_names_that_do_not_count() -> None:
-    book = NameBook(
+    book = NameIndex(
         [
             ("b", "Kismet", None),
             ("a", "KISMET", None),
             ("c", "Kismet Hardy", ["Oliver"]),
         ]
     )
-    assert spot("who saw Kismet", book)[0].ids == ("a", "b")
-    assert spot("who saw Kismet Hardy", book)[0].ids == ("c",)
-    kept = spot(
+    assert find_mentions("who saw Kismet", book)[0].ids == ("a", "b")
+    assert find_mentions("who saw Kismet Hardy", book)[0].ids == ("c",)
+    kept = find_mentions(
         "who saw Kismet Hardy", book, lambda ids: tuple(i for i in ids if i != "c")
     )
     assert [(one.text, one.ids) for one in kept] == [("Kismet", ("a", "b"))]

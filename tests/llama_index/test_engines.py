@@ -26,7 +26,7 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, TextNode
 from llama_support import FixedRetriever, HashEmbedding, Recording, World, ids
 from workflows.context import JsonSerializer
 
-from graphret import Paper
+from graphret import SageRanking
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
 from graphret.rerank import CrossEncoderReranker
 from graphret.types import Evidence, Hit, Node
@@ -312,7 +312,7 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(
         for i, s in (("new-1", 9.0), ("new-2", 0.0))
     )
     given = [first, *handed, last]
-    found = SageExpansion(world.graph, top_n=30, ranking=Paper()).postprocess_nodes(
+    found = SageExpansion(world.graph, top_n=30, ranking=SageRanking()).postprocess_nodes(
         given, query_str=question
     )
     assert ids(found)[:6] == ids(given)

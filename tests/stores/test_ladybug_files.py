@@ -168,31 +168,31 @@ def _processes() -> list[psutil.Process]:
 
 def test_a_process_that_breaks_down_is_told_and_replaced(shared: LadybugStore) -> None:
     others = _processes()
-    shared.query_apart(NAMES, timeout=30.0)
+    shared.query_in_subprocess(NAMES, timeout=30.0)
     (process,) = {*_processes()} - {*others}
     threading.Timer(0.3, process.kill).start()
     with pytest.raises(QueryRefused, match=r"broke down on the query"):
-        shared.query_apart(ROWS, timeout=30.0)
-    assert len(shared.query_apart(NAMES, timeout=30.0)) == 2
+        shared.query_in_subprocess(ROWS, timeout=30.0)
+    assert len(shared.query_in_subprocess(NAMES, timeout=30.0)) == 2
 
 
 def test_nodes_edges_parameters_and_a_row_cap_come_through(
     shared: LadybugStore,
 ) -> None:
     query = "MATCH (p:Person {id: $id})-[r]->(q) RETURN p, r, q.name"
-    assert shared.query_apart(query, {"id": "ann"}, timeout=30.0) == shared.query(
+    assert shared.query_in_subprocess(query, {"id": "ann"}, timeout=30.0) == shared.query(
         query, {"id": "ann"}
     )
-    assert shared.query_apart(query, {"id": "ann"}, timeout=30.0).rows[0][1] == Edge(
+    assert shared.query_in_subprocess(query, {"id": "ann"}, timeout=30.0).rows[0][1] == Edge(
         "ann", "knows", "bob"
     )
-    assert shared.query_apart(NAMES, timeout=30.0, max_rows=1).truncated
+    assert shared.query_in_subprocess(NAMES, timeout=30.0, max_rows=1).truncated
     with pytest.raises(InvalidInput, match=r"parameters: .*lambda"):
-        shared.query_apart(query, {"id": lambda: "ann"}, timeout=30.0)
+        shared.query_in_subprocess(query, {"id": lambda: "ann"}, timeout=30.0)
     with pytest.raises(QueryRefused, match="read-only"):
-        shared.query_apart("CREATE (p:Person {id: 'eve'})", timeout=30.0)
+        shared.query_in_subprocess("CREATE (p:Person {id: 'eve'})", timeout=30.0)
     with pytest.raises(InvalidInput, match="timeout"):
-        shared.query_apart(NAMES, timeout=0)
+        shared.query_in_subprocess(NAMES, timeout=0)
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
@@ -200,13 +200,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     with LadybugStore(tmp_path / "graph.lbug") as store:
         for n in range(1, 3):
             store.upsert([Node(f"n{n}", (f"L{n}",), f"name {n}")])
-            assert store.query_apart(
+            assert store.query_in_subprocess(
                 "MATCH (n) RETURN count(n)", timeout=30.0
             ).rows == [(n,)]
         (first,) = {*_processes()} - {*others}
     assert not first.is_running()
     with pytest.raises(StoreUnavailable, match="closed"):
-        store.query_apart(NAMES, timeout=30.0)
+        store.query_in_subprocess(NAMES, timeout=30.0)
 
 
 def test_many_at_once_take_turns_and_a_write_waits_for_them(
@@ -215,8 +215,8 @@ def test_many_at_once_take_turns_and_a_write_waits_for_them(
     query = "UNWIND range(1, 1000) AS a UNWIND range(1, 1000) AS b RETURN max(a * b)"
     others = len(_processes())
     with ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(shared.query_apart, query, timeout=60.0) for _ in range(3)]
+        asked = [pool.submit(shared.query_in_subprocess, query, timeout=60.0) for _ in range(3)]
         shared.upsert([Node("cid", ("Person",), "Cid")])
         assert [one.result().rows for one in asked] == [[(1_000_000,)]] * 3
-    assert len(shared.query_apart(NAMES, timeout=30.0)) == 3
+    assert len(shared.query_in_subprocess(NAMES, timeout=30.0)) == 3
     assert len(_processes()) - others <= 1

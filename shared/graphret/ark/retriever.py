@@ -18,7 +18,7 @@ from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Outcome, Toolbox, as_store_error
-from graphret.contracts import fulfils
+from graphret.contracts import implements
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message
 from graphret.llm.errors import as_chat_error
@@ -30,13 +30,13 @@ from graphret.retriever import (
     Retriever,
     Steps,
     adrive,
-    completed,
+    backfill,
     require_on_failure,
 )
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
-from graphret.types import Hit, Retrieval, Signals, Trace, tell
+from graphret.types import Hit, Retrieval, Signals, Trace, emit
 from graphret.where import Where
 
 _log = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ class Ark(Retriever):
         """
         # By blocking calls in threads: the asynchronous clients of many packages serve
         # one event loop alone, theirs.
-        return run_sync(self._explore(question, lambda step: in_thread(step.work)))
+        return run_sync(self._explore(question, lambda step: in_thread(step.run)))
 
     async def aexplore(self, question: str) -> Run:
         """Do what `explore` does without blocking the event loop; cancelling it stops
@@ -192,7 +192,7 @@ class Ark(Retriever):
                 started=started,
                 seconds=run.elapsed - started,
             )
-            tell(step_stage(session, session.steps[-1]))
+            emit(step_stage(session, session.steps[-1]))
             return None if late else error
         session.receive(reply, started=started, seconds=run.elapsed - started)
         return None
@@ -223,7 +223,7 @@ class Ark(Retriever):
             session.end("seconds")
             return None
         session.observe([*done, *no])
-        tell(step_stage(session, session.steps[-1]))
+        emit(step_stage(session, session.steps[-1]))
         if problem := next(
             (outcome.failure for outcome in done if outcome.failure is not None), None
         ):
@@ -266,7 +266,7 @@ class Ark(Retriever):
                 task.cancel()
             await asyncio.gather(prompt, *tasks, return_exceptions=True)
             run.seconds = run.elapsed
-            self.tell(run)
+            self.report_run(run)
         if run.failures and strict:
             raise RetrievalFailed(f"ark failed: {run.failures[0]}") from run.failures[0]
         return run
@@ -295,7 +295,7 @@ class Ark(Retriever):
                 if self.on_failure == "raise":
                     session.end("failed", str(problem))
 
-    def tell(self, run: Run) -> None:
+    def report_run(self, run: Run) -> None:
         """Hand a run that has ended to `on_run`; an answer is not lost because it
         cannot be recorded.
         """
@@ -366,7 +366,7 @@ class Explored(Retriever):
                     f"ark failed: no agent selected a node ({', '.join(ends)})"
                 )
             trace.note("fallback", reason="no agent selected a node that qualifies")
-        return (yield from completed(found, fallback, on_failure, where))
+        return (yield from backfill(found, fallback, on_failure, where))
 
     def _hits(self, run: Run, where: Where | None) -> list[Hit]:
         """The nodes of the vote that satisfy a condition; those that are gone meanwhile
@@ -397,7 +397,7 @@ def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]
     it.
     """
     models = _one_each("model", model, n)
-    if wrong := next((one for one in models if not fulfils(one, ChatModel)), None):
+    if wrong := next((one for one in models if not implements(one, ChatModel)), None):
         raise InvalidInput(
             f"model: a chat model is expected, not {type(wrong).__name__}"
         )

@@ -31,7 +31,7 @@ from graphret.ark.observation import (
 )
 from graphret.ark.prompt import EXPLORE, SEARCH, make_tools
 from graphret.ark.settings import MAX_K, ArkSettings
-from graphret.contracts import fulfils, require_same_view
+from graphret.contracts import implements, require_same_view
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
@@ -88,7 +88,7 @@ class Toolbox:
             ("store", store, GraphStore),
             ("index", index, TextIndex),
         ):
-            if not fulfils(given, contract):
+            if not implements(given, contract):
                 raise InvalidInput(
                     f"{what}: a {contract.__name__} is expected, not"
                     f" {type(given).__name__}"

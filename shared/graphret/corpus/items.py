@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 from graphret.corpus.chunkers import Chunker, SentenceChunker, Span
 from graphret.corpus.names import given_name
 from graphret.errors import InvalidInput
-from graphret.executors import LOCAL, Executor, cut
+from graphret.executors import LOCAL, Executor, batched
 from graphret.types import Edge, Node, require_id
 from graphret.validation import require_edge, require_properties
 
@@ -299,7 +299,7 @@ def to_nodes(
     texts, gpu = [document.text for document in documents], hasattr(chunker, "encoder")
     whole = ([(0, len(text))] for text in texts)
     spans = (
-        chain(*executor.map(chunker.spans, cut(texts), gpu=gpu)) if chunker else whole
+        chain(*executor.map(chunker.spans, batched(texts), gpu=gpu)) if chunker else whole
     )
     nodes: dict[str, Node] = {}
     for item in listed:

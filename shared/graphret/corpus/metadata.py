@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
-from graphret.executors import LOCAL, Executor, cut
+from graphret.executors import LOCAL, Executor, batched
 from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.linking.gazetteer import Gazetteer
 from graphret.text import Token, normalize_name, tokenize
@@ -84,7 +84,7 @@ def describe(
     bare = [without(node, EXTRACTED) for node in nodes]
     heuristic = type(extractor) is HeuristicMetadata
     known = (
-        [*chain(*executor.map(_Names.of(bare), cut(bare)))]
+        [*chain(*executor.map(_Names.of(bare), batched(bare)))]
         if heuristic
         else extractor.extract(bare)
     )

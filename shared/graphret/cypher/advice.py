@@ -11,11 +11,11 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.walk import Facts, aggregates
+from graphret.cypher.meaning.walk import Analysis, aggregates
 from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 
-def advise(tree: ast.Cypher, facts: Facts, unbounded_paths: bool) -> None:
+def advise(tree: ast.Cypher, facts: Analysis, unbounded_paths: bool) -> None:
     """Add the warnings of a query to its facts; a path without a bound is an error,
     unless `unbounded_paths` may be.
     """
@@ -29,7 +29,7 @@ def advise(tree: ast.Cypher, facts: Facts, unbounded_paths: bool) -> None:
                 _unbounded(path, complain)
 
 
-def _limit(query: Any, facts: Facts) -> None:
+def _limit(query: Any, facts: Analysis) -> None:
     """A query that may return any number of rows should say how many it wants."""
     last = query.clauses[-1]
     if not isinstance(last, ast.Return) or last.limit is not None:
@@ -49,7 +49,7 @@ def _limit(query: Any, facts: Facts) -> None:
         )
 
 
-def _cartesian(match: ast.Match, bound: frozenset[str], facts: Facts) -> None:
+def _cartesian(match: ast.Match, bound: frozenset[str], facts: Analysis) -> None:
     """The paths of one MATCH that share no variable are joined each with each."""
     part_of: dict[str, str] = {}
 

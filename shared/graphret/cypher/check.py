@@ -127,10 +127,10 @@ def _meaning(
     from graphret.cypher.cost import check_cost
     from graphret.cypher.meaning.clauses import walk_query
     from graphret.cypher.meaning.ladybug import check_ladybug
-    from graphret.cypher.meaning.walk import Facts
+    from graphret.cypher.meaning.walk import Analysis
     from graphret.cypher.names import check_names
 
-    facts = walk_query(parsed.tree, Facts(parsed.query, parsed.dialect))
+    facts = walk_query(parsed.tree, Analysis(parsed.query, parsed.dialect))
     if parsed.dialect == "ladybug":
         check_ladybug(parsed.tree, facts)
     if len(facts.steps) > MOST_RELATIONSHIPS:

@@ -13,7 +13,7 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
-from graphret.cypher.meaning.walk import Facts
+from graphret.cypher.meaning.walk import Analysis
 from graphret.cypher.tree import (
     Chain,
     Lambda,
@@ -27,7 +27,7 @@ from graphret.cypher.tree import (
 _SIZES = frozenset(("size", "length", "list_len", "cardinality"))
 
 
-def check_cost(tree: ast.Cypher, facts: Facts, most: int) -> None:
+def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
     """Refuse a query whose own lists take more than `most` steps, or that doubles a
     list for each element of another.
 

@@ -59,7 +59,7 @@ def run_checked(
     timeout
         Seconds for checking the query, planning it and running it together; the
         database gives up after what is left, and a second later its connection is
-        closed (Neo4j) or its process killed (`LadybugStore.query_apart`).
+        closed (Neo4j) or its process killed (`LadybugStore.query_in_subprocess`).
     max_rows, max_bytes
         At most so many rows are read, and none after so many bytes; `Rows.truncated`
         says whether there were more.
@@ -82,8 +82,8 @@ def run_checked(
     report = _check(store, query, schema, timeout, max_rows, allowed)
     query = report.query
     # Of a database in this process, which cannot always be stopped: see
-    # `LadybugStore.query_apart`.
-    apart: Callable[..., Rows] | None = getattr(store, "query_apart", None)
+    # `LadybugStore.query_in_subprocess`.
+    apart: Callable[..., Rows] | None = getattr(store, "query_in_subprocess", None)
     if apart is not None:
         return apart(
             query,

@@ -12,7 +12,7 @@ from graphret.cypher import kinds
 from graphret.cypher.domains import Domains
 from graphret.cypher.known import Known, Labels, Triple
 from graphret.cypher.meaning.values import Entity
-from graphret.cypher.meaning.walk import Facts, Step
+from graphret.cypher.meaning.walk import Analysis, Step
 from graphret.cypher.report import ERROR, WARNING
 from graphret.cypher.tree import LabelName, Name, span, walk
 from graphret.schema import GraphSchema
@@ -23,7 +23,7 @@ _SWEEPS = 4
 _NAMED = 10
 
 
-def check_names(facts: Facts, schema: GraphSchema) -> None:
+def check_names(facts: Analysis, schema: GraphSchema) -> None:
     """Add to the facts what the query names that the schema lacks, or that the schema
     has elsewhere only.
     """
@@ -31,7 +31,7 @@ def check_names(facts: Facts, schema: GraphSchema) -> None:
 
 
 class _Names:
-    def __init__(self, facts: Facts, known: Known) -> None:
+    def __init__(self, facts: Analysis, known: Known) -> None:
         self.facts = facts
         self.known = known
         self.domains = Domains(known)

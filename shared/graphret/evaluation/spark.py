@@ -31,7 +31,7 @@ from graphret.llm import ChatModel, Message, Reply
 from graphret.schema import GraphSchema, PropertySchema
 from graphret.search.bm25 import BM25Index
 from graphret.spark import CypherStep, Spark, SparkPlan
-from graphret.spark.repairs import Mended, compared
+from graphret.spark.repairs import RepairedQuery, compared
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -202,7 +202,7 @@ class _Run(Shares):
         began = time.perf_counter()
         try:
             [step] = spark.check(SparkPlan(steps=[CypherStep(cypher=query)]))
-            assert isinstance(step, Mended)
+            assert isinstance(step, RepairedQuery)
             self.seconds["mend"].append(time.perf_counter() - began)
             _, _, rows = spark.rows(step, {})
         except Exception as error:

@@ -2,7 +2,7 @@
 cluster.
 """
 
-from graphret.executors.blocks import LOCAL, Executor, LocalExecutor, cut, embed
+from graphret.executors.blocks import LOCAL, Executor, LocalExecutor, batched, embed
 from graphret.executors.cluster import RayExecutor
 from graphret.executors.nearest import nearest_rows, pair_similarities
 
@@ -11,7 +11,7 @@ __all__ = [
     "Executor",
     "LocalExecutor",
     "RayExecutor",
-    "cut",
+    "batched",
     "embed",
     "nearest_rows",
     "pair_similarities",

@@ -51,7 +51,7 @@ class LocalExecutor:
 LOCAL = LocalExecutor()
 
 
-def cut(items: S, size: int | None = None) -> Iterator[S]:
+def batched(items: S, size: int | None = None) -> Iterator[S]:
     """Yield a sequence, or the rows of an array, in blocks of `size`, by default
     `BLOCK`.
     """
@@ -72,7 +72,7 @@ def embed(
 
     def made(distinct: list[str]) -> Floats:
         parts, done = [], 0
-        for part in executor.map(encoder.encode_documents, cut(distinct), gpu=True):
+        for part in executor.map(encoder.encode_documents, batched(distinct), gpu=True):
             rows = min(BLOCK, len(distinct) - done)
             parts.append(check_vectors(part, rows, what="embedding"))
             done += rows

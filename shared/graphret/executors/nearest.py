@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.executors.blocks import BLOCK, Executor, cut
+from graphret.executors.blocks import BLOCK, Executor, batched
 from graphret.search.dense import HNSW_ABOVE, hnsw_graph
 from graphret.search.vectors import Floats
 
@@ -50,11 +50,11 @@ def nearest_rows(
     if len(b) > HNSW_ABOVE and 10 * len(a) > len(
         b
     ):  # a few rows are compared with all sooner than graphs are made
-        shards = [*cut(b, HNSW_SHARD)]
+        shards = [*batched(b, HNSW_SHARD)]
         graphs = executor.map(_saved_graph, shards)
     first = 0
     for shard, graph in zip(shards, graphs, strict=True):
-        found = executor.map(_Search(shard, k, graph), cut(a, _ROWS))
+        found = executor.map(_Search(shard, k, graph), batched(a, _ROWS))
         yield (
             (row + n * _ROWS, column + first, value)
             for n, (row, column, value) in enumerate(found)

@@ -6,13 +6,13 @@ from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.expand import Expand
 from graphret.expansion.frontier import Frontier, Ranked, Ranking
-from graphret.expansion.paper import Paper
+from graphret.expansion.paper import SageRanking
 from graphret.expansion.propagate import Propagate
 
 RANKINGS: dict[str, Callable[[], Ranking]] = {
     "coverage": Coverage,
     "propagate": Propagate,
-    "paper": Paper,
+    "paper": SageRanking,
 }
 
 
@@ -34,7 +34,7 @@ __all__ = [
     "Coverage",
     "Expand",
     "Frontier",
-    "Paper",
+    "SageRanking",
     "Propagate",
     "Ranked",
     "Ranking",

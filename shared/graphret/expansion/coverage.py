@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import NO_PART
+from graphret.edges import NO_ROW
 from graphret.expansion.diversity import demote_repeats
 from graphret.expansion.frontier import (
     MENTIONS,
@@ -23,7 +23,7 @@ from graphret.expansion.frontier import (
     Ranked,
     best_of,
     spread,
-    terms_said,
+    term_weights,
 )
 from graphret.expansion.relations import NamedTerms
 from graphret.expansion.trust import Trust, linked_gain, names_one, trust_in_links
@@ -127,7 +127,7 @@ class Coverage:
         trust = decided.share
 
         # Every node by itself, then each end of every pair, then thirds and middles.
-        naming = scores * self._source_weights(frontier, pairs.edges, pairs.source_part)
+        naming = scores * self._source_weights(frontier, pairs.edges, pairs.source_row)
         ends = np.concatenate([pairs.source, pairs.target, triples.nodes])
         by_link = np.concatenate([naming, scores, triples.scores]).astype(np.float32)
         edges = np.concatenate([pairs.edges, pairs.edges, triples.edges])
@@ -138,7 +138,7 @@ class Coverage:
         )
         top = max(float(best.scores.max(initial=0)), 1e-9)
         weight = self.weight * found.fade * trust
-        own = frontier.own(best.positions)
+        own = frontier.node_scores(best.positions)
         relevance = (own + weight * best.scores / top) / (1 + weight)
         via = self._brought_by(frontier, best, best_of(ends, by_link, edges))
 
@@ -162,10 +162,10 @@ class Coverage:
 
         pairs = self._pairs(frontier)
         candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
-        near = index.near_at(query, candidates)
+        near = index.dense_scores_at(query, candidates)
         lexical = index.lexical.score_at(query, candidates)
         names = NamedTerms.of(frontier)
-        terms = pairs.said_together(self.phrases)
+        terms = pairs.joint_term_weights(self.phrases)
         if names is not None:
             terms = names.added(terms, pairs.edges, pairs.source, pairs.target)
         said = terms.sum(axis=1)
@@ -173,7 +173,7 @@ class Coverage:
 
         single = words * lexical / scale + (1 - words) * near
         if frontier.seed_scores is not None:
-            single = np.maximum(single, frontier.own(candidates))
+            single = np.maximum(single, frontier.node_scores(candidates))
 
         # Where nothing but words speaks for a pair, a long question fades it sooner.
         share = 1.0
@@ -207,8 +207,8 @@ class Coverage:
     ) -> float:
         """Return what the best node says by itself, of all that counts in pairs."""
         best = candidates[np.argsort(-lexical, kind="stable")[:_SINGLES]]
-        whole = np.full(len(best), NO_PART, dtype=np.int32)
-        weights, place = terms_said(frontier, best, whole, self.phrases)
+        whole = np.full(len(best), NO_ROW, dtype=np.int32)
+        weights, place = term_weights(frontier, best, whole, self.phrases)
         weights = weights[place]
         if names is not None:
             weights = names.added(weights, np.full(len(best), NONE), best)
@@ -228,7 +228,7 @@ class Coverage:
             return Trust(self.trust or 0.0, sure=self.trust == 1)
         pairs, best = found.pairs, int(found.said.argmax())
         # A row of a table and what it names halve a question, as a name does.
-        expected = int(pairs.source_part[best]) != NO_PART
+        expected = int(pairs.source_row[best]) != NO_ROW
         ends = [int(pairs.source[best]), int(pairs.target[best])]
         names = frontier.graph.nodes.names.take(ends)
         expected = expected or names_one(frontier.query, names)
@@ -258,7 +258,7 @@ class Coverage:
         real = edges != NONE
         names[real] = table.relation[edges[real]] == mentions
         weight = np.float32(self.mention_source_weight)
-        return np.where(names & (part == NO_PART), weight, np.float32(1))
+        return np.where(names & (part == NO_ROW), weight, np.float32(1))
 
     def _brought_by(
         self, frontier: Frontier, best: Ranked, linked: Ranked
@@ -293,12 +293,12 @@ class Coverage:
         # by any where it is about the node.
         pair = np.concatenate([beam, beam])
         middle = np.concatenate([pairs.source[beam], pairs.target[beam]])
-        part = np.concatenate([pairs.source_part[beam], pairs.target_part[beam]])
+        part = np.concatenate([pairs.source_row[beam], pairs.target_row[beam]])
 
         table = frontier.graph.edges
         edges, end = table.incident_each(middle)
         outward = table.source[edges] == middle[end]
-        here = np.where(outward, table.source_part[edges], table.target_part[edges])
+        here = np.where(outward, table.source_row[edges], table.target_row[edges])
         fits = (part[end] < 0) | (here == part[end])
         side = 2 * end + outward
         n_links = np.bincount(side[fits], minlength=2 * len(middle))[side]
@@ -312,19 +312,19 @@ class Coverage:
         )
 
         of_pair = pair[end]
-        third_part = np.where(
-            outward, table.target_part[edges], table.source_part[edges]
+        third_row = np.where(
+            outward, table.target_row[edges], table.source_row[edges]
         )
         same_row = outward & (end < len(beam))
-        same_row &= table.source_part[edges] == pairs.source_part[of_pair]
+        same_row &= table.source_row[edges] == pairs.source_row[of_pair]
         keep = np.where(same_row, _KEEP_SAME, _KEEP)
-        weights, place = terms_said(frontier, third, third_part, self.phrases)
+        weights, place = term_weights(frontier, third, third_row, self.phrases)
         weights = weights[place]
         if names is not None:
             weights = names.added(weights, edges, third)
         extra = np.maximum(weights - terms[of_pair], 0).sum(axis=1)
-        near = _THIRD_COSINE * frontier.index.near_at(frontier.query, third)
-        counts = np.where(outward, 1, self._source_weights(frontier, edges, third_part))
+        near = _THIRD_COSINE * frontier.index.dense_scores_at(frontier.query, third)
+        counts = np.where(outward, 1, self._source_weights(frontier, edges, third_row))
         extended = counts * (
             keep * scores[of_pair] * strength + per_term * extra + near
         )
@@ -396,7 +396,7 @@ def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Rank
     n = len(ranked.positions)
     if not n:
         return ranked
-    by_search = np.argsort(-frontier.own(ranked.positions), kind="stable")
+    by_search = np.argsort(-frontier.node_scores(ranked.positions), kind="stable")
     search_rank = np.empty(n)
     search_rank[by_search] = np.arange(n)
     fused = 1 / (_RRF_K + np.arange(n)) + (1 - trust.share) / (_RRF_K + search_rank)
@@ -438,7 +438,7 @@ def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Li
         if one != other
     ]
     left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    whole = np.full(len(pairs), NO_PART, dtype=np.int32)
+    whole = np.full(len(pairs), NO_ROW, dtype=np.int32)
     weights = np.full(len(pairs), strength, dtype=np.float32)
     no_edge = np.full(len(pairs), NONE)
     return Links(frontier, no_edge, weights, left, right, whole, whole)

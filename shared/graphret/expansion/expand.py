@@ -12,7 +12,7 @@ import numpy as np
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
-from graphret.expansion.reach import reach
+from graphret.expansion.reach import fetch_subgraph
 from graphret.fusion import filled, fills
 from graphret.retriever import (
     Ask,
@@ -20,7 +20,7 @@ from graphret.retriever import (
     IndexRetriever,
     Retriever,
     Steps,
-    answered,
+    unwrap_or_fallback,
     require_on_failure,
 )
 from graphret.search.bm25 import BM25Index
@@ -126,7 +126,7 @@ class Expand(Retriever):
             ):  # so that k nodes which qualify are among the candidates
                 asks.append(Ask(self._search, query, k, where))
             first, *others = yield asks
-        seeds = answered(first, self.seeds, self.on_failure, trace)
+        seeds = unwrap_or_fallback(first, self.seeds, self.on_failure, trace)
         if seeds is None:
             own_seeds = True
             seeds = yield Ask(self._search, query, asked)
@@ -258,7 +258,7 @@ class Expand(Retriever):
             found = here[0].nodes.find(ids)
             frontier = Frontier(query, *here, found[found >= 0])
         else:
-            frontier = reach(self.store, self.index, query, ids, self.links)
+            frontier = fetch_subgraph(self.store, self.index, query, ids, self.links)
         if own_seeds and frontier.scores is None:
             return frontier
         said = {hit.id: hit.score for hit in seeds}
@@ -349,7 +349,7 @@ def _hits(
     via, at = ranked.via[chosen], positions[chosen]
     walked = np.flatnonzero(via != NONE)
     source, target = edges.source[via[walked]], edges.target[via[walked]]
-    ends = frontier.stands_for(at[walked], source) & (target != at[walked])
+    ends = frontier.same_source(at[walked], source) & (target != at[walked])
     others = np.where(ends, target, source)
     distinct = np.unique(np.concatenate([at, others]))
     known = dict(
@@ -360,14 +360,16 @@ def _hits(
     scores = ranked.scores[chosen].tolist()
     together = np.concatenate([at[:1], others[walked == 0]])
     confidence = frontier.index.confidence(frontier.query, together)
-    told = ranked.told(at) if ranked.told and len(at) else [None] * len(at)
+    explained = (
+        ranked.explain(at) if ranked.explain and len(at) else [None] * len(at)
+    )
     hits = []
     for place, (score, position) in enumerate(zip(scores, at.tolist(), strict=True)):
         node = known[position]
         evidence = []
         if position in rank:
             evidence.append(Evidence("seed", rank=rank[position]))
-        if said := told[place]:
+        if said := explained[place]:
             evidence.append(said)
         if place in links:
             edge, other = links[place]

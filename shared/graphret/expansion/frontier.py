@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import NO_PART
+from graphret.edges import NO_ROW
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Evidence
@@ -69,7 +69,7 @@ class Frontier:
     seed_scores: NDArray[np.float32] | None = None
     scores: NDArray[np.float32] | None = None
 
-    def own(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    def node_scores(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
         """Return how well nodes answer by themselves: the hybrid score, 0 … 1, or the
         seed retriever's if higher.
         """
@@ -128,7 +128,7 @@ class Frontier:
             )
         return links
 
-    def stands_for(
+    def same_source(
         self, positions: NDArray[np.int64], ends: NDArray[Any]
     ) -> NDArray[np.bool_]:
         """Tell which nodes are the given ends of edges, or are of the same source as
@@ -167,8 +167,8 @@ class Frontier:
             found,
             weights,
             *ends,
-            edges.source_part[found],
-            edges.target_part[found],
+            edges.source_row[found],
+            edges.target_row[found],
         )
         return links.take((weights > 0) & (source != target))
 
@@ -195,7 +195,7 @@ class Links:
         The edges by position, and their weights by the ranking's factors.
     source, target
         The nodes that each joins: its ends, or other nodes of their sources.
-    source_part, target_part
+    source_row, target_row
         The parts of them that each is about.
     """
 
@@ -204,8 +204,8 @@ class Links:
     strength: NDArray[np.float32]
     source: NDArray[np.int64]
     target: NDArray[np.int64]
-    source_part: NDArray[np.int32]
-    target_part: NDArray[np.int32]
+    source_row: NDArray[np.int32]
+    target_row: NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.edges)
@@ -228,25 +228,25 @@ class Links:
         """Return the links to the whole of nodes `near`, with the nodes `beside` these
         at that `end`.
         """
-        whole = self.take(getattr(self, f"{end}_part") == NO_PART)
+        whole = self.take(getattr(self, f"{end}_part") == NO_ROW)
         i, j = matches(getattr(whole, end), near)
         ends: dict[str, Any] = {end: beside[j]}
         moved = replace(whole.take(i), **ends)
         return moved.take(moved.source != moved.target)
 
-    def said_together(self, phrases: float) -> NDArray[np.float32]:
+    def joint_term_weights(self, phrases: float) -> NDArray[np.float32]:
         """Return the weights of the question's terms on the side that says each best,
-        ``(m, t)``; see `terms_said`.
+        ``(m, t)``; see `term_weights`.
         """
         ends, parts = (
             np.append(self.source, self.target),
-            np.append(self.source_part, self.target_part),
+            np.append(self.source_row, self.target_row),
         )
-        values, place = terms_said(self.frontier, ends, parts, phrases)
+        values, place = term_weights(self.frontier, ends, parts, phrases)
         return np.maximum(values[place[: len(self)]], values[place[len(self) :]])
 
 
-_COLUMNS = ("edges", "strength", "source", "target", "source_part", "target_part")
+_COLUMNS = ("edges", "strength", "source", "target", "source_row", "target_row")
 
 
 def matches(
@@ -264,7 +264,7 @@ def matches(
     )
 
 
-def terms_said(
+def term_weights(
     frontier: Frontier,
     positions: NDArray[np.int64],
     parts: NDArray[np.int32],
@@ -283,17 +283,17 @@ def terms_said(
     first = (
         lexical.terms.part_indptr
     )  # an edge that someone else wrote may name a row that its node does not have
-    whole = (part == NO_PART) | (part >= first[nodes + 1] - first[nodes])
+    whole = (part == NO_ROW) | (part >= first[nodes + 1] - first[nodes])
     weights = np.empty(
         (len(places), len(lexical.term_ids(frontier.query))), dtype=np.float32
     )
     weights[whole] = lexical.term_weights(frontier.query, nodes[whole])
-    weights[~whole] = lexical.part_term_weights(
+    weights[~whole] = lexical.row_term_weights(
         frontier.query, nodes[~whole], part[~whole].astype(np.int32)
     )
     if phrases:
         found = lexical.phrase_weights(
-            frontier.query, nodes, np.where(whole, NO_PART, part), weights
+            frontier.query, nodes, np.where(whole, NO_ROW, part), weights
         )
         weights = np.hstack([weights, np.float32(phrases) * found])
     return weights, inverse
@@ -312,7 +312,7 @@ class Ranked:
     scores: NDArray[np.float32]
     via: NDArray[np.int64]
     details: dict[str, float] = field(default_factory=dict)
-    told: Callable[[NDArray[np.int64]], Sequence[Evidence | None]] | None = None
+    explain: Callable[[NDArray[np.int64]], Sequence[Evidence | None]] | None = None
 
 
 @runtime_checkable

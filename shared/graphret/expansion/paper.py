@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import NO_PART
+from graphret.edges import NO_ROW
 from graphret.expansion.frontier import (
     NONE,
     SHARES_NAME,
@@ -30,7 +30,7 @@ _CHECKED = 50
 
 
 @dataclass(frozen=True)
-class Paper:
+class SageRanking:
     """The union of the k seeds and the k′ best of their one-hop neighbours (SAGE,
     section 2.2 B and listing 1).
 
@@ -71,14 +71,14 @@ class Paper:
         near = order[: max(_CHECKED, 5 * (k - len(seeds)))]
         agrees = _agreement(links.take(np.searchsorted(links.edges, via[near])), query)
         order[: len(near)] = near[np.argsort(-agrees, kind="stable")]
-        floor = frontier.own(seeds).min(initial=0)
+        floor = frontier.node_scores(seeds).min(initial=0)
         ladder = floor * (
             1 - np.arange(1, len(order) + 1) / (len(order) + 1)
         )  # below every seed, in their order
         return Ranked(
             np.concatenate([seeds, neighbors[order]]),
             np.concatenate(
-                [np.maximum.accumulate(frontier.own(seeds)[::-1])[::-1], ladder]
+                [np.maximum.accumulate(frontier.node_scores(seeds)[::-1])[::-1], ladder]
             ).astype(np.float32),
             np.concatenate([np.full(len(seeds), NONE), via[order]]),
             {"links": len(links), "candidates": len(neighbors)},
@@ -102,7 +102,7 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
         return graph.nodes.properties[position].get("table_rows") or []
 
     def row_said(position: int, part: int) -> bool:
-        return part != NO_PART and any(
+        return part != NO_ROW and any(
             said(cell) for row in rows(position)[part : part + 1] for cell in row
         )
 
@@ -119,7 +119,7 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
             if isinstance(phrase, str)
         )
 
-    ends = (links.source, links.source_part, links.target, links.target_part)
+    ends = (links.source, links.source_row, links.target, links.target_row)
     edges = zip(
         graph.edges.properties.take(links.edges),
         *(column.tolist() for column in ends),

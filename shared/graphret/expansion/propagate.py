@@ -38,27 +38,27 @@ class Propagate:
     """
 
     inherit: float = 0.5
-    walked: int = 50
+    max_seeds: int = 50
     strength: Mapping[str, float] = field(default_factory=lambda: dict(STRENGTH))
     name: str = "propagate"
 
     def n_seeds(self, k: int) -> int:
         """How many seeds are needed for `k` hits."""
-        return max(k, self.walked)
+        return max(k, self.max_seeds)
 
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         seeds = frontier.seeds
-        links = frontier.incident(seeds[: self.walked], self.strength, by_source=True)
-        walked = seeds[: self.walked]
+        links = frontier.incident(seeds[: self.max_seeds], self.strength, by_source=True)
+        walked = seeds[: self.max_seeds]
         candidates = np.concatenate([seeds, links.target, links.source])
         given = spread(
-            np.concatenate([links.source, links.target]), walked, frontier.own(walked)
+            np.concatenate([links.source, links.target]), walked, frontier.node_scores(walked)
         )
         passed = given * np.tile(links.strength, 2)
         inherited = np.concatenate(
             [np.zeros(len(seeds), dtype=np.float32), self.inherit * passed]
         )
         via = np.concatenate([np.full(len(seeds), NONE), links.edges, links.edges])
-        scores = frontier.own(candidates) + inherited
+        scores = frontier.node_scores(candidates) + inherited
         return best_of(candidates, scores.astype(np.float32), via, links=len(links))

@@ -25,7 +25,7 @@ from graphret.types import Edge
 ONWARD = 60
 
 
-def reach(
+def fetch_subgraph(
     store: GraphStore,
     index: HybridIndex | TextIndex,
     query: str,

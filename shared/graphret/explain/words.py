@@ -12,7 +12,7 @@ from graphret.search.analysis import Analyzer
 from graphret.search.fields import NodeText
 from graphret.stores.base import GraphStore
 from graphret.text import normalize_name, tokenize
-from graphret.types import PART_KEYS, Evidence, Hit, Node
+from graphret.types import ROW_KEYS, Evidence, Hit, Node
 
 #: A stretch of text, and whether it is a word of the question, or the answer in
 #: guillemets.
@@ -59,7 +59,7 @@ def edge_text(relation: str | None, properties: Mapping[str, Any]) -> str:
     ):
         said.append("both name " + _quoted(shared))
     if rows := [
-        str(row) for key in PART_KEYS if isinstance(row := properties.get(key), int)
+        str(row) for key in ROW_KEYS if isinstance(row := properties.get(key), int)
     ]:
         said.append(f"row{'s' * (len(rows) > 1)} {' = '.join(rows)}")
     if isinstance(column := properties.get("column"), str) and column:
@@ -209,7 +209,7 @@ def evidence_row(hit: Hit) -> int | None:
     """
     for evidence in hit.evidence:
         row = evidence.properties.get(
-            PART_KEYS[evidence.direction == "out"]
+            ROW_KEYS[evidence.direction == "out"]
         )  # an edge leads out of the other node
         if isinstance(row, int) and "table_rows" in hit.node.properties:
             return row - 1 - int(hit.node.properties.get("table_row_start", 0))

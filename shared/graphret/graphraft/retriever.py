@@ -31,7 +31,7 @@ from graphret.retriever import (
     IndexRetriever,
     Retriever,
     Steps,
-    completed,
+    backfill,
     require_on_failure,
 )
 from graphret.search.index import TextIndex
@@ -285,7 +285,7 @@ class GraphRAFT(Retriever):
         if not hits:
             trace.note("fallback", reason="no query finds anything")
         found = Retrieval(query, k, list(hits), signals, trace)
-        return (yield from completed(found, self.text, self.on_failure, where))
+        return (yield from backfill(found, self.text, self.on_failure, where))
 
     def _tried(self, what: str, step: Call[Any] | Compute, trace: Trace) -> _Part:
         """What comes of a step; `None` where it fails, which the trace is told."""

@@ -11,8 +11,8 @@ from pydantic_core import from_json
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.stores.memory import MemoryStore
-from graphret.types import PART_KEYS, Edge, Node
-from graphret.validation import require_part
+from graphret.types import ROW_KEYS, Edge, Node
+from graphret.validation import require_row
 
 Fields: TypeAlias = Mapping[str, Any]
 _NONE: Fields = {}
@@ -77,9 +77,9 @@ class GraphTables:
                     f"the edge from {source!r} to {target!r} dangles: there is no node"
                     f" {end!r}"
                 )
-        for key in PART_KEYS:
+        for key in ROW_KEYS:
             if key in properties:
-                require_part(properties[key], key)
+                require_row(properties[key], key)
         self._edges.append(Edge(source, relation, target, weight, properties or _NONE))
 
     def store(self) -> MemoryStore:

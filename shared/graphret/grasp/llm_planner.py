@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, TypeAdapter
 
-from graphret.contracts import fulfils
+from graphret.contracts import implements
 from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Usage, aask_json, ask_json
 from graphret.llm.errors import as_chat_error, usage_of
@@ -92,7 +92,7 @@ class LLMPlanner:
         hints: str = "",
         show_values: bool = False,
     ) -> None:
-        if not fulfils(model, ChatModel):
+        if not implements(model, ChatModel):
             raise InvalidInput(
                 f"model: a chat model is expected, not {type(model).__name__}"
             )

@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from graphret.contracts import fulfils, require_same_view
+from graphret.contracts import implements, require_same_view
 from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
@@ -78,7 +78,7 @@ class PlanRetriever(Retriever):
         timeout: float = TIMEOUT,
         on_failure: str = "fallback",
     ) -> None:
-        if not fulfils(planner, Planner):
+        if not implements(planner, Planner):
             raise InvalidInput(
                 "planner: an object with plan and aplan is expected, not"
                 f" {type(planner).__name__}"

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from graphret.contracts import fulfils
+from graphret.contracts import implements
 from graphret.errors import InvalidInput
 from graphret.grasp.llm_planner import LLMPlanner
 from graphret.grasp.plan_retriever import PlanRetriever
@@ -88,7 +88,7 @@ class Grasp(Retriever):
             planner = PathPlanner(
                 store, linker or (None if isinstance(store, MemoryStore) else documents)
             )
-        elif not fulfils(planner, Planner) and fulfils(planner, ChatModel):
+        elif not implements(planner, Planner) and implements(planner, ChatModel):
             planner = LLMPlanner(planner, store)  # type: ignore[arg-type]  # it is a model
         more = {"linker": linker, "documents": documents, "on_failure": on_failure}
         self.plan = PlanRetriever(planner, store, **more)  # type: ignore[arg-type]  # it refuses others

@@ -2,6 +2,6 @@
 
 from graphret.linking.linker import Linked, Linker
 from graphret.linking.mentions import Spot
-from graphret.linking.names import NameBook
+from graphret.linking.names import NameIndex
 
-__all__ = ["Linked", "Linker", "NameBook", "Spot"]
+__all__ = ["Linked", "Linker", "NameIndex", "Spot"]

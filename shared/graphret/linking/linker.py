@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput
-from graphret.linking.mentions import Spot, spot
-from graphret.linking.names import ALIAS, OWN, NameBook, normal_form, variants_of
+from graphret.linking.mentions import Spot, find_mentions
+from graphret.linking.names import ALIAS, OWN, NameIndex, normal_form, variants_of
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, CombinedTable
 from graphret.search.bm25 import BM25Index
@@ -105,7 +105,7 @@ class Linker(CombinedTable):
             {name: part for name, part in parts.items() if part is not None}
         )
         self._book: list[
-            NameBook
+            NameIndex
             # Built when first asked for, and shared by the copies that searches take.
         ] = []
         self._lock = Lock()
@@ -172,7 +172,7 @@ class Linker(CombinedTable):
         return self.names.text.aliases
 
     @property
-    def book(self) -> NameBook:
+    def book(self) -> NameIndex:
         """The names of the nodes."""
         with self._lock:
             if not self._book:
@@ -181,7 +181,7 @@ class Linker(CombinedTable):
                     properties.get(self.aliases) for properties in table.properties
                 )
                 self._book.append(
-                    NameBook(
+                    NameIndex(
                         zip(table.ids, table.names, aliases, strict=True),
                         aliases=self.aliases,
                     )
@@ -249,10 +249,10 @@ class Linker(CombinedTable):
         return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
     def _named(
-        self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameBook
+        self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameIndex
     ) -> Candidates:
         n = max(_CANDIDATES, k)
-        called = self._positions(book.bearers(mention), mask)
+        called = self._positions(book.nodes_by_name(mention), mask)
         near = (
             [self.names.top(mention, n, mask)]
             if len(self.names.term_ids(mention))
@@ -363,7 +363,7 @@ class Linker(CombinedTable):
                 for i in found
             ]
 
-        return spot(question, book, None if mask is None else keep, forms)
+        return find_mentions(question, book, None if mask is None else keep, forms)
 
     def _positions(
         self, ids: Sequence[str], mask: NDArray[np.bool_] | None

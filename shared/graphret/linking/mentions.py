@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
-from graphret.linking.names import SIGNS, NameBook
+from graphret.linking.names import SIGNS, NameIndex
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
@@ -73,8 +73,8 @@ class _Match:
     drags: bool = False
 
 
-def spot(
-    question: str, book: NameBook, keep: Keep | None = None, forms: Forms | None = None
+def find_mentions(
+    question: str, book: NameIndex, keep: Keep | None = None, forms: Forms | None = None
 ) -> list[Spot]:
     """Return the known names in a question, from left to right, none overlapping.
 
@@ -122,7 +122,7 @@ def spot(
     capitals = _capitals(question, tokens, named)
 
     def bearers(key: int | str) -> tuple[str, ...]:
-        ids = book.bearers(key)
+        ids = book.nodes_by_name(key)
         return ids if keep is None else keep(ids)
 
     sure: list[_Match] = []
@@ -154,7 +154,7 @@ def spot(
 
 
 def _symbols(
-    question: str, book: NameBook, marks: Collection[tuple[int, int]]
+    question: str, book: NameIndex, marks: Collection[tuple[int, int]]
 ) -> Iterator[tuple[int, int, bool]]:
     """Go through names of symbols alone: what is marked, and what stands by itself but
     for quotes and brackets.

@@ -1,4 +1,4 @@
-"""`NameBook`: what the nodes of a graph are called, and the nodes that bear a name."""
+"""`NameIndex`: what the nodes of a graph are called, and the nodes that bear a name."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]
     return variants(node.name, node.properties.get(aliases))
 
 
-class NameBook:
+class NameIndex:
     """The names, aliases and short names of nodes, normalised; changed in place, in
     time linear in the change.
 
@@ -87,7 +87,7 @@ class NameBook:
         """How many different names there are."""
         return len(self._bearers)
 
-    def bearers(self, name: int | str) -> tuple[str, ...]:
+    def nodes_by_name(self, name: int | str) -> tuple[str, ...]:
         """Return the ids of the nodes that bear a name, or that of a match, in order;
         none if it is gone meanwhile.
         """

@@ -16,8 +16,8 @@ import numpy as np
 from graphret.cypher.patterns import Hop
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
-from graphret.linking.mentions import Spot, spot
-from graphret.linking.names import NameBook
+from graphret.linking.mentions import Spot, find_mentions
+from graphret.linking.names import NameIndex
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
@@ -124,8 +124,8 @@ def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
     """Return the names in a question that some nodes bear, whose names are
     given by id.
     """
-    book = NameBook((node_id, name, None) for node_id, name in named.items())
-    return spot(question, book, None, lambda ids: [[named[one]] for one in ids])
+    book = NameIndex((node_id, name, None) for node_id, name in named.items())
+    return find_mentions(question, book, None, lambda ids: [[named[one]] for one in ids])
 
 
 class PathPlanner:

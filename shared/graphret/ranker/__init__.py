@@ -3,6 +3,6 @@ found.
 """
 
 from graphret.ranker.features import features_of
-from graphret.ranker.trained import Trained
+from graphret.ranker.trained import LearnedRanking
 
-__all__ = ["Trained", "features_of"]
+__all__ = ["LearnedRanking", "features_of"]

@@ -63,12 +63,12 @@ def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
     return {
         "score": _to_the_best(score),
         "place": np.log1p(np.arange(1, len(at) + 1)),
-        "score by itself": frontier.own(at),
+        "score by itself": frontier.node_scores(at),
         "score behind a namesake": best[bearers] - score,
         "namesakes": np.bincount(bearers)[bearers],
         "words": _to_the_best(said.sum(axis=1)),
         "terms said": np.count_nonzero(said, axis=1) / max(1, said.shape[1]),
-        "meaning": frontier.index.near_at(frontier.query, at),
+        "meaning": frontier.index.dense_scores_at(frontier.query, at),
         "name said": _said(lexical.analyzer, names, frontier.query),
         **{name: np.log1p(start[at + 1] - start[at]) for name, start in starts.items()},
     }

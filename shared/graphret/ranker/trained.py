@@ -24,7 +24,7 @@ _TOLD = 3
 
 
 @dataclass(frozen=True)
-class Trained:
+class LearnedRanking:
     """The first nodes of another ranking in the order of a model; those below stay as
     they are.
 
@@ -78,7 +78,7 @@ class Trained:
         rest = ranked.scores[n:]
         lifted = scores[order] - scores.min() + rest.max(initial=0)
 
-        def told(positions: NDArray[np.int64]) -> list[Evidence | None]:
+        def explain(positions: NDArray[np.int64]) -> list[Evidence | None]:
             """Say which features moved each node, and its place before that."""
             place = {
                 position: row
@@ -98,7 +98,7 @@ class Trained:
             np.concatenate([lifted, rest]).astype(np.float32),
             np.concatenate([ranked.via[:n][order], ranked.via[n:]]),
             ranked.details,
-            told,
+            explain,
         )
 
     def _said(self, shares: NDArray[np.float64], place: int) -> Evidence:
@@ -146,7 +146,7 @@ class Trained:
         return Parts(tables={"model": pa.table({"text": [self.model]})}, meta=given)
 
     @classmethod
-    def from_bundle(cls, bundle: Bundle) -> Trained:
+    def from_bundle(cls, bundle: Bundle) -> LearnedRanking:
         """Open a saved ranking."""
         meta = bundle.meta | {
             "inner": Coverage(**bundle.meta["inner"]),

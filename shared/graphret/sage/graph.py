@@ -31,7 +31,7 @@ from graphret.errors import InvalidInput
 from graphret.executors import LOCAL, Executor, embed
 from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
-from graphret.ranker import Trained
+from graphret.ranker import LearnedRanking
 from graphret.retriever import Retriever
 from graphret.sage import persistence
 from graphret.sage.dense_quality import fitted_dense_quality
@@ -71,7 +71,7 @@ class SageGraph:
         *,
         chunker: Chunker | None,
         metadata: MetadataExtractor | None,
-        ranking: Trained | None = None,
+        ranking: LearnedRanking | None = None,
     ) -> None:
         self.state = state
         self.settings = settings

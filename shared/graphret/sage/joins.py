@@ -14,7 +14,7 @@ import numpy as np
 from graphret.columns import Records, text_array, to_json
 from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
-from graphret.sage.names import MAX_NAME_WORDS, speaks
+from graphret.sage.names import MAX_NAME_WORDS, is_informative
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
 from graphret.text import words as words_of
@@ -110,7 +110,7 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
         to_json({"name": spelled[v], "columns": [[headers[i], headers[j]]]})
         for v, i, j in said
     ]
-    (source, source_part), (target, target_part) = (
+    (source, source_row), (target, target_row) = (
         places[row[end]].T for end in (left, right)
     )
     weight = np.full(len(left), settings.join_weight)
@@ -122,8 +122,8 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
         codes,
         [JOINS],
         weight,
-        source_part,
-        target_part,
+        source_row,
+        target_row,
         records,
     )
 
@@ -160,7 +160,7 @@ def _key(cell: str, subject: str) -> str:
         return f"{subject}\0{' '.join(words)}" if subject else ""
     return (
         " ".join(words)
-        if speaks([word for word in words if not _COMMON.fullmatch(word)])
+        if is_informative([word for word in words if not _COMMON.fullmatch(word)])
         else ""
     )
 

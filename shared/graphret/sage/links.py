@@ -16,8 +16,8 @@ import numpy as np
 
 from graphret.corpus.chunks import number_of
 from graphret.corpus.readers import file_id
-from graphret.edges import NO_PART, EdgeTable
-from graphret.executors import LOCAL, Executor, cut
+from graphret.edges import NO_ROW, EdgeTable
+from graphret.executors import LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import Uses, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
@@ -49,7 +49,7 @@ def name_links(
     """Return a ``MENTIONS`` edge for every row that says the name of a node, and every
     source whose text does.
 
-    The edge leaves the chunk that says the name first, or the row, ``source_part``,
+    The edge leaves the chunk that says the name first, or the row, ``source_row``,
     where a table says it, and leads to the first chunk of what is named: a ranking
     finds out which of the chunks the question means. Its properties are the kind of the
     link, the name and, in a table, the column. Names are titles, with and without
@@ -75,7 +75,7 @@ def name_links(
         [*zip(named.tolist(), map(names_of, nodes.at(named)), strict=True)], settings
     )
     units = sorted(units_of(nodes), key=lambda unit: places[unit.owner])
-    mentions = chain.from_iterable(executor.map(names, cut(units)))
+    mentions = chain.from_iterable(executor.map(names, batched(units)))
     said = [
         (unit, target, mention)
         for unit, of_unit in zip(units, mentions, strict=True)
@@ -173,7 +173,7 @@ def _between_sources(
         same_title = titles[target] and titles[unit.owner] == titles[target]
         if same_title or unit.owner == target:
             continue
-        if unit.part == NO_PART:
+        if unit.part == NO_ROW:
             link = sources[unit.owner], target, mention.kind in _ALIASES
             if link[0] == sources[target] or link in known:
                 continue

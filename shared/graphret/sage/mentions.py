@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-from graphret.edges import NO_PART
+from graphret.edges import NO_ROW
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
-from graphret.sage.names import MAX_NAME_WORDS, speaks, without_stop_words
+from graphret.sage.names import MAX_NAME_WORDS, is_informative, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.text import words as words_of
 
@@ -60,7 +60,7 @@ def units_of(nodes: NodeTable) -> Iterator[Unit]:
             else str(node.properties.get("table_context") or "")
         )
         if text:
-            yield Unit(owner, NO_PART, [text])
+            yield Unit(owner, NO_ROW, [text])
         header = [str(cell) for cell in node.properties.get("table_header") or ()]
         context = frozenset(
             words_of(
@@ -112,7 +112,7 @@ class Names:
             for word, bags in self.postings.items()
         }
         self._spoken = [
-            words for words in dict.fromkeys([*self.full, *self.alias]) if speaks(words)
+            words for words in dict.fromkeys([*self.full, *self.alias]) if is_informative(words)
         ]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 

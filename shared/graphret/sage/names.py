@@ -53,7 +53,7 @@ def without_stop_words(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word for word in words if word not in _STOP)
 
 
-def speaks(words: Sequence[str]) -> bool:
+def is_informative(words: Sequence[str]) -> bool:
     """Whether words can be a name by themselves: not stop words, single letters and
     numbers alone.
 

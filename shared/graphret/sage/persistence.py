@@ -9,7 +9,7 @@ from typing import Any
 from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
-from graphret.ranker import Trained
+from graphret.ranker import LearnedRanking
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
 from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.state import SageState
@@ -27,7 +27,7 @@ def save(
     state: SageState,
     settings: SageSettings,
     chunker: Chunker | None,
-    ranking: Trained | None,
+    ranking: LearnedRanking | None,
     replaces: str | None,
 ) -> str:
     """Write a state of a graph, and what is needed to change it later; return its
@@ -54,7 +54,7 @@ def save(
 
 def load(
     folder: str | Path, encoder: Any, chunker: Chunker | str | None, verify: bool
-) -> tuple[SageState, SageSettings, Chunker | None, Trained | None, str]:
+) -> tuple[SageState, SageSettings, Chunker | None, LearnedRanking | None, str]:
     """Open what `save` wrote, by memory map; see `SageGraph.load`."""
     bundle = storage.load(folder, kind=KIND, verify=verify)
     graph = graph_from_bundle(bundle)
@@ -90,7 +90,7 @@ def load(
         lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"]
     )
     ranking = (
-        Trained.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
+        LearnedRanking.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
     )
     return (
         SageState(graph, index, similarity, explicit),

@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from graphret.expansion import Expand, Ranking, ranking_of
-from graphret.retriever import Compute, Retriever, Steps, answered
+from graphret.retriever import Compute, Retriever, Steps, unwrap_or_fallback
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
 from graphret.types import Trace
@@ -64,5 +64,5 @@ def _embedded(
             return index
         except Exception as error:
             failure = error
-    answered(failure, name, on_failure, trace)
+    unwrap_or_fallback(failure, name, on_failure, trace)
     return HybridIndex(index.lexical)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import NO_PART, EdgeTable, joined
+from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor, pair_similarities
 from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
@@ -290,7 +290,7 @@ class SimilarityIndex:
         low, high = group.low[kept], group.high[kept]
         shared = [*self.entities.shared_names(low, high)]
         properties = self._properties(group, kept, shared)
-        rows, second = np.full(len(low), NO_PART, np.int32), self.role[high] == TABLE
+        rows, second = np.full(len(low), NO_ROW, np.int32), self.role[high] == TABLE
         if group.kind == "document-table":
             tables = np.where(second, high, low).tolist()
             for i, names in enumerate(shared):
@@ -298,7 +298,7 @@ class SimilarityIndex:
                 properties[i] |= {"column": column} if column else {}
         codes, parts = (
             np.zeros(len(low), np.int16),
-            [np.where(side, rows, NO_PART) for side in (~second, second)],
+            [np.where(side, rows, NO_ROW) for side in (~second, second)],
         )
         named = [group.relation]
         return EdgeTable.build(
@@ -375,7 +375,7 @@ def _cells_of(given: Mapping[str, Any]) -> Cells:
 
 
 def _cell_of(cells: Cells, names: Sequence[str]) -> tuple[int, str]:
-    """Return the row and the column of the first of `names` that a cell says; `NO_PART`
+    """Return the row and the column of the first of `names` that a cell says; `NO_ROW`
     and no column where none does.
 
     A cell that is the name goes before one that contains it.
@@ -385,5 +385,5 @@ def _cell_of(cells: Cells, names: Sequence[str]) -> tuple[int, str]:
         return cells[said]
     return next(
         (at for name in wanted for text, at in cells.items() if name in text),
-        (NO_PART, ""),
+        (NO_ROW, ""),
     )

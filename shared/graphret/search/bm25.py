@@ -75,25 +75,25 @@ class TermWeights:
     @cached_property
     def of_nodes(self) -> sp.csc_matrix:
         """``(n_nodes, terms)``."""
-        return self._weighed(of_parts=False)
+        return self._weighed(of_rows=False)
 
     @cached_property
-    def of_parts(self) -> sp.csc_matrix:
+    def of_rows(self) -> sp.csc_matrix:
         """``(n_parts, terms)``."""
-        return self._weighed(of_parts=True)
+        return self._weighed(of_rows=True)
 
     @cached_property
     def idf(self) -> NDArray[np.float64]:
         """The rarity of each term, by its position in the vocabulary, ``(terms,)``."""
         return _rarity(self.terms.n_nodes, np.diff(self.of_nodes.indptr))
 
-    def _weighed(self, of_parts: bool) -> sp.csc_matrix:
+    def _weighed(self, of_rows: bool) -> sp.csc_matrix:
         terms, known = self.terms, self.settings
         total = sp.csr_matrix(
-            (terms.n_parts if of_parts else terms.n_nodes, len(terms.vocabulary))
+            (terms.n_parts if of_rows else terms.n_nodes, len(terms.vocabulary))
         )
         for key in terms.fields:
-            found, name = terms.counts(key, of_parts=of_parts), key.removesuffix(PARTS)
+            found, name = terms.counts(key, of_rows=of_rows), key.removesuffix(PARTS)
             b = known.field_b.get(name, known.b)
             lengths = np.asarray(
                 found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64
@@ -114,7 +114,7 @@ class TermWeights:
                 (data, found.indices, found.indptr), shape=found.shape
             )
         by_term = total.tocsc()
-        idf = self.idf if of_parts else _rarity(terms.n_nodes, np.diff(by_term.indptr))
+        idf = self.idf if of_rows else _rarity(terms.n_nodes, np.diff(by_term.indptr))
         tf = by_term.data
         by_term.data = (
             np.repeat(idf, np.diff(by_term.indptr)) * tf / (known.k1 + tf)
@@ -229,14 +229,14 @@ class BM25Index(ArrayIndex):
             self.weights.of_nodes, np.asarray(positions), self.term_ids(query)
         )
 
-    def part_term_weights(
+    def row_term_weights(
         self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
     ) -> NDArray[np.float32]:
         """Return the weights of the query's terms in a part of each node, counted from
         0 within it, ``(p, t)``.
         """
         return _entries(
-            self.weights.of_parts,
+            self.weights.of_rows,
             self.terms.part_indptr[positions] + parts,
             self.term_ids(query),
         )
@@ -253,7 +253,7 @@ class BM25Index(ArrayIndex):
 
         A node, or a part of one, that says the two terms next to each other too has the
         mean of their rarities. `said` are the weights of the terms in the same places;
-        a part of `NO_PART` is the whole node.
+        a part of `NO_ROW` is the whole node.
         """
         terms = [
             self.terms.positions.get(term, -1) for term in self.analyzer.of_query(query)
@@ -318,7 +318,7 @@ class BM25Index(ArrayIndex):
         parts = Parts(meta=settings)
         parts.add("terms", self.terms.parts())
         parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays(
-            "parts", self.weights.of_parts
+            "parts", self.weights.of_rows
         )
         return parts
 
@@ -334,7 +334,7 @@ class BM25Index(ArrayIndex):
         index.weights.of_nodes = sparse_of(
             bundle, "nodes", sp.csc_matrix, (terms.n_nodes, width)
         )
-        index.weights.of_parts = sparse_of(
+        index.weights.of_rows = sparse_of(
             bundle, "parts", sp.csc_matrix, (terms.n_parts, width)
         )
         return index

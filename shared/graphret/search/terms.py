@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.columns import Strings
-from graphret.edges import NO_PART, ranges, row_starts
+from graphret.edges import NO_ROW, ranges, row_starts
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
 from graphret.storage import Bundle, Parts
@@ -92,7 +92,7 @@ class FieldTerms:
             fields_of[name] = indptr, np.asarray(terms, dtype=np.int32)
         return cls(positions, fields_of, np.asarray(part_indptr, dtype=np.int64))
 
-    def counts(self, field: str, *, of_parts: bool = False) -> sp.csr_matrix:
+    def counts(self, field: str, *, of_rows: bool = False) -> sp.csr_matrix:
         """Return how often a field of each node says each term; or of each part, with
         the whole fields of its node.
         """
@@ -101,9 +101,9 @@ class FieldTerms:
         found = sp.csr_matrix(
             (np.ones(len(terms), np.float32), terms, indptr), shape=shape
         )
-        if field.endswith(PARTS) == of_parts:
+        if field.endswith(PARTS) == of_rows:
             return found
-        if of_parts:
+        if of_rows:
             return found[np.repeat(np.arange(self.n_nodes), np.diff(self.part_indptr))]
         ones, parts = np.ones(self.n_parts, dtype=np.float32), np.arange(self.n_parts)
         return (
@@ -122,7 +122,7 @@ class FieldTerms:
         """Tell where the first term of each pair, ``(b, 2)``, is followed by the
         second, ``(p, b)``.
 
-        A place is a node, where its part is `NO_PART`, or a part of one with the whole
+        A place is a node, where its part is `NO_ROW`, or a part of one with the whole
         fields of the node.
         """
         n, out = len(self.vocabulary), np.zeros((len(nodes), len(pairs)), dtype=bool)
@@ -130,7 +130,7 @@ class FieldTerms:
         asked[pairs] = True
         keys = pairs[:, 0] * n + pairs[:, 1]
         order = np.argsort(keys)
-        whole = parts == NO_PART
+        whole = parts == NO_ROW
         rows = np.concatenate(
             [
                 ranges(self.part_indptr, nodes[whole]),

@@ -30,7 +30,7 @@ from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
 from graphret.serve.methods import Method
 from graphret.serve.metrics import Measured, Metrics
 from graphret.serve.problems import problem_of, respond
-from graphret.types import Retrieval, Stage, Trace, following
+from graphret.types import Retrieval, Stage, Trace, on_stage
 from graphret.where import Where
 
 _TEMPLATES = [
@@ -196,7 +196,7 @@ async def retrieve_stream(
     """
     loop, stages = asyncio.get_running_loop(), asyncio.Queue[Stage | None]()
 
-    def tell(stage: Stage | None) -> None:
+    def emit(stage: Stage | None) -> None:
         with suppress(RuntimeError):  # the loop has ended, and a thread has not
             loop.call_soon_threadsafe(stages.put_nowait, stage)
 
@@ -204,13 +204,13 @@ async def retrieve_stream(
         pages = [_event("drawing", {"pages": asked.drawn(found)})] if drawn else []
         return [_event("result", found.to_dict()), *pages]
 
-    with following(tell):
+    with on_stage(emit):
         task = asyncio.create_task(
             asyncio.wait_for(
                 asked.answer(told), request.app.state.served.limits.seconds
             )
         )
-    task.add_done_callback(lambda _: tell(None))
+    task.add_done_callback(lambda _: emit(None))
     try:
         while (stage := await stages.get()) is not None:
             yield _event("stage", Trace([stage]).to_dict()["stages"][0])

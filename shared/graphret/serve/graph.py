@@ -22,7 +22,7 @@ from graphret.retriever import IndexRetriever, Retriever
 from graphret.serve.access import read_keys
 from graphret.serve.methods import Method, MethodOptions, opened_graph
 from graphret.stores import MemoryStore
-from graphret.types import Retrieval, following
+from graphret.types import Retrieval, on_stage
 from graphret.where import Where
 
 T = TypeVar("T")
@@ -177,7 +177,7 @@ class Asked:
         """
         graph = self.generation.views[self.view]
         lookup = store_lookup(graph.store)
-        with following(lambda stage: None):  # which is none of the retrieval's
+        with on_stage(lambda stage: None):  # which is none of the retrieval's
             flat = IndexRetriever(graph.index, graph.store).retrieve(*self.question)
         pages = [html_page(Panel(found, flat), lookup=lookup)]
         return (

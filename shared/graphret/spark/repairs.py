@@ -59,7 +59,7 @@ _LOWERING = ("tolower", "lower")
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class RepairedQuery:
     """A query as it is to run: what the guard says of it, its parameters, and what was
     changed.
     """
@@ -73,9 +73,9 @@ class Mended:
         return self.report.query
 
 
-def mend(
+def repair(
     report: Report, schema: GraphSchema, *, rows: int, doubtful: bool = False
-) -> Mended:
+) -> RepairedQuery:
     """Return a query with what the guard found wrong against the schema put right, as
     far as the schema says how.
 
@@ -120,7 +120,7 @@ def mend(
             check(changed, schema, dialect=dialect) if changed is not None else report
         )
         report = better if better.ok else report
-    return Mended(report, {}, tuple(dict.fromkeys(notes)))
+    return RepairedQuery(report, {}, tuple(dict.fromkeys(notes)))
 
 
 def _apply(report: Report, changes: Iterable[Edit]) -> str | None:
@@ -223,8 +223,8 @@ class Compared(NamedTuple):
 
 
 def with_known_values(
-    mended: Mended, store: GraphStore, index: TextIndex
-) -> Mended | None:
+    mended: RepairedQuery, store: GraphStore, index: TextIndex
+) -> RepairedQuery | None:
     """Return a query with its values as the graph spells them, as parameters; `None`
     where it knows none better.
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-from graphret.contracts import fulfils, require_same_view
+from graphret.contracts import implements, require_same_view
 from graphret.cypher import check, edits, run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
 from graphret.llm.chat import ChatModel, Message, Reply, Usage
@@ -20,14 +20,14 @@ from graphret.retriever import (
     IndexRetriever,
     Retriever,
     Steps,
-    completed,
+    backfill,
     require_on_failure,
 )
 from graphret.schema import GraphSchema
 from graphret.search.index import TextIndex
 from graphret.spark.plan import SemanticStep, SparkPlan, plan_schema, read_plan
 from graphret.spark.prompt import system_prompt
-from graphret.spark.repairs import Mended, mend, with_known_values
+from graphret.spark.repairs import RepairedQuery, repair, with_known_values
 from graphret.spark.rows import nodes_of, shown
 from graphret.spark.settings import SparkSettings
 from graphret.stores.base import CypherStore, Rows, require_cypher
@@ -54,7 +54,7 @@ class Planned:
     failed: bool = False
 
     @property
-    def told(self) -> dict[str, Any]:
+    def trace_details(self) -> dict[str, Any]:
         """What a trace keeps of it."""
         error = {"error": self.problem} if self.failed else {}
         return {
@@ -66,7 +66,7 @@ class Planned:
 
 #: A step of a plan as it will run: a search, a query that was mended, or a query that
 #: was refused.
-Checked: TypeAlias = SemanticStep | Mended
+Checked: TypeAlias = SemanticStep | RepairedQuery
 
 
 @dataclass(slots=True)
@@ -142,7 +142,7 @@ class Spark(Retriever):
     ) -> None:
         require_cypher(store, whole=True)
         require_same_view(store, index)
-        if not fulfils(model, ChatModel):
+        if not implements(model, ChatModel):
             raise InvalidInput(
                 f"model: a chat model is expected, not {type(model).__name__}"
             )
@@ -221,9 +221,9 @@ class Spark(Retriever):
             for step in plan.steps
         ]
 
-    def _mended(self, query: str) -> Mended:
+    def _mended(self, query: str) -> RepairedQuery:
         schema = self.schema()
-        return mend(
+        return repair(
             check(query, schema, dialect=self.store.dialect),
             schema,
             rows=self.settings.max_rows,
@@ -285,7 +285,7 @@ class Spark(Retriever):
         return Found(nodes, evidence, ordered=True)
 
     def _query(
-        self, step: Mended, ids: Mapping[str, Sequence[str]], stage: Stage
+        self, step: RepairedQuery, ids: Mapping[str, Sequence[str]], stage: Stage
     ) -> Found:
         """Run a query, and read the nodes in what it returns."""
         step, parameters, rows = self.rows(step, ids)
@@ -316,8 +316,8 @@ class Spark(Retriever):
         return found
 
     def rows(
-        self, step: Mended, ids: Mapping[str, Sequence[str]]
-    ) -> tuple[Mended, dict[str, Any], Rows]:
+        self, step: RepairedQuery, ids: Mapping[str, Sequence[str]]
+    ) -> tuple[RepairedQuery, dict[str, Any], Rows]:
         """Run a query; one that finds nothing runs once more with what is doubtful in
         it mended, and its values.
 
@@ -340,7 +340,7 @@ class Spark(Retriever):
         """
         parameters, rows = self._run(step, ids)
         if not any(value not in _NOTHING for row in rows.rows for value in row):
-            again = mend(
+            again = repair(
                 step.report, self.schema(), rows=self.settings.max_rows, doubtful=True
             )
             again = replace(
@@ -355,7 +355,7 @@ class Spark(Retriever):
         return step, parameters, rows
 
     def _run(
-        self, step: Mended, ids: Mapping[str, Sequence[str]]
+        self, step: RepairedQuery, ids: Mapping[str, Sequence[str]]
     ) -> tuple[dict[str, Any], Rows]:
         if not step.report.ok:
             raise QueryRefused(
@@ -383,7 +383,7 @@ class Spark(Retriever):
         for _ in range(1 + self.settings.repair_calls if query.strip() else 0):
             with trace.stage("plan", model=self.model.name) as stage:
                 planned = yield from self.plan(query, before)
-                stage.details.update(planned.told)
+                stage.details.update(planned.trace_details)
             plan, found = planned.plan, Found(problem=planned.problem)
             if plan is not None:
                 with trace.stage("check"):
@@ -439,4 +439,4 @@ class Answered(Retriever):
                 failed=self.name,
                 error=found.problem or "nothing that the plan found qualifies",
             )
-        return (yield from completed(answer, spark.fallback, spark.on_failure, where))
+        return (yield from backfill(answer, spark.fallback, spark.on_failure, where))

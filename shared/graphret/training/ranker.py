@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.expansion import Coverage, Frontier
-from graphret.ranker import Trained, features_of
+from graphret.ranker import LearnedRanking, features_of
 from graphret.sage import SageGraph
 from graphret.sage.state import SageState
 from graphret.training.questions import Question
@@ -70,7 +70,7 @@ def train_ranking(
     *,
     depth: int = 150,
     progress: Progress = lambda done, of: None,
-) -> tuple[Trained | None, dict[str, dict[str, float]]]:
+) -> tuple[LearnedRanking | None, dict[str, dict[str, float]]]:
     """Train a ranking, and return it, where it beats the one below in cross-validation,
     and the metrics in percent.
 
@@ -107,11 +107,11 @@ def train_ranking(
         columns = features_of(frontier, ranked, pairs, together, depth)
         names = tuple(columns)
         gold = [answers[answer] for answer in question.gold]
-        rows = Trained("", names).rows(columns)
+        rows = LearnedRanking("", names).rows(columns)
         cases.append(_Case(rows, columns["score"], ranked.positions[:depth], gold))
         progress(done, len(questions))
 
-    def fitted(chosen: NDArray[Any], weight: float) -> Trained:
+    def fitted(chosen: NDArray[Any], weight: float) -> LearnedRanking:
         learned = [cases[one] for one in chosen.tolist() if cases[one].right.any()]
         if not learned:
             raise InvalidInput(
@@ -123,7 +123,7 @@ def train_ranking(
             group=[len(one.rows) for one in learned],
             init_score=weight * np.concatenate([one.scores for one in learned]),
         )
-        return Trained(
+        return LearnedRanking(
             lightgbm.train(
                 _TREES, data, min(_ROUNDS, 20 + len(chosen) // 4)
             ).model_to_string(),
@@ -133,7 +133,7 @@ def train_ranking(
             inner,
         )
 
-    def values(chosen: NDArray[Any], ranking: Trained | None) -> NDArray[np.float64]:
+    def values(chosen: NDArray[Any], ranking: LearnedRanking | None) -> NDArray[np.float64]:
         return np.stack([_values(cases[one], ranking) for one in chosen.tolist()])
 
     searches = {
@@ -144,7 +144,7 @@ def train_ranking(
     return ranking and replace(ranking, metrics=metrics), metrics
 
 
-def _values(case: _Case, ranking: Trained | None) -> NDArray[np.float64]:
+def _values(case: _Case, ranking: LearnedRanking | None) -> NDArray[np.float64]:
     """The metrics of a question under a ranking, or as its candidates came."""
     scores = (
         -np.arange(len(case.rows))

@@ -14,7 +14,7 @@ from graphret.cypher.meaning.functions import PROCEDURES
 from graphret.cypher.meaning.patterns import Patterns
 from graphret.cypher.meaning.projections import Projections
 from graphret.cypher.meaning.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
-from graphret.cypher.meaning.walk import Facts, Scope
+from graphret.cypher.meaning.walk import Analysis, Scope
 from graphret.cypher.tree import (
     Chain,
     Finish,
@@ -353,7 +353,7 @@ _HANDLERS: dict[type[AstNode], Callable[[Any, Any, Scope], Scope]] = {
 }
 
 
-def walk_query(tree: ast.Cypher, facts: Facts) -> Facts:
+def walk_query(tree: ast.Cypher, facts: Analysis) -> Analysis:
     """Walk a query, and return the facts with what was found."""
     Clauses(facts).statement(tree.this, {}, {}, "top")
     return facts

@@ -9,7 +9,7 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import kinds
 from graphret.cypher.grammar.expressions import COMPARISONS
-from graphret.cypher.meaning.walk import Facts
+from graphret.cypher.meaning.walk import Analysis
 from graphret.cypher.tree import (
     Chain,
     Finish,
@@ -43,7 +43,7 @@ _LACKS: dict[type[AstNode], str] = {
 }
 
 
-def check_ladybug(tree: AstNode, facts: Facts) -> None:
+def check_ladybug(tree: AstNode, facts: Analysis) -> None:
     """Add to the facts what Ladybug does not read."""
     for node in walk(tree):
         lacking = _LACKS.get(type(node)) or _lacking(node)

@@ -59,7 +59,7 @@ class PropertyUse:
 
 
 @dataclass(slots=True)
-class Facts:
+class Analysis:
     """What a query says of its graph, and what is wrong with it."""
 
     query: str
@@ -140,7 +140,7 @@ class Facts:
 class Walk:
     """A walk through a query's meaning, which writes what it finds into facts."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Analysis) -> None:
         self.facts = facts
         #: ``allowed``, ``forbidden``, ``inside`` one, or ``order`` (in ORDER BY after a
         #: projection that has none).

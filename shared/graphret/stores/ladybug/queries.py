@@ -161,7 +161,7 @@ class QueryProcess:
     def run(
         self, cypher: str, parameters: Any, *, timeout: float, **caps: int | None
     ) -> Rows:
-        """Run one query; see `LadybugStore.query_apart`."""
+        """Run one query; see `LadybugStore.query_in_subprocess`."""
         try:
             question = pickle.dumps((cypher, parameters, {"timeout": timeout, **caps}))
         except Exception as error:

@@ -180,7 +180,7 @@ class LadybugStore(DatabaseStore):
         """Return how a query writes the id of a node."""
         return f"{variable}.id"
 
-    def query_apart(
+    def query_in_subprocess(
         self,
         cypher: str,
         parameters: Mapping[str, Any] | None = None,
@@ -208,7 +208,7 @@ class LadybugStore(DatabaseStore):
         `None`.
 
         Nothing stops Ladybug's planner, whatever `timeout` says: what nobody vouches
-        for is for `query_apart`.
+        for is for `query_in_subprocess`.
         """
         self._require_query(timeout)
         with self._database.session() as session:

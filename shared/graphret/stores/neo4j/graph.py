@@ -26,7 +26,7 @@ from graphret.stores.neo4j.layout import (
     node_rows,
     quote,
 )
-from graphret.types import PART_KEYS, Edge, EdgeKey, Node
+from graphret.types import ROW_KEYS, Edge, EdgeKey, Node
 from graphret.validation import json_value
 from graphret.where import PROPERTIES, Where, both
 
@@ -247,7 +247,7 @@ class Graph:
             if layout.own
             else "CASE WHEN r.weight IS :: INTEGER | FLOAT THEN r.weight END"
         )
-        rows = ", ".join(f"coalesce(r.{row}, -1)" for row in PART_KEYS)
+        rows = ", ".join(f"coalesce(r.{row}, -1)" for row in ROW_KEYS)
         order = (
             f"coalesce({weight}, 1.0) DESC, source, target, type(r), {rows},"
             " elementId(r)"
@@ -418,7 +418,7 @@ def _edge_order(element: str, edge: Edge) -> tuple[Any, ...]:
     """The place of an edge: by source, target, relation and rows, of several that
     others made by element id.
     """
-    rows = (edge.properties.get(row) for row in PART_KEYS)
+    rows = (edge.properties.get(row) for row in ROW_KEYS)
     return (
         edge.source,
         edge.target,
