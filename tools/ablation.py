@@ -18,7 +18,7 @@ from graphret.edges import EdgeTable, joined
 from graphret.evaluation.dataset import HELD, Dataset
 from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.ottqa import load_ottqa
-from graphret.expansion import Coverage, Expand, SageRanking, Propagate, Ranking
+from graphret.expansion import Coverage, Expand, Propagate, Ranking, SageRanking
 from graphret.expansion.frontier import MENTIONS, SHARES_NAME, STRENGTH
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.sage import LinkSettings, SageGraph

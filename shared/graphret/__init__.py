@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from graphret.ark import Ark, ArkSettings, ScriptedExplorer
     from graphret.corpus import Corpus, Document, HeuristicMetadata, Record, Table, read
     from graphret.errors import GraphretError, InvalidInput
-    from graphret.expansion import Coverage, Expand, SageRanking, Propagate
+    from graphret.expansion import Coverage, Expand, Propagate, SageRanking
     from graphret.linking import Linker
     from graphret.rerank import Rerank
     from graphret.retriever import Fallback, Fuse, IndexRetriever, Retriever
@@ -85,9 +85,9 @@ __all__ += [
     "GraphretError",
     "InvalidInput",
     "Linker",
-    "SageRanking",
     "Propagate",
     "Rerank",
+    "SageRanking",
     "read",
 ]
 __all__ += [

@@ -23,9 +23,9 @@ from graphret.executors import (
     blocks,
     embed,
 )
-from graphret.executors.nearest import _saved_graph, _Search
 from graphret.sage import SageGraph
 from graphret.search.encoder import default_encoder
+from graphret.search.nearest import _saved_graph, _Search
 
 N, TEXTS, ROUNDS = 20_000, 2_048, 2
 DIMENSION = 384

@@ -171,7 +171,9 @@ def spotting(report: Report, n: int = MANY_NAMES) -> None:
         f"which films with {names[a]} were made in the years before {names[b]}?"
         for a, b in chosen
     ]
-    taken = medians({"spot": lambda question: find_mentions(question, book)}, asked)["spot"]
+    taken = medians({"spot": lambda question: find_mentions(question, book)}, asked)[
+        "spot"
+    ]
     report.counts |= {"spot/names": len(book)}
     report.add(
         "spot",

@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from graphret.cypher.patterns import bare_pattern
 from graphret.graphraft import CandidateFinder
 from graphret.graphraft.entities import spotted
 from graphret.graphraft.trie import GroundedLogits, Trie
@@ -24,6 +23,7 @@ from graphret.graphs import read_metaqa
 from graphret.graphs.example import KB
 from graphret.llm.causal import SMALL, answer_tokens, chat_tokens, load_model
 from graphret.planning import PathPlanner
+from graphret.planning.patterns import bare_pattern
 
 BEAMS, STEPS, QUESTION = (
     4,

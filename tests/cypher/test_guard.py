@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from graphret.cypher import check, kinds
-from graphret.cypher.allowed import ALLOWED, disallowed
+from graphret.cypher import check, codes
+from graphret.cypher.allowlist import ALLOWED, disallowed
 from graphret.cypher.grammar import Parsed, parse
 from graphret.cypher.report import Finding
 from graphret.cypher.tokens import tokenise
@@ -48,7 +48,7 @@ FILMS = GraphSchema(
     },
     {"ACTED_IN": {"role": PropertySchema("STRING")}, "FOLLOWS": {}},
 )
-MISPLACED = {kinds.MISPLACED_PROPERTY, kinds.WRONG_DIRECTION, kinds.WRONG_ENDS}
+MISPLACED = {codes.MISPLACED_PROPERTY, codes.WRONG_DIRECTION, codes.WRONG_ENDS}
 SCHEMAS = {
     "": None,
     "films": FILMS,
@@ -91,7 +91,7 @@ def found_in(
     """
     findings = check(query, schema, dialect=dialect, unbounded_paths=True).findings
     return [
-        f for f in findings if f.severity == severity and f.kind != kinds.NOT_ALLOWED
+        f for f in findings if f.severity == severity and f.kind != codes.NOT_ALLOWED
     ]
 
 
@@ -142,7 +142,7 @@ def test_limits_of_cost_can_be_raised() -> None:
     )
     (finding,) = check(path).errors
     assert (finding.kind, path[finding.start : finding.end]) == (
-        kinds.UNBOUNDED_PATH,
+        codes.UNBOUNDED_PATH,
         "-[:R*]->",
     )
     assert not check(costly).ok
@@ -158,7 +158,7 @@ def test_what_may_run_and_what_may_not() -> None:
             "refused" if check(query, dialect=dialect).errors else "accepted"
         ) == verdict, query
     query = "MATCH (n)\n  SET n.x = 1"
-    (finding,) = [f for f in check(query).errors if f.kind == kinds.NOT_ALLOWED]
+    (finding,) = [f for f in check(query).errors if f.kind == codes.NOT_ALLOWED]
     assert (query[finding.start : finding.end], finding.line, finding.column) == (
         "SET",
         2,
@@ -226,9 +226,9 @@ def test_the_guard_agrees_with_neo4j() -> None:
         said.setdefault(verdict, []).append((query, why))
     assert (len(said["accepted"]) > 1300, len(said["refused"]) > 500) == (True, True)
     no_error = (
-        kinds.NOT_ALLOWED,
-        kinds.TOO_COSTLY,
-        kinds.UNBOUNDED_PATH,
+        codes.NOT_ALLOWED,
+        codes.TOO_COSTLY,
+        codes.UNBOUNDED_PATH,
     )  # for a server
     for query, _ in said["accepted"]:
         assert [str(f) for f in check(query).errors if f.kind not in no_error] == [], (
@@ -241,7 +241,7 @@ def test_the_guard_agrees_with_neo4j() -> None:
         errors = check(query).errors
         assert errors, query
         if "no procedure" not in why:
-            seen.append(any(f.kind in kinds.MEANING for f in errors))
+            seen.append(any(f.kind in codes.MEANING for f in errors))
     assert sum(seen) / len(seen) > 0.985
 
 
@@ -275,7 +275,7 @@ def test_the_guard_agrees_with_ladybug(tmp_path: Path) -> None:
                 assert not report.ok, query
             else:
                 assert [
-                    str(f) for f in report.errors if f.kind != kinds.NOT_ALLOWED
+                    str(f) for f in report.errors if f.kind != codes.NOT_ALLOWED
                 ] == [], query
         query = (  # which joins the wrong tables, though Ladybug runs it
             "MATCH (n:B)-[:R]->(m:A) RETURN m LIMIT 1"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.cypher import check, kinds
+from graphret.cypher import check, codes
 from graphret.cypher.check import MOST_CHARACTERS
 from graphret.schema import GraphSchema
 
@@ -151,7 +151,7 @@ def test_tens_of_levels_are_read_and_hundreds_an_error(
     assert check(f"{before}{opening * 40}{value}{closing * 40}{after}").errors == []
     (finding,) = check(f"{before}{opening * 900}{value}{closing * 900}{after}").errors
     assert (finding.kind, finding.message) == (
-        kinds.SYNTAX,
+        codes.SYNTAX,
         "Nested too deeply to be read",
     )
 
@@ -173,5 +173,5 @@ def test_a_query_that_is_too_long_is_refused(monkeypatch: pytest.MonkeyPatch) ->
         f"MATCH {', '.join(['()--()'] * 21)} RETURN 1",
     ):
         assert [finding.kind for finding in check(query, schema).errors] == [
-            kinds.TOO_LONG
+            codes.TOO_LONG
         ]

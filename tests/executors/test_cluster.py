@@ -27,8 +27,9 @@ from graphret.errors import (
     StorageError,
     StoreUnavailable,
 )
-from graphret.executors import LOCAL, RayExecutor, blocks, nearest, nearest_rows
+from graphret.executors import LOCAL, RayExecutor, blocks, nearest_rows
 from graphret.graphs import import_graph
+from graphret.search import nearest
 from graphret.storage import read_current
 
 ray = pytest.importorskip("ray")

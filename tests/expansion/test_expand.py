@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import RetrievalFailed
-from graphret.expansion import Coverage, Expand, SageRanking, Propagate, Ranking
+from graphret.expansion import Coverage, Expand, Propagate, Ranking, SageRanking
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.search import DenseIndex, HybridIndex
 from graphret.stores import MemoryStore

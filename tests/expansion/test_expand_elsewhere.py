@@ -17,8 +17,8 @@ from tests_support import QUESTION as ASKED
 from graphret import expansion
 from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
-from graphret.expansion import Coverage, Expand, SageRanking, Propagate, Ranking
-from graphret.expansion.reach import ONWARD
+from graphret.expansion import Coverage, Expand, Propagate, Ranking, SageRanking
+from graphret.expansion.subgraph import ONWARD
 from graphret.retriever import IndexRetriever
 from graphret.sage import SageGraph
 from graphret.search import BM25Index, DenseIndex, HybridIndex

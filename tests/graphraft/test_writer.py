@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from tiny_model import tiny_model
 
-from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, MissingDependency, ModelError, StorageError
 from graphret.graphraft import Candidate
 from graphret.graphraft.trie import GroundedLogits, Trie
 from graphret.graphraft.writer import ChatWriter, Writer, prompt_of
 from graphret.llm import OpenAIChat
 from graphret.llm.causal import answer_tokens, chat_tokens
+from graphret.planning.patterns import bare_pattern
 from graphret.testing.openai_server import OpenAIServer, json_text
 
 torch = pytest.importorskip("torch")

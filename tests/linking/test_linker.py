@@ -122,7 +122,9 @@ def test_names_are_spotted_and_everyday_words_need_the_support_of_form(
 def test_what_is_in_quotes_comes_before_what_overlaps_it() -> None:
     book = NameIndex((name, name, None) for name in ("The Girl", "Girl in Paris Town"))
     assert ids(find_mentions('who saw "The Girl" in Paris Town', book)) == ["The Girl"]
-    assert ids(find_mentions("who saw The Girl in Paris Town", book)) == ["Girl in Paris Town"]
+    assert ids(find_mentions("who saw The Girl in Paris Town", book)) == [
+        "Girl in Paris Town"
+    ]
 
 
 @settings(deadline=None, max_examples=25)
@@ -162,7 +164,9 @@ def test_the_longest_of_overlapping_names_is_chosen_and_none_inside_of_it(
 def test_spots_stand_where_the_question_says_them(book: NameIndex) -> None:
     question = "Did  Tom-HANKS meet Beyonce\u0301 Knowles-Carter?"
     for one, text in zip(
-        find_mentions(question, book), ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"], strict=True
+        find_mentions(question, book),
+        ["Tom-HANKS", "Beyonce\u0301 Knowles-Carter"],
+        strict=True,
     ):
         assert question[one.start : one.end] == one.text == text
 

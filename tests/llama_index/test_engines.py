@@ -312,9 +312,9 @@ def test_a_node_that_the_graph_lacks_keeps_its_place(
         for i, s in (("new-1", 9.0), ("new-2", 0.0))
     )
     given = [first, *handed, last]
-    found = SageExpansion(world.graph, top_n=30, ranking=SageRanking()).postprocess_nodes(
-        given, query_str=question
-    )
+    found = SageExpansion(
+        world.graph, top_n=30, ranking=SageRanking()
+    ).postprocess_nodes(given, query_str=question)
     assert ids(found)[:6] == ids(given)
     assert (found[0].node.hash, found[0].node.get_content()) == (
         first.node.hash,

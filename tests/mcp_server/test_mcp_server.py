@@ -41,9 +41,9 @@ from graphret import Document, SageGraph
 from graphret.ark import Toolbox
 from graphret.graphs import import_graph
 from graphret.graphs.example import KB
+from graphret.methods import MethodOptions, OpenGraph, opened_graph
 from graphret.search import BM25Index
 from graphret.serve.mcp_server import GraphTools, make_server
-from graphret.serve.methods import MethodOptions, OpenGraph, opened_graph
 from graphret.stores import LadybugStore
 from graphret.testing.openai_server import Behaviour, OpenAIServer, Request, tool_calls
 

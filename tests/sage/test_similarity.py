@@ -16,7 +16,6 @@ from tests_support import HashingEncoder, edges_of
 
 from graphret import SageGraph, SageSettings
 from graphret.errors import InvalidInput, StoreError
-from graphret.executors import nearest as rows_nearest
 from graphret.executors import pair_similarities
 from graphret.nodes import NodeTable
 from graphret.sage import SimilaritySettings, link_similar
@@ -30,6 +29,7 @@ from graphret.sage.similarity import (
     weights,
 )
 from graphret.search import DenseIndex
+from graphret.search import nearest as rows_nearest
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore

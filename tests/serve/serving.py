@@ -19,9 +19,9 @@ from typing import Any
 import httpx
 import uvicorn
 
+from graphret.methods import MethodOptions
 from graphret.serve.app import create_app
 from graphret.serve.graph import Limits, ServedGraph
-from graphret.serve.methods import MethodOptions
 
 
 @contextmanager

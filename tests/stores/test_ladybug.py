@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphret.cypher import check, kinds, run_checked
+from graphret.cypher import check, codes, run_checked
 from graphret.errors import InvalidInput
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.ladybug import store as module
@@ -244,7 +244,7 @@ def test_counts_are_exact_and_properties_are_sampled(
     (error,) = check(
         "MATCH (f:Tag)-[:ONCE]->(p:Odd) RETURN p LIMIT 1", schema, dialect="ladybug"
     ).errors
-    assert error.kind == kinds.WRONG_ENDS
+    assert error.kind == codes.WRONG_ENDS
 
 
 def test_the_schema_of_a_view_shows_nothing_else(store: LadybugStore) -> None:
@@ -280,7 +280,7 @@ def test_columns_that_every_table_has_are_known_though_nothing_is_in_them() -> N
                 dialect="ladybug",
             ).errors
             assert [one.kind for one in found] in (
-                [kinds.UNKNOWN_PROPERTY],
-                [kinds.MISPLACED_PROPERTY],
+                [codes.UNKNOWN_PROPERTY],
+                [codes.MISPLACED_PROPERTY],
             ), wrong
         assert store.view({"id": "a"}).schema().columns.keys() == {"A"}

@@ -180,12 +180,12 @@ def test_nodes_edges_parameters_and_a_row_cap_come_through(
     shared: LadybugStore,
 ) -> None:
     query = "MATCH (p:Person {id: $id})-[r]->(q) RETURN p, r, q.name"
-    assert shared.query_in_subprocess(query, {"id": "ann"}, timeout=30.0) == shared.query(
-        query, {"id": "ann"}
-    )
-    assert shared.query_in_subprocess(query, {"id": "ann"}, timeout=30.0).rows[0][1] == Edge(
-        "ann", "knows", "bob"
-    )
+    assert shared.query_in_subprocess(
+        query, {"id": "ann"}, timeout=30.0
+    ) == shared.query(query, {"id": "ann"})
+    assert shared.query_in_subprocess(query, {"id": "ann"}, timeout=30.0).rows[0][
+        1
+    ] == Edge("ann", "knows", "bob")
     assert shared.query_in_subprocess(NAMES, timeout=30.0, max_rows=1).truncated
     with pytest.raises(InvalidInput, match=r"parameters: .*lambda"):
         shared.query_in_subprocess(query, {"id": lambda: "ann"}, timeout=30.0)
@@ -215,7 +215,10 @@ def test_many_at_once_take_turns_and_a_write_waits_for_them(
     query = "UNWIND range(1, 1000) AS a UNWIND range(1, 1000) AS b RETURN max(a * b)"
     others = len(_processes())
     with ThreadPoolExecutor(3) as pool:
-        asked = [pool.submit(shared.query_in_subprocess, query, timeout=60.0) for _ in range(3)]
+        asked = [
+            pool.submit(shared.query_in_subprocess, query, timeout=60.0)
+            for _ in range(3)
+        ]
         shared.upsert([Node("cid", ("Person",), "Cid")])
         assert [one.result().rows for one in asked] == [[(1_000_000,)]] * 3
     assert len(shared.query_in_subprocess(NAMES, timeout=30.0)) == 3

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphret.cypher import check, kinds, run_checked
+from graphret.cypher import check, codes, run_checked
 from graphret.errors import InvalidInput, QueryRefused
 from graphret.search import BM25Index
 from graphret.stores.ladybug import LadybugStore, writer
@@ -294,6 +294,6 @@ def test_the_schema_says_what_queries_call_otherwise(named: LadybugStore) -> Non
     ]
     unknown = "MATCH (f:Film)-[:director]->(d:Director) RETURN f LIMIT 3"
     (error,) = check(unknown, own, dialect="ladybug").errors
-    assert (error.kind, relation in error.suggestions) == (kinds.UNKNOWN_RELATION, True)
+    assert (error.kind, relation in error.suggestions) == (codes.UNKNOWN_RELATION, True)
     with pytest.raises(QueryRefused):
         named.query(unknown)

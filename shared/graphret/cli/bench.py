@@ -15,7 +15,7 @@ from graphret.cli.console import progress, show
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.errors import InvalidInput
-from graphret.serve.methods import MethodOptions
+from graphret.methods import MethodOptions
 
 #: The benchmarks, each ``bench_<name>`` in `graphret.evaluation`.
 NAMES = (

@@ -17,7 +17,7 @@ from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
 from graphret.cli.errors import MODEL
 from graphret.cli.options import option
-from graphret.serve.methods import folder_of
+from graphret.methods import folder_of
 
 if TYPE_CHECKING:
     from graphret.sage import SageGraph

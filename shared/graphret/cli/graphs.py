@@ -17,7 +17,7 @@ from graphret.cli.console import progress, remark, show
 from graphret.cli.errors import USAGE, writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
-from graphret.serve.methods import holds_documents
+from graphret.methods import holds_documents
 
 _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
 

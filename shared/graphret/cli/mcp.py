@@ -12,7 +12,7 @@ from graphret.cli import options
 from graphret.cli.console import remark, stderr
 from graphret.cli.options import option
 from graphret.cli.query import EncoderName, method_options
-from graphret.serve.methods import opened_graph
+from graphret.methods import opened_graph
 
 _VIEW = (
     'Serve only nodes like {"tenant": "acme"}: nothing else can be read, counted or'

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphret.errors import InvalidInput
-from graphret.serve.methods import MethodOptions, folder_of
+from graphret.methods import MethodOptions, folder_of
 
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor

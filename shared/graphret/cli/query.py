@@ -28,7 +28,7 @@ from graphret.cli.options import (
     option,
 )
 from graphret.errors import InvalidInput
-from graphret.serve.methods import (
+from graphret.methods import (
     Method,
     MethodOptions,
     OpenGraph,

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from graphret.errors import InvalidInput
-from graphret.linking.everyday import FUNCTION_WORDS
+from graphret.linking.stopwords import FUNCTION_WORDS
 from graphret.search.encoder import Encoder
 from graphret.search.vectors import check_vectors, normalize
 

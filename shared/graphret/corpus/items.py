@@ -299,7 +299,9 @@ def to_nodes(
     texts, gpu = [document.text for document in documents], hasattr(chunker, "encoder")
     whole = ([(0, len(text))] for text in texts)
     spans = (
-        chain(*executor.map(chunker.spans, batched(texts), gpu=gpu)) if chunker else whole
+        chain(*executor.map(chunker.spans, batched(texts), gpu=gpu))
+        if chunker
+        else whole
     )
     nodes: dict[str, Node] = {}
     for item in listed:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
 from graphret.executors import LOCAL, Executor, batched
-from graphret.linking.everyday import FUNCTION_WORDS
 from graphret.linking.gazetteer import Gazetteer
+from graphret.linking.stopwords import FUNCTION_WORDS
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from graphret.cypher import kinds
-from graphret.cypher.allowed import disallowed
+from graphret.cypher import codes
+from graphret.cypher.allowlist import disallowed
 from graphret.cypher.grammar import Parsed, parse
 from graphret.cypher.report import ERROR, Finding, Report
 from graphret.errors import InvalidInput
@@ -85,7 +85,7 @@ def check(
             [
                 Finding(
                     ERROR,
-                    kinds.TOO_LONG,
+                    codes.TOO_LONG,
                     f"{message}; pass values as parameters",
                     0,
                     len(query),
@@ -101,7 +101,7 @@ def check(
         except RecursionError:
             findings = [
                 Finding(
-                    ERROR, kinds.SYNTAX, "Nested too deeply to be read", 0, len(query)
+                    ERROR, codes.SYNTAX, "Nested too deeply to be read", 0, len(query)
                 )
             ]
     findings += disallowed(parsed, functions=functions, procedures=procedures)
@@ -110,7 +110,7 @@ def check(
         key=lambda f: (
             f.start,
             f.severity != ERROR,
-            f.kind == kinds.NOT_ALLOWED,
+            f.kind == codes.NOT_ALLOWED,
             f.kind,
         )
     )
@@ -123,12 +123,12 @@ def _meaning(
     most_iterations: int,
     unbounded_paths: bool,
 ) -> list[Finding]:
-    from graphret.cypher.advice import advise
     from graphret.cypher.cost import check_cost
-    from graphret.cypher.meaning.clauses import walk_query
-    from graphret.cypher.meaning.ladybug import check_ladybug
-    from graphret.cypher.meaning.walk import Analysis
+    from graphret.cypher.lint import advise
     from graphret.cypher.names import check_names
+    from graphret.cypher.semantics.clauses import walk_query
+    from graphret.cypher.semantics.ladybug import check_ladybug
+    from graphret.cypher.semantics.walk import Analysis
 
     facts = walk_query(parsed.tree, Analysis(parsed.query, parsed.dialect))
     if parsed.dialect == "ladybug":
@@ -138,7 +138,7 @@ def _meaning(
             f"the query has {len(facts.steps):,} relationships, and at most"
             f" {MOST_RELATIONSHIPS:,} are checked"
         )
-        facts.error(kinds.TOO_LONG, message, parsed.tree)
+        facts.error(codes.TOO_LONG, message, parsed.tree)
     elif schema is not None:
         check_names(facts, schema)
     check_cost(parsed.tree, facts, most_iterations)

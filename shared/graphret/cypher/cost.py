@@ -12,8 +12,8 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.walk import Analysis
+from graphret.cypher import codes
+from graphret.cypher.semantics.walk import Analysis
 from graphret.cypher.tree import (
     Chain,
     Lambda,
@@ -45,14 +45,14 @@ def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
             f"the query goes through {steps:,} elements of its own lists, such as"
             f" ranges; at most {most:,} may be"
         )
-        facts.error(kinds.TOO_COSTLY, message, unwinds[0] if unwinds else tree)
+        facts.error(codes.TOO_COSTLY, message, unwinds[0] if unwinds else tree)
     for node in nodes:
         if isinstance(node, ast.ListLambda) and (
             name := variable_name(node.args.get("accumulator"))
         ):
             for doubled in _doublings(node.expression, name):
                 facts.error(
-                    kinds.TOO_COSTLY,
+                    codes.TOO_COSTLY,
                     f"this doubles {name} for each element of a list",
                     doubled,
                 )

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from cypherast.ast import Direction
 
 from graphret.cypher.known import Known, Labels, Triple, labels_of
-from graphret.cypher.meaning.values import Entity
-from graphret.cypher.meaning.walk import Step
+from graphret.cypher.semantics.values import Entity
+from graphret.cypher.semantics.walk import Step
 
 
 class Fit(NamedTuple):

@@ -8,12 +8,12 @@ from typing import Any
 
 from cypherast.ast import AstNode, Direction
 
-from graphret.cypher import kinds
+from graphret.cypher import codes
 from graphret.cypher.domains import Domains
 from graphret.cypher.known import Known, Labels, Triple
-from graphret.cypher.meaning.values import Entity
-from graphret.cypher.meaning.walk import Analysis, Step
 from graphret.cypher.report import ERROR, WARNING
+from graphret.cypher.semantics.values import Entity
+from graphret.cypher.semantics.walk import Analysis, Step
 from graphret.cypher.tree import LabelName, Name, span, walk
 from graphret.schema import GraphSchema
 
@@ -53,9 +53,9 @@ class _Names:
         if self.known.fold(node.this) in valid:
             return
         what, kind = (
-            ("relation", kinds.UNKNOWN_RELATION)
+            ("relation", codes.UNKNOWN_RELATION)
             if relationship
-            else ("label", kinds.UNKNOWN_LABEL)
+            else ("label", codes.UNKNOWN_LABEL)
         )
         message = f"the graph has no {what} {node.this!r}"
         self.facts.error(kind, message, node, self._nearest(node.this, valid))
@@ -74,7 +74,7 @@ class _Names:
                 severity = WARNING if self._unlabelled(entity, owners) else ERROR
                 message = f"the graph has no property {name.this!r}"
                 self.facts.add(
-                    severity, kinds.UNKNOWN_PROPERTY, message, span(name), suggestions
+                    severity, codes.UNKNOWN_PROPERTY, message, span(name), suggestions
                 )
             return
         if entity is None or not owners or self._unlabelled(entity, owners):
@@ -96,7 +96,7 @@ class _Names:
                 WARNING if doubtful else ERROR,
             )
             self.facts.add(
-                severity, kinds.MISPLACED_PROPERTY, message, span(name), suggestions
+                severity, codes.MISPLACED_PROPERTY, message, span(name), suggestions
             )
 
     def _unlabelled(self, entity: Entity, owners: frozenset[str] | None) -> bool:
@@ -239,7 +239,7 @@ class _Names:
                 f"{names if typed else 'what joins these'} goes the other way:"
                 f" {', '.join(ways)}"
             )
-            self.facts.add(severity, kinds.WRONG_DIRECTION, message, _place(step), ways)
+            self.facts.add(severity, codes.WRONG_DIRECTION, message, _place(step), ways)
             return
         left, right = (
             self._say_ends(self.domains.of(step.left)),
@@ -254,7 +254,7 @@ class _Names:
         suggestions = (
             self._nearest(self._say_all(relations)[0], between) if typed else ()
         ) or tuple(self._say_all(between)[:3])
-        self.facts.add(severity, kinds.WRONG_ENDS, message, _place(step), suggestions)
+        self.facts.add(severity, codes.WRONG_ENDS, message, _place(step), suggestions)
 
     def _ends(self, relations: frozenset[str]) -> tuple[str, ...]:
         """Some of what the relations join."""

@@ -19,7 +19,7 @@ class Finding:
     severity
         ``error`` or ``warning``; a warning stops nothing.
     kind
-        What it is, in one word of the list in `graphret.cypher.kinds`: ``syntax``,
+        What it is, in one word of the list in `graphret.cypher.codes`: ``syntax``,
         ``undefined-variable``, ``unknown-label``, ``wrong-direction``, ``not-allowed``
         and so on.
     message

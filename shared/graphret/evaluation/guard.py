@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from graphret.cypher import check, kinds
+from graphret.cypher import check, codes
 from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import Shares
 from graphret.evaluation.mutations import MUTATIONS, mutate
@@ -30,9 +30,9 @@ NO_PROCEDURE = "There is no procedure"
 #: What the server does not say of the queries that it accepts: how it is counted, the
 #: guard's kind of error, in words.
 UNSAID = {
-    "directions": (kinds.WRONG_DIRECTION, "a relation in the wrong direction"),
-    "ends": (kinds.WRONG_ENDS, "a relation between the wrong labels"),
-    "labels": (kinds.MISPLACED_PROPERTY, "a property on the wrong label"),
+    "directions": (codes.WRONG_DIRECTION, "a relation in the wrong direction"),
+    "ends": (codes.WRONG_ENDS, "a relation between the wrong labels"),
+    "labels": (codes.MISPLACED_PROPERTY, "a property on the wrong label"),
 }
 
 
@@ -206,7 +206,7 @@ class _Run(Shares):
             errors = self.check(query.text, query.schema)
             if query.accepted:
                 of["accepted"] += 1
-                of["accepted/not_allowed"] += kinds.NOT_ALLOWED in errors
+                of["accepted/not_allowed"] += codes.NOT_ALLOWED in errors
                 for name, (kind, _) in UNSAID.items():
                     of[f"accepted/{name}"] += kind in errors
                 self.clean += [] if query.unknown or errors else [query]
@@ -220,10 +220,10 @@ class _Run(Shares):
                 else "false_alarms"
             )
             about = {
-                "errors_found": kinds.MEANING,
-                "unknown_found": kinds.UNKNOWN_NAMES,
+                "errors_found": codes.MEANING,
+                "unknown_found": codes.UNKNOWN_NAMES,
             }
-            looked_for = about.get(metric, kinds.MEANING | kinds.UNKNOWN_NAMES)
+            looked_for = about.get(metric, codes.MEANING | codes.UNKNOWN_NAMES)
             said = [message for kind, message in errors.items() if kind in looked_for]
             of[metric] += 1
             found[metric] += bool(said)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.cypher.patterns import bare_pattern
 from graphret.evaluation.runner import Progress
 from graphret.graphraft.writer import Writer
 from graphret.planning import PathScorer
+from graphret.planning.patterns import bare_pattern
 from graphret.training.candidates import (
     candidates_of,
     choice_of,

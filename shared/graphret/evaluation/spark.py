@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from graphret.cypher import check
-from graphret.cypher.kinds import UNKNOWN_NAMES, WRONG_DIRECTION
+from graphret.cypher.codes import UNKNOWN_NAMES, WRONG_DIRECTION
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.evaluation.dataset import Shares
 from graphret.evaluation.guard import SCHEMAS, Query, load_queries

@@ -4,7 +4,7 @@ cluster.
 
 from graphret.executors.blocks import LOCAL, Executor, LocalExecutor, batched, embed
 from graphret.executors.cluster import RayExecutor
-from graphret.executors.nearest import nearest_rows, pair_similarities
+from graphret.search.nearest import nearest_rows, pair_similarities
 
 __all__ = [
     "LOCAL",

@@ -6,8 +6,8 @@ from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.expand import Expand
 from graphret.expansion.frontier import Frontier, Ranked, Ranking
-from graphret.expansion.paper import SageRanking
 from graphret.expansion.propagate import Propagate
+from graphret.expansion.sage_ranking import SageRanking
 
 RANKINGS: dict[str, Callable[[], Ranking]] = {
     "coverage": Coverage,
@@ -34,9 +34,9 @@ __all__ = [
     "Coverage",
     "Expand",
     "Frontier",
-    "SageRanking",
     "Propagate",
     "Ranked",
     "Ranking",
+    "SageRanking",
     "ranking_of",
 ]

@@ -312,9 +312,7 @@ class Coverage:
         )
 
         of_pair = pair[end]
-        third_row = np.where(
-            outward, table.target_row[edges], table.source_row[edges]
-        )
+        third_row = np.where(outward, table.target_row[edges], table.source_row[edges])
         same_row = outward & (end < len(beam))
         same_row &= table.source_row[edges] == pairs.source_row[of_pair]
         keep = np.where(same_row, _KEEP_SAME, _KEEP)

@@ -12,7 +12,7 @@ import numpy as np
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
-from graphret.expansion.reach import fetch_subgraph
+from graphret.expansion.subgraph import fetch_subgraph
 from graphret.fusion import filled, fills
 from graphret.retriever import (
     Ask,
@@ -20,8 +20,8 @@ from graphret.retriever import (
     IndexRetriever,
     Retriever,
     Steps,
-    unwrap_or_fallback,
     require_on_failure,
+    unwrap_or_fallback,
 )
 from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
@@ -360,9 +360,7 @@ def _hits(
     scores = ranked.scores[chosen].tolist()
     together = np.concatenate([at[:1], others[walked == 0]])
     confidence = frontier.index.confidence(frontier.query, together)
-    explained = (
-        ranked.explain(at) if ranked.explain and len(at) else [None] * len(at)
-    )
+    explained = ranked.explain(at) if ranked.explain and len(at) else [None] * len(at)
     hits = []
     for place, (score, position) in enumerate(zip(scores, at.tolist(), strict=True)):
         node = known[position]

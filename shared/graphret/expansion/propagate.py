@@ -49,11 +49,15 @@ class Propagate:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         seeds = frontier.seeds
-        links = frontier.incident(seeds[: self.max_seeds], self.strength, by_source=True)
+        links = frontier.incident(
+            seeds[: self.max_seeds], self.strength, by_source=True
+        )
         walked = seeds[: self.max_seeds]
         candidates = np.concatenate([seeds, links.target, links.source])
         given = spread(
-            np.concatenate([links.source, links.target]), walked, frontier.node_scores(walked)
+            np.concatenate([links.source, links.target]),
+            walked,
+            frontier.node_scores(walked),
         )
         passed = given * np.tile(links.strength, 2)
         inherited = np.concatenate(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphret.expansion.frontier import Frontier
-from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
+from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import normalize_name, spoken_forms, tokenize
 
 # Links begin to count from this gain on, or from this far below none where a link is

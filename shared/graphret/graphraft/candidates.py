@@ -10,7 +10,6 @@ from functools import cached_property, lru_cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from graphret.cypher.execution import TIMEOUT
-from graphret.cypher.patterns import Hop, pattern_of
 from graphret.errors import InvalidInput
 from graphret.graphraft.counts import (
     Count,
@@ -22,6 +21,7 @@ from graphret.graphraft.counts import (
 from graphret.planning import Bindings, GraphPlan, PathSpace
 from graphret.planning.path_planner import plan_of
 from graphret.planning.paths import MOST_HOPS
+from graphret.planning.patterns import Hop, pattern_of
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
 from graphret.types import Trace

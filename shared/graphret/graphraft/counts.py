@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.cypher.patterns import Hop
-from graphret.cypher.templates import SEPARATOR, TemplateQuery
 from graphret.errors import GraphretError
+from graphret.planning.patterns import Hop
+from graphret.planning.templates import SEPARATOR, TemplateQuery
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore
 from graphret.stores.memory import Graph

@@ -12,12 +12,12 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, create_model
 
-from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput, ModelError, StorageError
 from graphret.graphraft.candidates import Candidate, Prior, Written
 from graphret.graphraft.trie import GroundedLogits, SharedPrefixes, Trie, best_first
 from graphret.llm import ChatModel, Message, ask_json
 from graphret.llm.causal import SETTINGS, answer_tokens, chat_tokens, end_of, load_model
+from graphret.planning.patterns import bare_pattern
 
 _INSTRUCTION = "Write the graph query."
 _MOST_CHARS = 2_000  # of a question

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.names import SIGNS, NameIndex
+from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.

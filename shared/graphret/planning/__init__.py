@@ -2,11 +2,11 @@
 names in a question.
 """
 
-from graphret.cypher.patterns import Hop
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
 from graphret.planning.matches import Bindings, Match
 from graphret.planning.path_planner import PathPlanner
 from graphret.planning.paths import PathSpace
+from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.planning.scorer import PathScorer

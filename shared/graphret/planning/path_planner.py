@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from graphret.cypher.patterns import Hop
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
 from graphret.linking.mentions import Spot, find_mentions
@@ -22,6 +21,7 @@ from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
+from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
 from graphret.planning.question import EVERYDAY, readings, spans
@@ -125,7 +125,9 @@ def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
     given by id.
     """
     book = NameIndex((node_id, name, None) for node_id, name in named.items())
-    return find_mentions(question, book, None, lambda ids: [[named[one]] for one in ids])
+    return find_mentions(
+        question, book, None, lambda ids: [[named[one]] for one in ids]
+    )
 
 
 class PathPlanner:

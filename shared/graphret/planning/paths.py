@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.cypher.patterns import Hop
 from graphret.linking.words import ALIKE, Lexicon, is_person, names_source
+from graphret.planning.patterns import Hop
 from graphret.planning.question import Reading
 
 #: Longest path that is looked for, and paths of one length that are looked at.

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile, pairwise
 
-from graphret.linking.everyday import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.mentions import MARKS, SYMBOLS
 from graphret.linking.names import SIGNS
+from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.words import Lexicon, stem
 from graphret.text import Token, tokenize, words
 

@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.cypher.patterns import Hop
 from graphret.errors import InvalidInput
+from graphret.planning.patterns import Hop
 from graphret.text import tokenize
 
 #: What a name is in a text whose words are counted.

@@ -112,7 +112,9 @@ class Names:
             for word, bags in self.postings.items()
         }
         self._spoken = [
-            words for words in dict.fromkeys([*self.full, *self.alias]) if is_informative(words)
+            words
+            for words in dict.fromkeys([*self.full, *self.alias])
+            if is_informative(words)
         ]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 

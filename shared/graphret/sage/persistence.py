@@ -90,7 +90,9 @@ def load(
         lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"]
     )
     ranking = (
-        LearnedRanking.from_bundle(bundle.sub("ranking")) if "ranking" in bundle.meta else None
+        LearnedRanking.from_bundle(bundle.sub("ranking"))
+        if "ranking" in bundle.meta
+        else None
     )
     return (
         SageState(graph, index, similarity, explicit),

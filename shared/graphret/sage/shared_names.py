@@ -18,7 +18,7 @@ from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
 from graphret.sage.entities import Bearers
-from graphret.sage.names import names_of, parts_of, is_informative, title_of
+from graphret.sage.names import is_informative, names_of, parts_of, title_of
 from graphret.sage.settings import LinkSettings
 from graphret.sage.structure import sources_of
 from graphret.text import normalize_name
@@ -149,7 +149,11 @@ def _said(
     ):
         key = normalize_name(name)
         words = words_of(key)
-        if key in borne or not is_informative(words) or all(map(_NUMERAL.fullmatch, words)):
+        if (
+            key in borne
+            or not is_informative(words)
+            or all(map(_NUMERAL.fullmatch, words))
+        ):
             continue
         chunks = [
             node for node in incidence.indices[start:stop].tolist() if not tables[node]

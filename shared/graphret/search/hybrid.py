@@ -156,7 +156,9 @@ class HybridIndex(CombinedIndex):
             name: words if name == "lexical" else 1.0 - words for name in self.members
         }
 
-    def dense_scores_at(self, query: str, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    def dense_scores_at(
+        self, query: str, positions: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
         """Return the cosines of nodes scaled to 0 … 1 over the index, ``(p,)``; zeros
         without a dense index.
         """

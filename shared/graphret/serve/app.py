@@ -24,10 +24,10 @@ from starlette.exceptions import HTTPException
 
 from graphret import explain
 from graphret.errors import GraphretError, InvalidInput
+from graphret.methods import Method
 from graphret.sage.link_names import link_names
 from graphret.serve.access import LOOPBACK, hashed
 from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
-from graphret.serve.methods import Method
 from graphret.serve.metrics import Measured, Metrics
 from graphret.serve.problems import problem_of, respond
 from graphret.types import Retrieval, Stage, Trace, on_stage

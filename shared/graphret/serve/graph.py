@@ -18,9 +18,9 @@ from typing import Any, TypeVar
 from prometheus_client import Counter
 
 from graphret.explain import Panel, html_page, store_lookup, timeline_page
+from graphret.methods import Method, MethodOptions, opened_graph
 from graphret.retriever import IndexRetriever, Retriever
 from graphret.serve.access import read_keys
-from graphret.serve.methods import Method, MethodOptions, opened_graph
 from graphret.stores import MemoryStore
 from graphret.types import Retrieval, on_stage
 from graphret.where import Where
@@ -101,7 +101,7 @@ class Generation:
 
 class ServedGraph:
     """A graph for many who ask at once; `where`, `encoder` and `options` are as
-    `graphret.serve.methods` has them.
+    `graphret.methods` has them.
 
     `key` and the file `keys`, which is read whenever the graph is opened, say who may
     ask (see `read_keys`). A `GraphretError` says that the graph cannot be opened, or

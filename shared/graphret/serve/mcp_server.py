@@ -28,8 +28,8 @@ from graphret.graphs.tables import required
 from graphret.llm.chat import Tool
 from graphret.llm.event_loop import in_thread
 from graphret.llm.schema import plain_schema
+from graphret.methods import METHODS, Method, MethodOptions, OpenGraph
 from graphret.serve.access import LOOPBACK
-from graphret.serve.methods import METHODS, Method, MethodOptions, OpenGraph
 from graphret.stores import MemoryStore
 
 if TYPE_CHECKING:

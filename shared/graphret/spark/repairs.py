@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import Report, check, edits, kinds
+from graphret.cypher import Report, check, codes, edits
 from graphret.cypher.edits import Edit
-from graphret.cypher.meaning.walk import aggregates
+from graphret.cypher.semantics.walk import aggregates
 from graphret.cypher.suggestions import plainly
 from graphret.cypher.tree import (
     Chain,
@@ -38,10 +38,10 @@ from graphret.types import Node
 
 _ROUNDS = 4
 _RENAMED = (
-    kinds.UNKNOWN_LABEL,
-    kinds.UNKNOWN_RELATION,
-    kinds.UNKNOWN_PROPERTY,
-    kinds.MISPLACED_PROPERTY,
+    codes.UNKNOWN_LABEL,
+    codes.UNKNOWN_RELATION,
+    codes.UNKNOWN_PROPERTY,
+    codes.MISPLACED_PROPERTY,
 )
 _ALIKE = 0.8  # the share of equal characters from which a value is taken for another
 _CANDIDATES = 10
@@ -104,7 +104,7 @@ def repair(
         notes += [
             str(f.message)
             for f in said
-            if f.kind in (*_RENAMED, kinds.WRONG_DIRECTION, kinds.WRONG_ENDS)
+            if f.kind in (*_RENAMED, codes.WRONG_DIRECTION, codes.WRONG_ENDS)
         ]
         report = check(changed, schema, dialect=dialect)
     if report.ok:
@@ -150,14 +150,14 @@ def _by_schema(report: Report, doubtful: bool) -> Iterator[Edit]:
             yield _renamed(finding.start, finding.end, nearest)
         elif step is None:
             continue
-        elif finding.kind == kinds.WRONG_DIRECTION:
+        elif finding.kind == codes.WRONG_DIRECTION:
             yield from edits.turn(step)
         elif (
-            finding.kind == kinds.WRONG_ENDS
+            finding.kind == codes.WRONG_ENDS
             and len(step.types) == len(finding.suggestions) == 1
         ):
             yield _renamed(step.types[0].start, step.types[0].end, nearest)
-        elif finding.kind == kinds.UNBOUNDED_PATH:
+        elif finding.kind == codes.UNBOUNDED_PATH:
             yield Edit(
                 step.start,
                 step.end,

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from graphret.cypher.patterns import Hop
 from graphret.errors import InvalidInput
 from graphret.graphraft import Candidate
 from graphret.graphraft.path_writer import fits
 from graphret.planning.paths import PathSpace
+from graphret.planning.patterns import Hop
 from graphret.training.paths import Choice
 from graphret.training.questions import json_lines
 

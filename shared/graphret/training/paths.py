@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from graphret.cypher.patterns import Hop
 from graphret.errors import InvalidInput
 from graphret.planning.path_planner import PathPlanner
+from graphret.planning.patterns import Hop
 from graphret.planning.scorer import (
     UNTRAINED,
     PathScorer,

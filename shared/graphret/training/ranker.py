@@ -133,7 +133,9 @@ def train_ranking(
             inner,
         )
 
-    def values(chosen: NDArray[Any], ranking: LearnedRanking | None) -> NDArray[np.float64]:
+    def values(
+        chosen: NDArray[Any], ranking: LearnedRanking | None
+    ) -> NDArray[np.float64]:
         return np.stack([_values(cases[one], ranking) for one in chosen.tolist()])
 
     searches = {

@@ -9,10 +9,10 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from graphret.cypher.patterns import bare_pattern
 from graphret.errors import InvalidInput
 from graphret.graphraft.writer import prompt_of
 from graphret.llm import Message
+from graphret.planning.patterns import bare_pattern
 from graphret.training.candidates import best_of, read_queries
 from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
 from graphret.training.questions import json_lines

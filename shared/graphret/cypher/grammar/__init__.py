@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from graphret.cypher.kinds import SYNTAX
+from graphret.cypher.codes import SYNTAX
 from graphret.cypher.report import ERROR, Finding, place_of
 from graphret.cypher.tokens import END, Token, Unreadable, tokenise
 from graphret.errors import InvalidInput, MissingDependency

@@ -10,8 +10,8 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.walk import Analysis, aggregates
+from graphret.cypher import codes
+from graphret.cypher.semantics.walk import Analysis, aggregates
 from graphret.cypher.tree import Group, Shortest, children, parts_of_union, walk
 
 
@@ -43,7 +43,7 @@ def _limit(query: Any, facts: Analysis) -> None:
         for clause in query.clauses
     ):
         facts.warn(
-            kinds.NO_LIMIT,
+            codes.NO_LIMIT,
             "the query has no LIMIT, and may return any number of rows",
             last,
         )
@@ -73,7 +73,7 @@ def _cartesian(match: ast.Match, bound: frozenset[str], facts: Analysis) -> None
             "these paths share no variable: every match of the one is joined with every"
             " match of the other"
         )
-        facts.warn(kinds.CARTESIAN_PRODUCT, message, match.pattern)
+        facts.warn(codes.CARTESIAN_PRODUCT, message, match.pattern)
 
 
 def _unbounded(node: AstNode, complain: Callable[[str, str, AstNode], None]) -> None:
@@ -89,7 +89,7 @@ def _unbounded(node: AstNode, complain: Callable[[str, str, AstNode], None]) -> 
         endless = isinstance(node, Group) and node.quantified and node.max_hops is None
     if endless:
         complain(
-            kinds.UNBOUNDED_PATH,
+            codes.UNBOUNDED_PATH,
             "this path has no bound on its length: write one, such as *1..4 or {1,4}",
             node,
         )

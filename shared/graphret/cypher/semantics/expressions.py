@@ -9,10 +9,10 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.calls import Calls
-from graphret.cypher.meaning.operators import Operators
-from graphret.cypher.meaning.values import (
+from graphret.cypher import codes
+from graphret.cypher.semantics.calls import Calls
+from graphret.cypher.semantics.operators import Operators
+from graphret.cypher.semantics.values import (
     ANYTHING,
     BOOLEAN,
     FLOAT,
@@ -30,7 +30,7 @@ from graphret.cypher.meaning.values import (
     union,
     words,
 )
-from graphret.cypher.meaning.walk import PropertyUse, Scope, Walk, shape
+from graphret.cypher.semantics.walk import PropertyUse, Scope, Walk, shape
 from graphret.cypher.tree import (
     Chain,
     IsTyped,
@@ -117,11 +117,11 @@ class Expressions(Operators, Calls, Walk):
                 f"{name!r} cannot be used here: after DISTINCT or an aggregation only"
                 " what was returned is known"
             )
-            self.facts.error(kinds.OUT_OF_SCOPE, message, node)
+            self.facts.error(codes.OUT_OF_SCOPE, message, node)
         else:
             suggestions = self.facts.nearest(name, [*scope, *self.hidden])
             self.facts.error(
-                kinds.UNDEFINED_VARIABLE,
+                codes.UNDEFINED_VARIABLE,
                 f"the variable {name!r} is not defined",
                 node,
                 suggestions,
@@ -174,7 +174,7 @@ class Expressions(Operators, Calls, Walk):
         self.expect(node.this, base, LISTS)
         if node.start is None and node.end is None:
             self.facts.error(
-                kinds.INVALID_VALUE, "a slice needs a start, an end or both", node
+                codes.INVALID_VALUE, "a slice needs a start, an end or both", node
             )
         for bound in (node.start, node.end):
             if bound is not None:
@@ -240,7 +240,7 @@ class Expressions(Operators, Calls, Walk):
         item = self._source(node.source, scope)
         if node.where is None:
             self.facts.error(
-                kinds.INVALID_VALUE,
+                codes.INVALID_VALUE,
                 f"{node.name}(…) needs a WHERE with a condition",
                 node,
             )
@@ -261,7 +261,7 @@ class Expressions(Operators, Calls, Walk):
                 f"what is gathered begins as {words(first.names)} and becomes"
                 f" {words(result.names)}"
             )
-            self.facts.error(kinds.TYPE_MISMATCH, message, node.expression)
+            self.facts.error(codes.TYPE_MISMATCH, message, node.expression)
         return union([first, result])
 
     # --- patterns and subqueries ------------------------------------------
@@ -280,7 +280,7 @@ class Expressions(Operators, Calls, Walk):
             "a pattern may only stand where a condition does; use EXISTS { … }, COUNT {"
             " … } or [pattern | x]"
         )
-        self.facts.error(kinds.MISPLACED_PATTERN, message, node)
+        self.facts.error(codes.MISPLACED_PATTERN, message, node)
         return ANYTHING
 
     def _pattern_comprehension(

@@ -9,8 +9,8 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.values import (
+from graphret.cypher import codes
+from graphret.cypher.semantics.values import (
     ANYTHING,
     LISTS,
     PATH,
@@ -19,7 +19,7 @@ from graphret.cypher.meaning.values import (
     list_of,
     words,
 )
-from graphret.cypher.meaning.walk import PropertyUse, Scope, Step, Walk
+from graphret.cypher.semantics.walk import PropertyUse, Scope, Step, Walk
 from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
@@ -65,7 +65,7 @@ class Patterns(Walk):
             f"{variable.this!r} is {words(known.names)} and cannot be {wanted} here"
         )
         if self.strict or not known.may_be(_NODES | _RELATIONSHIPS):
-            self.facts.error(kinds.TYPE_MISMATCH, message, variable)
+            self.facts.error(codes.TYPE_MISMATCH, message, variable)
 
     def _declare_relationship(
         self, node: ast.RelationshipPattern, scope: Scope
@@ -81,7 +81,7 @@ class Patterns(Walk):
                 f"the variable {name!r} is already there, and Ladybug takes a"
                 " relationship up once"
             )
-            self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
+            self.facts.error(codes.DUPLICATE_VARIABLE, message, variable)
         elif known is not None:
             wanted = LISTS if several else _RELATIONSHIPS
             if known.names is not None and known.names != wanted:
@@ -120,7 +120,7 @@ class Patterns(Walk):
                     f"{name!r} stands both within and outside a quantified path; give"
                     " one another name"
                 )
-                self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
+                self.facts.error(codes.DUPLICATE_VARIABLE, message, variable)
             scope[name] = list_of(kind)
 
     def path_without_new_variables(
@@ -137,7 +137,7 @@ class Patterns(Walk):
                 self.kind(variable, scope)
             elif variable is not None and variable.this not in scope and self.strict:
                 kind = (
-                    kinds.UNDEFINED_VARIABLE if undefined else kinds.MISPLACED_PATTERN
+                    codes.UNDEFINED_VARIABLE if undefined else codes.MISPLACED_PATTERN
                 )
                 message = (
                     f"the variable {variable.this!r} is not defined, and {what} may not"
@@ -273,7 +273,7 @@ class Patterns(Walk):
     # --- rules ------------------------------------------------------------
 
     def _invalid(self, message: str, node: AstNode) -> None:
-        self.facts.error(kinds.INVALID_PATTERN, message, node)
+        self.facts.error(codes.INVALID_PATTERN, message, node)
 
     def check_label_expression(
         self, labels: AstNode, relationship: bool, long: bool = False

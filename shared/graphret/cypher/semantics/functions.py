@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from graphret.cypher.meaning.values import (
+from graphret.cypher.semantics.values import (
     ANYTHING,
     BOOLEAN,
     FLOAT,

@@ -7,9 +7,9 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.values import ANYTHING, NUMBERS, Kind
-from graphret.cypher.meaning.walk import (
+from graphret.cypher import codes
+from graphret.cypher.semantics.values import ANYTHING, NUMBERS, Kind
+from graphret.cypher.semantics.walk import (
     Scope,
     Shape,
     Walk,
@@ -48,7 +48,7 @@ class Projections(Walk):
             if name in names:
                 if self.strict:
                     self.facts.error(
-                        kinds.INVALID_PROJECTION,
+                        codes.INVALID_PROJECTION,
                         f"two columns are named {name!r}",
                         item,
                     )
@@ -57,7 +57,7 @@ class Projections(Walk):
                 message = (
                     f"what WITH passes on, or CALL returns, needs a name: {text} AS …"
                 )
-                self.facts.error(kinds.INVALID_PROJECTION, message, item)
+                self.facts.error(codes.INVALID_PROJECTION, message, item)
             names.add(name)
             columns[name] = kind
         aggregating = [any(True for _ in aggregates(item)) for item in items]
@@ -141,19 +141,19 @@ class Projections(Walk):
             message = (
                 f"{word} may not depend on variables: write a number or a parameter"
             )
-            self.facts.error(kinds.INVALID_VALUE, message, node)
+            self.facts.error(codes.INVALID_VALUE, message, node)
         elif negative or isinstance(
             literal,
             ast.Float | ast.String | ast.Boolean | ast.Null | ast.List | ast.Map,
         ):
             self.facts.error(
-                kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node
+                codes.INVALID_VALUE, f"{word} takes a whole number from 0 on", node
             )
         else:
             kind = self.kind(node, {})
             if not kind.may_be(NUMBERS - {"FLOAT"}) and self.strict:
                 self.facts.error(
-                    kinds.INVALID_VALUE, f"{word} takes a whole number from 0 on", node
+                    codes.INVALID_VALUE, f"{word} takes a whole number from 0 on", node
                 )
 
     # --- grouping ---------------------------------------------------------
@@ -185,7 +185,7 @@ class Projections(Walk):
                     f"{self.facts.text(loose)!r} stands beside an aggregation: make it"
                     " an item of its own, or pass it on with WITH first"
                 )
-                self.facts.error(kinds.IMPLICIT_GROUPING, message, loose)
+                self.facts.error(codes.IMPLICIT_GROUPING, message, loose)
 
 
 def _named(item: AstNode) -> bool:

@@ -7,8 +7,8 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.functions import (
+from graphret.cypher import codes
+from graphret.cypher.semantics.functions import (
     FUNCTIONS,
     INSTEAD,
     LADYBUG_LACKS,
@@ -16,8 +16,8 @@ from graphret.cypher.meaning.functions import (
     SYNTAX_OF_THEIR_OWN,
     Function,
 )
-from graphret.cypher.meaning.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
-from graphret.cypher.meaning.walk import Scope, Walk, bare_pattern
+from graphret.cypher.semantics.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
+from graphret.cypher.semantics.walk import Scope, Walk, bare_pattern
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import without_parens
 
@@ -51,13 +51,13 @@ class Calls(Walk):
             return self._aggregate(node, function, scope)
         if node.distinct:
             self.facts.error(
-                kinds.WRONG_ARGUMENTS,
+                codes.WRONG_ARGUMENTS,
                 f"DISTINCT means nothing within {node.name.this}(…)",
                 node,
             )
         if name == "rand" and self.aggregation == "inside":
             message = "a random function may not stand within an aggregation"
-            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+            self.facts.error(codes.MISPLACED_AGGREGATION, message, node)
         return self._arguments(node, function, scope)
 
     def _arguments(
@@ -69,7 +69,7 @@ class Calls(Walk):
             if function.name == "size" and bare_pattern(argument) is not None:
                 message = "size(…) of a pattern is no longer there; use COUNT { … }"
                 self.facts.error(
-                    kinds.MISPLACED_PATTERN, message, argument, ("COUNT { … }",)
+                    codes.MISPLACED_PATTERN, message, argument, ("COUNT { … }",)
                 )
                 found.append(ANYTHING)
                 continue
@@ -104,7 +104,7 @@ class Calls(Walk):
             f"{node.name.this}(…) takes {wanted}"
             f" argument{'s' if wanted != '1' else ''}, not {given}"
         )
-        self.facts.error(kinds.WRONG_ARGUMENTS, message, node)
+        self.facts.error(codes.WRONG_ARGUMENTS, message, node)
 
     def _unknown(self, node: ast.FunctionCall, name: str) -> None:
         if name.startswith("apoc."):
@@ -112,7 +112,7 @@ class Calls(Walk):
         instead = INSTEAD.get(name)
         suggestions = (instead,) if instead else nearest(node.name.this, _SPELLINGS)
         self.facts.error(
-            kinds.UNKNOWN_FUNCTION,
+            codes.UNKNOWN_FUNCTION,
             f"there is no function {node.name.this!r}",
             node.name,
             suggestions,
@@ -120,7 +120,7 @@ class Calls(Walk):
 
     def _exists(self, node: ast.FunctionCall, scope: Scope) -> Kind:
         if len(node.expressions) != 1:
-            self.facts.error(kinds.WRONG_ARGUMENTS, "exists(…) takes 1 argument", node)
+            self.facts.error(codes.WRONG_ARGUMENTS, "exists(…) takes 1 argument", node)
             return BOOLEAN
         pattern = bare_pattern(node.expressions[0])
         if pattern is not None:
@@ -135,7 +135,7 @@ class Calls(Walk):
                 f" {text} IS NOT NULL"
             )
             self.facts.error(
-                kinds.WRONG_ARGUMENTS, message, node, (f"{text} IS NOT NULL",)
+                codes.WRONG_ARGUMENTS, message, node, (f"{text} IS NOT NULL",)
             )
         return BOOLEAN
 
@@ -148,7 +148,7 @@ class Calls(Walk):
             message = (
                 "a point is given by {x: …, y: …} or by {latitude: …, longitude: …}"
             )
-            self.facts.error(kinds.INVALID_VALUE, message, literal)
+            self.facts.error(codes.INVALID_VALUE, message, literal)
 
     # --- aggregation ------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Calls(Walk):
     def _place_of_aggregate(self, node: ast.FunctionCall) -> None:
         if self.aggregation in _WHY_NOT:
             message = f"{node.name.this}(…) aggregates and {_WHY_NOT[self.aggregation]}"
-            self.facts.error(kinds.MISPLACED_AGGREGATION, message, node)
+            self.facts.error(codes.MISPLACED_AGGREGATION, message, node)
 
     def _share(self, argument: Any) -> None:
         literal = without_parens(argument)
@@ -177,7 +177,7 @@ class Calls(Walk):
             and not 0 <= float(literal.this) <= 1
         ):
             self.facts.error(
-                kinds.INVALID_VALUE, "a percentile lies between 0.0 and 1.0", literal
+                codes.INVALID_VALUE, "a percentile lies between 0.0 and 1.0", literal
             )
 
     # --- the other dialect ------------------------------------------------
@@ -186,14 +186,14 @@ class Calls(Walk):
         if name in LADYBUG_LACKS:
             message = f"Ladybug has no function {node.name.this!r}"
             self.facts.error(
-                kinds.UNKNOWN_FUNCTION, message, node.name, (LADYBUG_LACKS[name],)
+                codes.UNKNOWN_FUNCTION, message, node.name, (LADYBUG_LACKS[name],)
             )
         if name == "exists":
             message = (
                 "Ladybug has no exists(…); write EXISTS { MATCH … }, or IS NOT NULL of"
                 " a property"
             )
-            self.facts.error(kinds.SYNTAX, message, node)
+            self.facts.error(codes.SYNTAX, message, node)
         before, function = self.aggregation, FUNCTIONS.get(name)
         aggregates = function is not None and function.aggregates
         if aggregates:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.functions import FUNCTIONS
-from graphret.cypher.meaning.values import Entity, Kind, words
+from graphret.cypher import codes
 from graphret.cypher.report import ERROR, WARNING, Finding, place_of
+from graphret.cypher.semantics.functions import FUNCTIONS
+from graphret.cypher.semantics.values import Entity, Kind, words
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import (
     LabelName,
@@ -173,13 +173,13 @@ class Walk:
         message = (
             f"{reason} and {why}" if why else f"{reason}; {words(allowed)} is needed"
         )
-        self.facts.error(kinds.TYPE_MISMATCH, message, node)
+        self.facts.error(codes.TYPE_MISMATCH, message, node)
 
     def declare_new(self, variable: Any, scope: Scope) -> None:
         """Complain of a variable that is to be new and is not."""
         if variable.this in scope:
             self.facts.error(
-                kinds.DUPLICATE_VARIABLE,
+                codes.DUPLICATE_VARIABLE,
                 f"the variable {variable.this!r} is already there",
                 variable,
             )
@@ -191,7 +191,7 @@ class Walk:
                 f"{variable.this!r} is already a variable outside the subquery; give it"
                 " another name"
             )
-            self.facts.error(kinds.DUPLICATE_VARIABLE, message, variable)
+            self.facts.error(codes.DUPLICATE_VARIABLE, message, variable)
 
     if TYPE_CHECKING:
 

@@ -8,13 +8,13 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
-from graphret.cypher.meaning.expressions import Expressions
-from graphret.cypher.meaning.functions import PROCEDURES
-from graphret.cypher.meaning.patterns import Patterns
-from graphret.cypher.meaning.projections import Projections
-from graphret.cypher.meaning.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
-from graphret.cypher.meaning.walk import Analysis, Scope
+from graphret.cypher import codes
+from graphret.cypher.semantics.expressions import Expressions
+from graphret.cypher.semantics.functions import PROCEDURES
+from graphret.cypher.semantics.patterns import Patterns
+from graphret.cypher.semantics.projections import Projections
+from graphret.cypher.semantics.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
+from graphret.cypher.semantics.walk import Analysis, Scope
 from graphret.cypher.tree import (
     Chain,
     Finish,
@@ -46,11 +46,11 @@ class Clauses(Expressions, Patterns, Projections):
             if set(columns) != set(others) and self.strict:
                 missing = ", ".join(sorted(set(columns) ^ set(others)))
                 message = f"the parts of a UNION return different columns: {missing}"
-                self.facts.error(kinds.INVALID_QUERY, message, part.clauses[-1])
+                self.facts.error(codes.INVALID_QUERY, message, part.clauses[-1])
         while isinstance(node, ast.Union) and isinstance(node.this, ast.Union):
             if node.this.distinct != node.distinct and self.strict:
                 self.facts.error(
-                    kinds.INVALID_QUERY,
+                    codes.INVALID_QUERY,
                     "UNION and UNION ALL may not be mixed",
                     node.expression,
                 )
@@ -69,7 +69,7 @@ class Clauses(Expressions, Patterns, Projections):
                 columns = self._return(clause, scope, outer, mode)
                 if not last:
                     self.facts.error(
-                        kinds.INVALID_QUERY, "RETURN may only end a query", clause
+                        codes.INVALID_QUERY, "RETURN may only end a query", clause
                     )
             elif isinstance(clause, ast.With):
                 passed = self.project(clause, scope, outer, must_alias=True)
@@ -78,7 +78,7 @@ class Clauses(Expressions, Patterns, Projections):
             else:
                 if isinstance(clause, Finish) and not last:
                     self.facts.error(
-                        kinds.INVALID_QUERY, "FINISH may only end a query", clause
+                        codes.INVALID_QUERY, "FINISH may only end a query", clause
                     )
                 scope = self._clause(clause, scope, alone=len(clauses) == 1)
         self._check_end(query, clauses, mode)
@@ -90,7 +90,7 @@ class Clauses(Expressions, Patterns, Projections):
         starred = any(isinstance(item, ast.Star) for item in clause.expressions)
         if starred and not scope:
             self.facts.error(
-                kinds.INVALID_PROJECTION, "RETURN * has no variables to return", clause
+                codes.INVALID_PROJECTION, "RETURN * has no variables to return", clause
             )
         columns = self.project(
             clause, scope, outer, must_alias=mode in ("call", "scoped")
@@ -99,7 +99,7 @@ class Clauses(Expressions, Patterns, Projections):
             self._shadowing(clause, columns, outer)
             if starred and mode == "COLLECT":
                 self.facts.error(
-                    kinds.INVALID_PROJECTION,
+                    codes.INVALID_PROJECTION,
                     "COLLECT { } returns one column, by its name",
                     clause,
                 )
@@ -122,12 +122,12 @@ class Clauses(Expressions, Patterns, Projections):
             ended = not any(isinstance(n, ast.Return) for n in _own_clauses(end.query))
         if isinstance(end, Finish) and mode in ("EXISTS", "COUNT", "COLLECT"):
             self.facts.error(
-                kinds.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end
+                codes.INVALID_QUERY, f"{mode} {{ }} may not end with FINISH", end
             )
         if mode not in ("EXISTS", "COUNT") and not ended:
             message = f"a query ends with {_ENDS if self.strict else 'RETURN'}"
             self.facts.error(
-                kinds.INVALID_QUERY, message, end if end is not None else query
+                codes.INVALID_QUERY, message, end if end is not None else query
             )
 
     def _clause(self, clause: AstNode, scope: Scope, alone: bool) -> Scope:
@@ -159,7 +159,7 @@ class Clauses(Expressions, Patterns, Projections):
                 "a path with a selector such as SHORTEST 1 must be the only one of its"
                 " MATCH"
             )
-            self.facts.error(kinds.INVALID_PATTERN, message, clause.pattern)
+            self.facts.error(codes.INVALID_PATTERN, message, clause.pattern)
         if clause.where is not None:
             self.predicate(clause.where, scope)
             self._labels_of_condition(clause.where, scope)
@@ -202,7 +202,7 @@ class Clauses(Expressions, Patterns, Projections):
                 message = (
                     f"{clause.name} takes {least} to {most} arguments, not {given}"
                 )
-                self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
+                self.facts.error(codes.WRONG_ARGUMENTS, message, clause)
         if not alone and self.strict:
             self._check_inner_call(clause, known is None)
         scope = dict(scope)
@@ -220,15 +220,15 @@ class Clauses(Expressions, Patterns, Projections):
                 f"within a query the arguments of {clause.name} stand in parentheses:"
                 f" {clause.name}()"
             )
-            self.facts.error(kinds.WRONG_ARGUMENTS, message, clause)
+            self.facts.error(codes.WRONG_ARGUMENTS, message, clause)
         if clause.yield_ is None and not unknown:
             message = f"within a query what {clause.name} returns is named with YIELD"
-            self.facts.error(kinds.INVALID_QUERY, message, clause)
+            self.facts.error(codes.INVALID_QUERY, message, clause)
         elif clause.yield_ is not None and isinstance(
             clause.yield_.expressions[0], ast.Star
         ):
             self.facts.error(
-                kinds.INVALID_QUERY,
+                codes.INVALID_QUERY,
                 "YIELD * may only stand in a call by itself",
                 clause.yield_,
             )
@@ -245,7 +245,7 @@ class Clauses(Expressions, Patterns, Projections):
             if field.this not in known.fields:
                 suggestions = self.facts.nearest(field.this, known.fields)
                 message = f"{clause.name} yields no {field.this!r}"
-                self.facts.error(kinds.UNDEFINED_VARIABLE, message, field, suggestions)
+                self.facts.error(codes.UNDEFINED_VARIABLE, message, field, suggestions)
             elif kind in (NODE, RELATIONSHIP):
                 kind = Kind(
                     kind.names, entity=Entity(relationship=kind is RELATIONSHIP)
@@ -273,7 +273,7 @@ class Clauses(Expressions, Patterns, Projections):
                     " outside it"
                 )
                 self.facts.error(
-                    kinds.DUPLICATE_VARIABLE, message, _last_return(clause.query)
+                    codes.DUPLICATE_VARIABLE, message, _last_return(clause.query)
                 )
         return {**scope, **columns}
 
@@ -299,7 +299,7 @@ class Clauses(Expressions, Patterns, Projections):
             ]
             if not any(n.this in scope for n in named):
                 return {}, clauses
-            self.facts.error(kinds.INVALID_QUERY, message, head)
+            self.facts.error(codes.INVALID_QUERY, message, head)
             return scope, clauses
         if (
             head.where is not None
@@ -308,7 +308,7 @@ class Clauses(Expressions, Patterns, Projections):
             or head.limit
             or head.distinct
         ):
-            self.facts.error(kinds.INVALID_QUERY, message, head)
+            self.facts.error(codes.INVALID_QUERY, message, head)
         imported: Scope = {}
         for item in head.expressions:
             if isinstance(item, ast.Star):
@@ -322,7 +322,7 @@ class Clauses(Expressions, Patterns, Projections):
         columns = self.statement(node.query, dict(scope), scope, node.kind)
         if node.kind == "COLLECT" and len(columns) > 1:
             self.facts.error(
-                kinds.INVALID_PROJECTION, "COLLECT { } returns one column", node
+                codes.INVALID_PROJECTION, "COLLECT { } returns one column", node
             )
         return next(iter(columns.values()), ANYTHING)
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+from graphret.cypher.codes import NOT_ALLOWED
 from graphret.cypher.grammar import Parsed
-from graphret.cypher.kinds import NOT_ALLOWED
-from graphret.cypher.meaning.functions import READING, SYNTAX_OF_THEIR_OWN
 from graphret.cypher.report import ERROR, Finding, place_of
+from graphret.cypher.semantics.functions import READING, SYNTAX_OF_THEIR_OWN
 from graphret.cypher.tokens import END, NAME, NUMBER, Token
 
 #: Procedures of Neo4j 5.26 that read the graph or its schema and change nothing. Many

@@ -7,9 +7,9 @@ from __future__ import annotations
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
+from graphret.cypher import codes
 from graphret.cypher.grammar.expressions import COMPARISONS
-from graphret.cypher.meaning.walk import Analysis
+from graphret.cypher.semantics.walk import Analysis
 from graphret.cypher.tree import (
     Chain,
     Finish,
@@ -48,7 +48,7 @@ def check_ladybug(tree: AstNode, facts: Analysis) -> None:
     for node in walk(tree):
         lacking = _LACKS.get(type(node)) or _lacking(node)
         if lacking:
-            facts.error(kinds.SYNTAX, f"Ladybug has no {lacking}", node)
+            facts.error(codes.SYNTAX, f"Ladybug has no {lacking}", node)
 
 
 def _lacking(node: AstNode) -> str:

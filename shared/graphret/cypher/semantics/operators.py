@@ -7,9 +7,9 @@ from collections.abc import Callable
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import kinds
+from graphret.cypher import codes
 from graphret.cypher.grammar.expressions import COMPARISONS
-from graphret.cypher.meaning.values import (
+from graphret.cypher.semantics.values import (
     ANYTHING,
     BOOLEAN,
     FLOAT,
@@ -21,7 +21,7 @@ from graphret.cypher.meaning.values import (
     list_of,
     union,
 )
-from graphret.cypher.meaning.walk import Scope, Walk
+from graphret.cypher.semantics.walk import Scope, Walk
 from graphret.cypher.tree import Chain, Sign, Test
 
 _BOOLEAN_WORDS = frozenset(("AND", "OR", "XOR"))
@@ -48,7 +48,7 @@ class Operators(Walk):
                 self.kind(operand, scope)
             if "!=" in operators:
                 self.facts.error(
-                    kinds.SYNTAX,
+                    codes.SYNTAX,
                     "there is no operator '!='; inequality is written '<>'",
                     node,
                     ("<>",),
