@@ -17,7 +17,8 @@ from pydantic import TypeAdapter
 from graphret.graphraft import Candidate, Entity, GraphRAFT
 from graphret.search.index import require_k
 from graphret.stores.base import GraphStore
-from graphret.types import Hit, Trace
+from graphret.trace import Trace
+from graphret.types import Hit
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever

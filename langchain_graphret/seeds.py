@@ -12,7 +12,8 @@ from langchain_core.vectorstores import VectorStoreRetriever
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.retriever import Call, Retriever, Steps
 from graphret.sage import SageGraph
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.trace import Trace
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 from langchain_graphret.documents import from_document, known_nodes
 

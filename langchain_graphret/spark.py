@@ -18,7 +18,7 @@ from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan
 from graphret.stores.base import CypherStore
-from graphret.types import Trace
+from graphret.trace import Trace
 from langchain_graphret.chat import as_core_model
 from langchain_graphret.documents import plain
 from langchain_graphret.retriever import CoreRetriever

@@ -20,7 +20,8 @@ from graphret.errors import InvalidInput
 from graphret.retriever import Call, Retriever, Steps
 from graphret.search.encoder import as_encoder
 from graphret.search.index import TextIndex
-from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
+from graphret.trace import Trace
+from graphret.types import Evidence, Hit, Retrieval, Signals
 from graphret.where import Where
 from llama_index_graphret.evidence import evidence_of, mark
 from llama_index_graphret.nodes import from_llama_node

@@ -23,7 +23,8 @@ from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.rerank import CrossEncoderReranker, Reranker
 from graphret.retriever import Call, Retriever, adrive, drive, require_on_failure
-from graphret.types import Hit, Retrieval, Signals, Trace
+from graphret.trace import Trace
+from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
 from llama_index_graphret.adapters import hits_of
 from llama_index_graphret.evidence import (

@@ -19,12 +19,20 @@ CORE = ROOT / "shared" / "graphret"
 #: The parts of the core from the ground up: a part imports from its own layer or from
 #: those before it.
 LAYERS = [
-    {"columns", "contracts", "errors", "text", "types", "validation", "where"},
-    {"storage", "nodes", "edges", "schema"},
+    {
+        "columns",
+        "contracts",
+        "errors",
+        "text",
+        "trace",
+        "types",
+        "validation",
+        "where",
+    },
+    {"storage", "nodes", "edges", "schema", "executors"},
     {"stores"},
     {"search", "llm"},
     {
-        "executors",
         "corpus",
         "graphs",
         "linking",
@@ -32,10 +40,12 @@ LAYERS = [
         "fusion",
         "rerank",
         "retriever",
+        "index_retriever",
         "expansion",
     },
     {"planning", "ranker"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
+    {"methods"},
     {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
 ]
 #: Parts that never import each other: they meet through the contracts below them.

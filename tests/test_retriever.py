@@ -17,8 +17,9 @@ from tests_support import HashingEncoder
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.expansion import Expand
 from graphret.fusion import settled, vote
+from graphret.index_retriever import IndexRetriever
 from graphret.rerank import Rerank
-from graphret.retriever import Ask, Fallback, Fuse, IndexRetriever, Retriever, Steps
+from graphret.retriever import Ask, Fallback, Fuse, Retriever, Steps
 from graphret.search import BM25Index, DenseIndex, HybridIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals

@@ -19,9 +19,9 @@ from graphret.ark import Ark, ScriptedExplorer, Toolbox
 from graphret.contracts import require_same_view, restriction_of
 from graphret.errors import InvalidInput
 from graphret.expansion import Expand
+from graphret.index_retriever import IndexRetriever
 from graphret.linking import Linker
 from graphret.nodes import NodeTable
-from graphret.retriever import IndexRetriever
 from graphret.search import BM25Index, DenseIndex, FieldIndex, HybridIndex, NodeText
 from graphret.stores import LadybugStore, MemoryStore
 from graphret.types import Edge, Node

@@ -20,7 +20,8 @@ from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.expansion import Coverage, Expand, Propagate, Ranking, SageRanking
 from graphret.expansion.frontier import MENTIONS, SHARES_NAME, STRENGTH
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.index_retriever import IndexRetriever
+from graphret.retriever import Retriever
 from graphret.sage import LinkSettings, SageGraph
 from graphret.sage.links import name_links
 from graphret.sage.settings import KIND_WEIGHTS

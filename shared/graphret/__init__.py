@@ -20,9 +20,12 @@ _HOMES = {
     ),
     "graphret.errors": ("GraphretError", "InvalidInput"),
     "graphret.expansion": ("Coverage", "Expand", "SageRanking", "Propagate"),
+    "graphret.graphraft": ("GraphRAFT",),
+    "graphret.grasp": ("Grasp",),
     "graphret.linking": ("Linker",),
     "graphret.rerank": ("Rerank",),
-    "graphret.retriever": ("Fallback", "Fuse", "IndexRetriever", "Retriever"),
+    "graphret.index_retriever": ("IndexRetriever",),
+    "graphret.retriever": ("Fallback", "Fuse", "Retriever"),
     "graphret.sage": ("SageGraph", "SageRetriever", "SageSettings"),
     "graphret.schema": ("GraphSchema",),
     "graphret.search": (
@@ -33,7 +36,9 @@ _HOMES = {
         "Neo4jTextIndex",
         "NodeText",
     ),
+    "graphret.spark": ("Spark",),
     "graphret.stores": ("LadybugStore", "MemoryStore", "Neo4jStore", "open_store"),
+    "graphret.trace": ("Trace",),
     "graphret.types": (
         "Edge",
         "Evidence",
@@ -41,7 +46,6 @@ _HOMES = {
         "Node",
         "Retrieval",
         "Signals",
-        "Trace",
     ),
     "graphret.where": ("Where",),
 }
@@ -52,9 +56,12 @@ if TYPE_CHECKING:
     from graphret.corpus import Corpus, Document, HeuristicMetadata, Record, Table, read
     from graphret.errors import GraphretError, InvalidInput
     from graphret.expansion import Coverage, Expand, Propagate, SageRanking
+    from graphret.graphraft import GraphRAFT
+    from graphret.grasp import Grasp
+    from graphret.index_retriever import IndexRetriever
     from graphret.linking import Linker
     from graphret.rerank import Rerank
-    from graphret.retriever import Fallback, Fuse, IndexRetriever, Retriever
+    from graphret.retriever import Fallback, Fuse, Retriever
     from graphret.sage import SageGraph, SageRetriever, SageSettings
     from graphret.schema import GraphSchema
     from graphret.search import (
@@ -65,61 +72,60 @@ if TYPE_CHECKING:
         Neo4jTextIndex,
         NodeText,
     )
+    from graphret.spark import Spark
     from graphret.stores import LadybugStore, MemoryStore, Neo4jStore, open_store
-    from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
+    from graphret.trace import Trace
+    from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals
     from graphret.where import Where
 
 __all__ = [
     "Ark",
     "ArkSettings",
-    "Corpus",
-    "Document",
-    "HeuristicMetadata",
-    "Record",
-    "ScriptedExplorer",
-    "Table",
-]
-__all__ += [
-    "Coverage",
-    "Expand",
-    "GraphretError",
-    "InvalidInput",
-    "Linker",
-    "Propagate",
-    "Rerank",
-    "SageRanking",
-    "read",
-]
-__all__ += [
-    "Fallback",
-    "Fuse",
-    "IndexRetriever",
-    "Retriever",
-    "SageGraph",
-    "SageRetriever",
-    "SageSettings",
-]
-__all__ += [
     "BM25Index",
+    "Corpus",
+    "Coverage",
     "DenseIndex",
-    "FieldIndex",
-    "GraphSchema",
-    "HybridIndex",
-    "Neo4jTextIndex",
-    "NodeText",
-]
-__all__ += [
+    "Document",
     "Edge",
     "Evidence",
+    "Expand",
+    "Fallback",
+    "FieldIndex",
+    "Fuse",
+    "GraphRAFT",
+    "GraphSchema",
+    "GraphretError",
+    "Grasp",
+    "HeuristicMetadata",
     "Hit",
+    "HybridIndex",
+    "IndexRetriever",
+    "InvalidInput",
     "LadybugStore",
+    "Linker",
     "MemoryStore",
     "Neo4jStore",
+    "Neo4jTextIndex",
     "Node",
+    "NodeText",
+    "Propagate",
+    "Record",
+    "Rerank",
     "Retrieval",
+    "Retriever",
+    "SageGraph",
+    "SageRanking",
+    "SageRetriever",
+    "SageSettings",
+    "ScriptedExplorer",
+    "Signals",
+    "Spark",
+    "Table",
+    "Trace",
+    "Where",
     "open_store",
+    "read",
 ]
-__all__ += ["Signals", "Trace", "Where"]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,7 +30,8 @@ from graphret.columns import (
 )
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts
-from graphret.types import Node, Trace
+from graphret.trace import Trace
+from graphret.types import Node
 from graphret.validation import checked_nodes, property_column
 from graphret.where import Where, both, lookup
 

@@ -6,19 +6,16 @@ import asyncio
 import json
 import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from graphret.contracts import require_same_view
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
 from graphret.fusion import reciprocal_rank
-from graphret.search.arrays import ArrayIndex
-from graphret.search.index import TextIndex, require_k
-from graphret.stores.base import GraphStore
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.search.index import require_k
+from graphret.trace import Trace
+from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where, WhereLike
 
 T = TypeVar("T")
@@ -257,64 +254,6 @@ def load_settings(path: str | Path, make: Callable[[Any], T]) -> T:
         return make(json.loads(Path(path).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise InvalidInput(f"{path}: these are no settings: {error!r}") from error
-
-
-class IndexRetriever(Retriever):
-    """A text index as a retriever: flat search.
-
-    A node that scores 0, in which no word of the query is, was not found: it fills a
-    free place (evidence ``fill``). The nodes are read from `store`, which must be a
-    view of the same condition; an index in this process has them itself. `name` is what
-    evidence and traces call the retriever.
-    """
-
-    def __init__(
-        self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search"
-    ) -> None:
-        if store is None and not isinstance(index, ArrayIndex):
-            raise InvalidInput(
-                f"store: a {type(index).__name__} holds no nodes, say where they are"
-            )
-        if store is not None:
-            require_same_view(store, index)
-        self.index = index
-        self.store = store
-        self.name = name
-
-    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
-        trace, signals = Trace(), Signals(walked_edges=False)
-        index = (
-            copy(self.index) if isinstance(self.index, ArrayIndex) else self.index
-        )  # one state throughout
-        if isinstance(index, ArrayIndex):
-            index.table.warn_of_unknown(where, trace)
-        with trace.stage("search", index=type(index).__name__) as stage:
-            found = index.search(query, k, where=where)
-            if isinstance(index, ArrayIndex):
-                at = index.table.positions(found.ids)
-                nodes: Sequence[Node | None] = index.table.at(at)
-                signals.candidates, signals.confidence = (
-                    len(index.table),
-                    index.confidence(query, at[:1]),
-                )
-            else:
-                assert self.store is not None
-                nodes = self.store.get(found.ids)
-            scored = [
-                (node, score)
-                for node, score in zip(nodes, found.scores.tolist(), strict=True)
-                if node
-            ]
-            stage.details["found"] = len(scored)
-        hits = []
-        for rank, (node, score) in enumerate(scored, start=1):
-            why = (
-                Evidence("seed", rank=rank, retriever=self.name)
-                if score
-                else Evidence("fill")
-            )
-            hits.append(Hit(node, score, (why,)))
-        return Retrieval(query, k, hits, signals, trace)
 
 
 #: How much each retriever counts, or what gives that for a question.

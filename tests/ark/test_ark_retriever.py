@@ -16,7 +16,8 @@ from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message, Reply
 from graphret.schema import GraphSchema
 from graphret.schema.text import estimate_tokens
-from graphret.types import Node, Stage, Trace, on_stage
+from graphret.trace import Stage, Trace, on_stage
+from graphret.types import Node
 
 STORE = films()
 INDEX = index_of(STORE)

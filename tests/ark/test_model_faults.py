@@ -17,7 +17,8 @@ from graphret import BM25Index, MemoryStore
 from graphret.ark import Ark, ArkSettings
 from graphret.errors import RetrievalFailed, StoreUnavailable
 from graphret.llm.chat import ChatError, Message, Reply, ToolCall, Usage
-from graphret.types import Edge, Node, Trace
+from graphret.trace import Trace
+from graphret.types import Edge, Node
 from langchain_graphret import create_ark_graph
 from llama_index_graphret import ArkRetriever, retrieval_of
 

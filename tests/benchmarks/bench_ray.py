@@ -15,15 +15,9 @@ import numpy as np
 from benchmarks import synthetic
 from benchmarks.figures import Report, timed
 from graphret.corpus import Document, to_nodes
-from graphret.executors import (
-    LOCAL,
-    Executor,
-    LocalExecutor,
-    RayExecutor,
-    blocks,
-    embed,
-)
+from graphret.executors import LOCAL, Executor, LocalExecutor, RayExecutor, blocks
 from graphret.sage import SageGraph
+from graphret.search.embedding import embed
 from graphret.search.encoder import default_encoder
 from graphret.search.nearest import _saved_graph, _Search
 

@@ -27,9 +27,10 @@ from graphret.errors import (
     StorageError,
     StoreUnavailable,
 )
-from graphret.executors import LOCAL, RayExecutor, blocks, nearest_rows
+from graphret.executors import LOCAL, RayExecutor, blocks
 from graphret.graphs import import_graph
 from graphret.search import nearest
+from graphret.search.nearest import nearest_rows
 from graphret.storage import read_current
 
 ray = pytest.importorskip("ray")

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from graphret.errors import RetrievalFailed
 from graphret.expansion import Coverage, Expand, Propagate, Ranking, SageRanking
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.index_retriever import IndexRetriever
+from graphret.retriever import Retriever
 from graphret.search import DenseIndex, HybridIndex
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval

@@ -19,7 +19,7 @@ from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
 from graphret.expansion import Coverage, Expand, Propagate, Ranking, SageRanking
 from graphret.expansion.subgraph import ONWARD
-from graphret.retriever import IndexRetriever
+from graphret.index_retriever import IndexRetriever
 from graphret.sage import SageGraph
 from graphret.search import BM25Index, DenseIndex, HybridIndex
 from graphret.search.index import Matches

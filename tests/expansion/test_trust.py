@@ -8,7 +8,7 @@ import pytest
 from expand_parts import filler, parts
 
 from graphret.expansion import Coverage, Expand
-from graphret.retriever import IndexRetriever
+from graphret.index_retriever import IndexRetriever
 from graphret.types import Edge, Node, Retrieval
 
 NODES = [

@@ -34,7 +34,7 @@ from graphret.explain.pictures import MOST_NODES, run_picture
 from graphret.explain.runs import Lane, Timeline
 from graphret.explain.words import Marker, edge_text, reasons
 from graphret.fusion import Vote
-from graphret.types import Trace
+from graphret.trace import Trace
 
 ROWS = {
     "table_header": ["Film", "Year"],

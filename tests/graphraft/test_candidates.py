@@ -25,7 +25,8 @@ from graphret.linking import Linker
 from graphret.planning import PathPlanner, PathSpace, find_matches
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
-from graphret.types import Edge, Node, Trace
+from graphret.trace import Trace
+from graphret.types import Edge, Node
 
 ADA, FIELD, PAPER = (
     Entity("Ada Ames", {"a0": 1.0}, ("Author",), (0, 5)),

@@ -41,7 +41,7 @@ from graphret.ark import Ark, ArkSettings, Run
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatError, Message
 from graphret.testing.openai_server import OpenAIServer, status, tool_calls
-from graphret.types import Trace
+from graphret.trace import Trace
 from langchain_graphret import create_ark_agent
 from langchain_graphret.ark import by_agent
 from langchain_graphret.ark.graph import ArkGraph

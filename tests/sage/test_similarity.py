@@ -16,7 +16,6 @@ from tests_support import HashingEncoder, edges_of
 
 from graphret import SageGraph, SageSettings
 from graphret.errors import InvalidInput, StoreError
-from graphret.executors import pair_similarities
 from graphret.nodes import NodeTable
 from graphret.sage import SimilaritySettings, link_similar
 from graphret.sage.neighbors import Neighbors, Side, nearest
@@ -30,6 +29,7 @@ from graphret.sage.similarity import (
 )
 from graphret.search import DenseIndex
 from graphret.search import nearest as rows_nearest
+from graphret.search.nearest import pair_similarities
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore

@@ -20,13 +20,13 @@ from graphret.ark.tool_caller import ToolCaller
 from graphret.ark.tools import Outcome, Toolbox, as_store_error
 from graphret.contracts import implements
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
+from graphret.index_retriever import IndexRetriever
 from graphret.llm.chat import ChatModel, Message
 from graphret.llm.errors import as_chat_error
 from graphret.llm.event_loop import in_thread, run_sync
 from graphret.retriever import (
     Call,
     Compute,
-    IndexRetriever,
     Retriever,
     Steps,
     adrive,
@@ -36,7 +36,8 @@ from graphret.retriever import (
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore
-from graphret.types import Hit, Retrieval, Signals, Trace, emit
+from graphret.trace import Trace, emit
+from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
 
 _log = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ class Ark(Retriever):
         """Do what `explore` does without blocking the event loop; cancelling it stops
         every agent.
         """
-        return await self._explore(question, methodcaller("awaited"))
+        return await self._explore(question, methodcaller("arun"))
 
     def prompt(self) -> str:
         """Return the system message, which describes the graph; one outside this

@@ -14,7 +14,8 @@ from graphret.ark.prompt import SELECT
 from graphret.ark.session import ArkSession, StepRecord
 from graphret.errors import GraphretError
 from graphret.fusion import Vote, settled, vote
-from graphret.types import Evidence, Stage, Trace
+from graphret.trace import Stage, Trace
+from graphret.types import Evidence
 
 _TICK = 0.001  # seconds that a clock may take for none
 _BY_SEARCH = Evidence("seed")

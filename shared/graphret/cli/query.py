@@ -125,7 +125,7 @@ def query(
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
     from graphret.explain import Panel, store_lookup, write_html, write_timeline
-    from graphret.retriever import IndexRetriever
+    from graphret.index_retriever import IndexRetriever
 
     given = SimpleNamespace(**context.params)
     given.method = method or ("sage" if holds_documents(graph) else "ark")

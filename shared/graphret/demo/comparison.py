@@ -13,7 +13,8 @@ from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 from graphret.errors import MissingDependency
 from graphret.evaluation.metrics import percent, recall_at_k
 from graphret.explain.words import Marker
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.index_retriever import IndexRetriever
+from graphret.retriever import Retriever
 from graphret.sage import SageGraph
 from graphret.sage.graph import Progress
 from graphret.types import Retrieval

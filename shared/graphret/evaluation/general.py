@@ -38,7 +38,8 @@ from graphret.evaluation.sets import (
     load_set,
 )
 from graphret.evaluation.table import shown_metrics
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.index_retriever import IndexRetriever
+from graphret.retriever import Retriever
 from graphret.sage import SageGraph
 from graphret.search.encoder import Encoder
 from graphret.search.index import require_k

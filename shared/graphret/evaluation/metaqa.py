@@ -27,8 +27,9 @@ from graphret.graphs import read_metaqa
 from graphret.graphs.example import ALIASES
 from graphret.graphs.metaqa import OBJECTS
 from graphret.grasp import Grasp
+from graphret.index_retriever import IndexRetriever
 from graphret.planning import PathPlanner
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.retriever import Retriever
 from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.base import require_limit

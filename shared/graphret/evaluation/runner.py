@@ -27,8 +27,9 @@ from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.expansion import Coverage
 from graphret.expansion.frontier import SHARES_NAME, STRENGTH
+from graphret.index_retriever import IndexRetriever
 from graphret.rerank import CrossEncoderReranker, Rerank
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.retriever import Retriever
 from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.encoder import CachedEncoder, Encoder, as_encoder

@@ -1,5 +1,5 @@
-"""A build cut into blocks, and who runs a function over them: the contract, this
-process, and what embeds so.
+"""A build cut into blocks, and what runs a function over them: the contract, and this
+process.
 """
 
 from __future__ import annotations
@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-
-from graphret.search.encoder import Encoder, each_once
-from graphret.search.vectors import Floats, check_vectors
+from numpy.typing import NDArray
 
 B = TypeVar("B")
 R = TypeVar("R")
-S = TypeVar("S", bound="Sequence[Any] | Floats")
+S = TypeVar("S", bound="Sequence[Any] | NDArray[np.float32]")
 
 #: Items of a block: texts, nodes, rows. What is computed is the same for any executor,
 #: as the blocks are.
@@ -58,26 +56,3 @@ def batched(items: S, size: int | None = None) -> Iterator[S]:
     step = size or BLOCK
     for start in range(0, len(items), step):
         yield items[start : start + step]  # type: ignore[misc]
-
-
-def embed(
-    encoder: Encoder,
-    texts: Sequence[str],
-    executor: Executor,
-    progress: Callable[[int, int], None] | None = None,
-) -> Floats:
-    """Embed texts in blocks, each different one once, ``(n, d)``; `progress` is told
-    how many are done of how many.
-    """
-
-    def made(distinct: list[str]) -> Floats:
-        parts, done = [], 0
-        for part in executor.map(encoder.encode_documents, batched(distinct), gpu=True):
-            rows = min(BLOCK, len(distinct) - done)
-            parts.append(check_vectors(part, rows, what="embedding"))
-            done += rows
-            if progress is not None:
-                progress(done, len(distinct))
-        return np.concatenate(parts)
-
-    return each_once(texts, made)

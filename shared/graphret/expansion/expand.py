@@ -14,10 +14,10 @@ from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
 from graphret.expansion.subgraph import fetch_subgraph
 from graphret.fusion import filled, fills
+from graphret.index_retriever import IndexRetriever
 from graphret.retriever import (
     Ask,
     Compute,
-    IndexRetriever,
     Retriever,
     Steps,
     require_on_failure,
@@ -28,7 +28,8 @@ from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
 from graphret.stores.base import GraphStore, require_limit
 from graphret.stores.memory import Graph, MemoryStore
-from graphret.types import Evidence, Hit, Retrieval, Signals, Trace
+from graphret.trace import Trace
+from graphret.types import Evidence, Hit, Retrieval, Signals
 from graphret.where import Where
 
 #: When `Expand` walks; see there.

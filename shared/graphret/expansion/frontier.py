@@ -228,7 +228,7 @@ class Links:
         """Return the links to the whole of nodes `near`, with the nodes `beside` these
         at that `end`.
         """
-        whole = self.take(getattr(self, f"{end}_part") == NO_ROW)
+        whole = self.take(getattr(self, f"{end}_row") == NO_ROW)
         i, j = matches(getattr(whole, end), near)
         ends: dict[str, Any] = {end: beside[j]}
         moved = replace(whole.take(i), **ends)

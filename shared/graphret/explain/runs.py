@@ -17,7 +17,8 @@ from graphret.ark.run import Run
 from graphret.ark.session import CallRecord, StepRecord
 from graphret.explain.words import Lookup
 from graphret.fusion import Vote
-from graphret.types import Node, Retrieval, Stage, Trace
+from graphret.trace import Stage, Trace
+from graphret.types import Node, Retrieval
 
 #: What a timeline is read from.
 Source: TypeAlias = "Trace | Retrieval | Run"

@@ -24,7 +24,7 @@ from graphret.planning.paths import MOST_HOPS
 from graphret.planning.patterns import Hop, pattern_of
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
-from graphret.types import Trace
+from graphret.trace import Trace
 
 Path: TypeAlias = "tuple[Hop, ...]"
 #: Places of candidates with the probability of each, the best first.

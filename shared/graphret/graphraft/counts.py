@@ -20,7 +20,7 @@ from graphret.planning.templates import SEPARATOR, TemplateQuery
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore
 from graphret.stores.memory import Graph
-from graphret.types import Trace
+from graphret.trace import Trace
 
 _Array: TypeAlias = NDArray[np.int64]
 

@@ -23,12 +23,12 @@ from graphret.graphraft.counts import Entity
 from graphret.graphraft.entities import EntityNamer, spotted
 from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
+from graphret.index_retriever import IndexRetriever
 from graphret.llm import ChatModel
 from graphret.planning import PathPlanner, compile_plan, find_matches
 from graphret.retriever import (
     Call,
     Compute,
-    IndexRetriever,
     Retriever,
     Steps,
     backfill,
@@ -37,7 +37,8 @@ from graphret.retriever import (
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.trace import Trace
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 
 #: A part of a retrieval: it yields steps, and returns what it made.

@@ -24,7 +24,8 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, require_cypher
 from graphret.stores.memory import MemoryStore
-from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals, Trace
+from graphret.trace import Trace
+from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 
 #: Hits for which the path of the plan is found, edge by edge, and the most edges that

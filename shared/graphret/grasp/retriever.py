@@ -9,11 +9,12 @@ from graphret.errors import InvalidInput
 from graphret.grasp.llm_planner import LLMPlanner
 from graphret.grasp.plan_retriever import PlanRetriever
 from graphret.grasp.settings import GraspSettings
+from graphret.index_retriever import IndexRetriever
 from graphret.linking import Linker
 from graphret.llm import ChatModel
 from graphret.planning import PathPlanner, Planner
 from graphret.rerank import Rerank, Reranker
-from graphret.retriever import Fuse, IndexRetriever, Retriever, Steps
+from graphret.retriever import Fuse, Retriever, Steps
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import MemoryStore

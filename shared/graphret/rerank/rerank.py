@@ -14,7 +14,8 @@ import numpy as np
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.retriever import Ask, Compute, Retriever, Steps, require_on_failure
 from graphret.search.index import min_max
-from graphret.types import Evidence, Hit, Retrieval, Stage, Trace
+from graphret.trace import Stage, Trace
+from graphret.types import Evidence, Hit, Retrieval
 from graphret.where import Where
 
 _SHARED = 0.9  # of the score of a hit goes to the one from which an edge led to it

@@ -10,12 +10,13 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.executors import LOCAL, Executor, embed
+from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.neighbors import Neighbors, Side, changed
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import CONTENT, SIGNALS, Signal, role_of, text_of
 from graphret.search.dense import DenseIndex
+from graphret.search.embedding import embed
 from graphret.search.vectors import Floats, check_vectors, normalize
 from graphret.storage import Bundle, Parts
 

@@ -28,7 +28,7 @@ from graphret.corpus.chunkers import named_chunker
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
-from graphret.executors import LOCAL, Executor, embed
+from graphret.executors import LOCAL, Executor
 from graphret.expansion import Ranking
 from graphret.nodes import NodeTable
 from graphret.ranker import LearnedRanking
@@ -42,6 +42,7 @@ from graphret.sage.similarity import SimilarityIndex, Thresholds
 from graphret.sage.state import Changes, SageState, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
+from graphret.search.embedding import embed
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.hybrid import HybridIndex
 from graphret.search.vectors import check_vectors

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import ranges, row_starts
-from graphret.executors import LOCAL, Executor, nearest_rows
+from graphret.executors import LOCAL, Executor
+from graphret.search.nearest import nearest_rows
 from graphret.search.vectors import Floats
 
 

@@ -9,7 +9,7 @@ from graphret.expansion import Expand, Ranking, ranking_of
 from graphret.retriever import Compute, Retriever, Steps, unwrap_or_fallback
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import MemoryStore
-from graphret.types import Trace
+from graphret.trace import Trace
 from graphret.where import Where
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.edges import NO_ROW, EdgeTable, joined
-from graphret.executors import LOCAL, Executor, pair_similarities
+from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Bearers, overlapping_pairs
@@ -22,6 +22,7 @@ from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
 from graphret.sage.structure import sources_of
 from graphret.search.dense import DenseIndex
+from graphret.search.nearest import pair_similarities
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 

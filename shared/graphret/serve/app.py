@@ -30,7 +30,8 @@ from graphret.serve.access import LOOPBACK, hashed
 from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
 from graphret.serve.metrics import Measured, Metrics
 from graphret.serve.problems import problem_of, respond
-from graphret.types import Retrieval, Stage, Trace, on_stage
+from graphret.trace import Stage, Trace, on_stage
+from graphret.types import Retrieval
 from graphret.where import Where
 
 _TEMPLATES = [

@@ -18,11 +18,13 @@ from typing import Any, TypeVar
 from prometheus_client import Counter
 
 from graphret.explain import Panel, html_page, store_lookup, timeline_page
+from graphret.index_retriever import IndexRetriever
 from graphret.methods import Method, MethodOptions, opened_graph
-from graphret.retriever import IndexRetriever, Retriever
+from graphret.retriever import Retriever
 from graphret.serve.access import read_keys
 from graphret.stores import MemoryStore
-from graphret.types import Retrieval, on_stage
+from graphret.trace import on_stage
+from graphret.types import Retrieval
 from graphret.where import Where
 
 T = TypeVar("T")

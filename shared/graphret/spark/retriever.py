@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 from graphret.contracts import implements, require_same_view
 from graphret.cypher import check, edits, run_checked
 from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
+from graphret.index_retriever import IndexRetriever
 from graphret.llm.chat import ChatModel, Message, Reply, Usage
 from graphret.llm.errors import as_chat_error, usage_of
 from graphret.retriever import (
     Call,
     Compute,
-    IndexRetriever,
     Retriever,
     Steps,
     backfill,
@@ -31,7 +31,8 @@ from graphret.spark.repairs import RepairedQuery, repair, with_known_values
 from graphret.spark.rows import nodes_of, shown
 from graphret.spark.settings import SparkSettings
 from graphret.stores.base import CypherStore, Rows, require_cypher
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals, Stage, Trace
+from graphret.trace import Stage, Trace
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 
 _NOTHING: tuple[Any, ...] = (None, 0, "", [], {})

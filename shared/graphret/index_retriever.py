@@ -1,0 +1,74 @@
+"""Flat search: a text index as a retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+
+from graphret.contracts import require_same_view
+from graphret.errors import InvalidInput
+from graphret.retriever import Retriever
+from graphret.search.arrays import ArrayIndex
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.trace import Trace
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals
+from graphret.where import Where
+
+
+class IndexRetriever(Retriever):
+    """A text index as a retriever: flat search.
+
+    A node that scores 0, in which no word of the query is, was not found: it fills a
+    free place (evidence ``fill``). The nodes are read from `store`, which must be a
+    view of the same condition; an index in this process has them itself. `name` is what
+    evidence and traces call the retriever.
+    """
+
+    def __init__(
+        self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search"
+    ) -> None:
+        if store is None and not isinstance(index, ArrayIndex):
+            raise InvalidInput(
+                f"store: a {type(index).__name__} holds no nodes, say where they are"
+            )
+        if store is not None:
+            require_same_view(store, index)
+        self.index = index
+        self.store = store
+        self.name = name
+
+    def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
+        trace, signals = Trace(), Signals(walked_edges=False)
+        index = (
+            copy(self.index) if isinstance(self.index, ArrayIndex) else self.index
+        )  # one state throughout
+        if isinstance(index, ArrayIndex):
+            index.table.warn_of_unknown(where, trace)
+        with trace.stage("search", index=type(index).__name__) as stage:
+            found = index.search(query, k, where=where)
+            if isinstance(index, ArrayIndex):
+                at = index.table.positions(found.ids)
+                nodes: Sequence[Node | None] = index.table.at(at)
+                signals.candidates, signals.confidence = (
+                    len(index.table),
+                    index.confidence(query, at[:1]),
+                )
+            else:
+                assert self.store is not None
+                nodes = self.store.get(found.ids)
+            scored = [
+                (node, score)
+                for node, score in zip(nodes, found.scores.tolist(), strict=True)
+                if node
+            ]
+            stage.details["found"] = len(scored)
+        hits = []
+        for rank, (node, score) in enumerate(scored, start=1):
+            why = (
+                Evidence("seed", rank=rank, retriever=self.name)
+                if score
+                else Evidence("fill")
+            )
+            hits.append(Hit(node, score, (why,)))
+        return Retrieval(query, k, hits, signals, trace)
