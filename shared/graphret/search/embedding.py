@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from graphret.executors.blocks import BLOCK, Executor, batched
+from graphret.executors.blocks import Executor, batched
 from graphret.search.encoder import Encoder, each_once
 from graphret.search.vectors import Floats, check_vectors
 
@@ -21,14 +21,16 @@ def embed(
     how many are done of how many.
     """
 
-    def made(distinct: list[str]) -> Floats:
-        parts, done = [], 0
-        for part in executor.map(encoder.encode_documents, batched(distinct), gpu=True):
-            rows = min(BLOCK, len(distinct) - done)
-            parts.append(check_vectors(part, rows, what="embedding"))
-            done += rows
+    def embed_distinct(distinct: list[str]) -> Floats:
+        blocks = list(batched(distinct))
+        vectors: list[Floats] = []
+        done = 0
+        results = executor.map(encoder.encode_documents, blocks, gpu=True)
+        for block, result in zip(blocks, results, strict=True):
+            vectors.append(check_vectors(result, len(block), what="embedding"))
+            done += len(block)
             if progress is not None:
                 progress(done, len(distinct))
-        return np.concatenate(parts)
+        return np.concatenate(vectors)
 
-    return each_once(texts, made)
+    return each_once(texts, embed_distinct)
