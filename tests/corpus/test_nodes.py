@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
+from typing import Any, TypeVar
 
 import pytest
 
 from graphret.corpus import (
     Corpus,
     Document,
+    HeuristicMetadata,
     MetadataExtractor,
     Record,
     SentenceChunker,
@@ -20,8 +23,10 @@ from graphret.corpus import (
 )
 from graphret.corpus.metadata import EXTRACTED, without
 from graphret.errors import InvalidInput
+from graphret.executors import LOCAL, Executor, batched
 from graphret.types import Edge, Node
 
+B, R = TypeVar("B"), TypeVar("R")
 TEXT = "The first sentence is here. The second sentence is here."
 
 
@@ -33,7 +38,9 @@ class Fixed(MetadataExtractor):
     def __init__(self, **known: Any) -> None:
         self.known = known
 
-    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
+    def extract(
+        self, nodes: Sequence[Node], executor: Executor = LOCAL
+    ) -> list[dict[str, Any]]:
         return [self.known for _ in nodes]
 
 
@@ -189,3 +196,40 @@ def test_edges_between_items_become_edges_between_nodes() -> None:
     ]
     with pytest.raises(InvalidInput, match=r"'r' -in-> 'old'.*'old'"):
         to_edges(corpus.edges, nodes)
+
+
+class Words(MetadataExtractor):
+    """Takes the first word of a node for its topic, block by block."""
+
+    corpus_wide = False
+
+    def extract(
+        self, nodes: Sequence[Node], executor: Executor = LOCAL
+    ) -> list[dict[str, Any]]:
+        blocks = executor.map(self._first_words, batched(nodes, 2))
+        return [*chain.from_iterable(blocks)]
+
+    def _first_words(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
+        return [{"topic": node.text.split()[0]} for node in nodes]
+
+
+@pytest.mark.parametrize("extractor", [Words(), HeuristicMetadata()])
+def test_any_extractor_can_run_on_the_executor(extractor: MetadataExtractor) -> None:
+    class Threads:
+        """Runs blocks in threads, and counts them."""
+
+        blocks = 0
+
+        def map(
+            self, function: Callable[[B], R], blocks: Iterable[B], *, gpu: bool = False
+        ) -> Iterator[R]:
+            listed = list(blocks)
+            self.blocks += len(listed)
+            with ThreadPoolExecutor(2) as pool:
+                return pool.map(function, listed)
+
+    nodes = to_nodes([Document(f"w{i} and more", id=f"d{i}") for i in range(1025)])
+    threads = Threads()
+    assert describe(nodes, extractor, threads) == describe(nodes, extractor)
+    assert threads.blocks == (513 if isinstance(extractor, Words) else 3)
+    assert describe(nodes, Words())[-1].properties["topic"] == "w1024"

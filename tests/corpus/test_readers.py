@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphret.corpus import Corpus, Document, Record, Table, read
+from graphret import SageGraph
+from graphret.corpus import (
+    Corpus,
+    Document,
+    Record,
+    Table,
+    read,
+    readers,
+    register_reader,
+)
 from graphret.corpus.tables import delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
@@ -241,6 +254,63 @@ def test_markdown(tmp_path: Path) -> None:
         ("x", "y"),
         (("1", "2"),),
     )
+
+
+HTML_READER = """
+import re
+from graphret.corpus import Document
+
+def read_html(path, id_):
+    title, text = re.search("<h1>(.*)</h1><p>(.*)</p>", path.read_text()).groups()
+    yield Document(text, id_, title)
+"""
+
+
+def test_files_of_a_type_of_ones_own_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_ini(path: Path, id_: str) -> Iterator[Record | Edge]:
+        name, upstream = path.read_text().split()
+        yield Record(name)
+        yield Edge(name, "DEPENDS_ON", upstream)
+
+    monkeypatch.setattr(readers, "_READERS", dict(readers._READERS))
+    register_reader(".INI", read_ini)
+    write(tmp_path / "a/web.ini", "web db")
+    write(tmp_path / "a/db.Ini", "db")
+    write(tmp_path / "a/notes.txt", "x")
+    with pytest.raises(InvalidInput, match=r"db\.Ini: .*unpack"):
+        read(tmp_path / "a")
+    write(tmp_path / "a/db.Ini", "db disk")
+    corpus = read(tmp_path / "a")
+    assert [item.id for item in corpus.items] == ["db", "notes.txt", "web"]
+    assert corpus.edges[0] == Edge("db", "DEPENDS_ON", "disk")
+    with pytest.raises(InvalidInput, match=r"suffix such as '.html', got 'html'"):
+        register_reader("html", read_ini)
+
+
+def test_the_command_line_uses_the_readers_of_installed_packages(
+    tmp_path: Path,
+) -> None:
+    site = tmp_path / "site"
+    write(site / "html_notes.py", HTML_READER)
+    about = site / "html_notes-1.0.dist-info"
+    write(about / "METADATA", "Metadata-Version: 2.1\nName: html-notes\nVersion: 1.0\n")
+    write(
+        about / "entry_points.txt", "[graphret.readers]\n.html = html_notes:read_html\n"
+    )
+    write(tmp_path / "notes/poljud.html", "<h1>Poljud</h1><p>By Magaš.</p>")
+    out = tmp_path / "notes.sage"
+    path = os.pathsep.join([str(site), *sys.path])
+    build = ["build", str(tmp_path / "notes"), "--out", str(out), "--encoder", "none"]
+    subprocess.run(
+        [sys.executable, "-m", "graphret.cli", *build],
+        env={**os.environ, "PYTHONPATH": path},
+        check=True,
+        capture_output=True,
+    )
+    [node] = SageGraph.load(out).nodes
+    assert (node.id, node.name, node.text) == ("poljud.html#0", "Poljud", "By Magaš.")
 
 
 def test_objects_are_read() -> None:

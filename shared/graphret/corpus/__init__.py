@@ -14,7 +14,7 @@ from graphret.corpus.items import (
     to_nodes,
 )
 from graphret.corpus.metadata import HeuristicMetadata, MetadataExtractor, describe
-from graphret.corpus.readers import read
+from graphret.corpus.readers import Reader, read, register_reader
 
 __all__ = [
     "Chunker",
@@ -23,6 +23,7 @@ __all__ = [
     "HeuristicMetadata",
     "Item",
     "MetadataExtractor",
+    "Reader",
     "Record",
     "SemanticChunker",
     "SentenceChunker",
@@ -30,6 +31,7 @@ __all__ = [
     "describe",
     "from_chunks",
     "read",
+    "register_reader",
     "to_edges",
     "to_nodes",
 ]

@@ -23,6 +23,7 @@ from graphret.corpus.metadata import (
     MetadataExtractor,
     distinct,
 )
+from graphret.executors import LOCAL, Executor
 from graphret.llm.cache import AnswerCache, cache_key
 from graphret.llm.chat import ChatError, ChatModel, Message, Usage
 from graphret.llm.event_loop import run_sync
@@ -138,9 +139,12 @@ class LLMMetadata(MetadataExtractor):
     report: LLMReport = field(default_factory=LLMReport, init=False)
     corpus_wide: bool = field(default=False, init=False)
 
-    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-        """Return the metadata of each node, in their order; the same content is asked
-        about once.
+    def extract(
+        self, nodes: Sequence[Node], executor: Executor = LOCAL
+    ) -> list[dict[str, Any]]:
+        """Return the metadata of each node; the same content is asked about once.
+
+        The model is asked from this process; only the rules run on the executor.
         """
         keys = [
             cache_key(
@@ -170,9 +174,9 @@ class LLMMetadata(MetadataExtractor):
                 f"{failed} of {len(nodes)} nodes have metadata from the rules:"
                 f" {self.report.last_failure}"
             )
-        rules = (
-            HeuristicMetadata().extract(nodes) if len(answers) < len({*keys}) else []
-        )
+        rules = []
+        if len(answers) < len({*keys}):
+            rules = HeuristicMetadata().extract(nodes, executor)
         return [
             answers[key].known(nodes[i]) if key in answers else rules[i]
             for i, key in enumerate(keys)

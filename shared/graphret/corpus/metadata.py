@@ -68,8 +68,14 @@ class MetadataExtractor(Protocol):
 
     corpus_wide: bool
 
-    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-        """Return the metadata of each node, in their order."""
+    def extract(
+        self, nodes: Sequence[Node], executor: Executor = LOCAL
+    ) -> list[dict[str, Any]]:
+        """Return the metadata of each node, in their order.
+
+        An extractor whose work can be cut into blocks maps a function over them on the
+        executor; any other leaves the executor alone.
+        """
         ...
 
 
@@ -79,18 +85,13 @@ def describe(
     """Return the nodes with their metadata among their properties.
 
     What the user gave wins over what is extracted. A field that an earlier call filled
-    is filled anew. `HeuristicMetadata` alone runs on the executor.
+    is filled anew.
     """
     bare = [without(node, EXTRACTED) for node in nodes]
-    heuristic = type(extractor) is HeuristicMetadata
-    known = (
-        [*chain(*executor.map(_Names.of(bare), batched(bare)))]
-        if heuristic
-        else extractor.extract(bare)
-    )
+    extracted = extractor.extract(bare, executor)
     return [
-        filled(node, own, own.get("title", ""), EXTRACTED)
-        for node, own in zip(bare, known, strict=True)
+        filled(node, metadata, metadata.get("title", ""), EXTRACTED)
+        for node, metadata in zip(bare, extracted, strict=True)
     ]
 
 
@@ -148,11 +149,12 @@ class HeuristicMetadata(MetadataExtractor):
 
     corpus_wide: bool = True
 
-    def extract(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
-        """Return the metadata of each node, with the names of all of them as the
-        gazetteer.
-        """
-        return _Names.of(nodes)(nodes)
+    def extract(
+        self, nodes: Sequence[Node], executor: Executor = LOCAL
+    ) -> list[dict[str, Any]]:
+        """Return the metadata of each node; the names of all are the gazetteer."""
+        blocks = executor.map(_Names.of(nodes), batched(nodes))
+        return [*chain.from_iterable(blocks)]
 
 
 def named_by_lead(node: Node) -> bool:

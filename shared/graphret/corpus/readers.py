@@ -1,6 +1,4 @@
-"""Files, objects, and the documents that a framework's loader made become a
-`Corpus`.
-"""
+"""Files, objects and the documents of a framework's loader become a `Corpus`."""
 
 from __future__ import annotations
 
@@ -8,10 +6,12 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
 from graphret.corpus.names import (
@@ -27,8 +27,14 @@ from graphret.errors import InvalidInput
 from graphret.types import Edge
 
 _log = logging.getLogger(__name__)
-_TYPES = (".jsonl", ".csv", ".tsv", ".md", ".markdown", ".txt")
 _TABLE = re.compile(r"/table-\d+$")
+
+Reader: TypeAlias = Callable[[Path, str], Iterable[Item | Edge]]
+"""Reads the file at a path; the id is that which a document of it should have."""
+
+#: The entry points by which an installed package registers readers.
+READERS_GROUP = "graphret.readers"
+
 #: Which key of a mapping tells what it is, the first that is there.
 _KINDS = {
     "relation": Edge,
@@ -50,7 +56,8 @@ def read(sources: object) -> Corpus:
 
         - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and
           ``.tsv`` (a table, whose first line names the columns), ``.md`` and ``.txt``
-          (a document, and the tables in it); UTF-8
+          (a document, and the tables in it), all in UTF-8; or of a type that
+          `register_reader` added
         - a folder: the files of these types in it and below, in order of their paths;
           files of other types, but for hidden ones, are counted in a warning of the
           logger ``graphret.corpus.readers``
@@ -72,15 +79,43 @@ def read(sources: object) -> Corpus:
         message names the file, and the line of JSON Lines or the row of a table. If a
         folder has no file that is read.
     """
-    found = list(_read(sources))
-    items = tuple(one for one in found if not isinstance(one, Edge))
-    return Corpus(items, tuple(one for one in found if isinstance(one, Edge)))
+    parts = list(_read(sources))
+    items = tuple(part for part in parts if not isinstance(part, Edge))
+    return Corpus(items, tuple(part for part in parts if isinstance(part, Edge)))
+
+
+def register_reader(suffix: str, reader: Reader) -> None:
+    """Make `read` and ``graphret build`` read files of a type.
+
+    The reader takes the place of an earlier one. For the command line an installed
+    package declares its readers as entry points, which are imported when a file of
+    their type is read::
+
+        [project.entry-points."graphret.readers"]
+        ".html" = "my_package.readers:read_html"
+
+    Parameters
+    ----------
+    suffix
+        The end of the files' names with its dot, such as ``".html"``; case is ignored.
+    reader
+        Called with the path of a file and the id that its document should have. It
+        yields documents, tables, records and edges. A `ValueError`, `TypeError` or
+        `FileNotFoundError` that it raises becomes an `InvalidInput` that names the
+        file.
+
+    Raises
+    ------
+    InvalidInput
+        If the suffix is not one.
+    """
+    if not re.fullmatch(r"\.[^./\\]+", suffix):
+        raise InvalidInput(f"expected a suffix such as '.html', got {suffix!r}")
+    _READERS[suffix.lower()] = reader
 
 
 def file_id(item: str) -> str:
-    """Return the id of the document that a table was read from, and any other id as it
-    is.
-    """
+    """Return the id of the file that a table was read from; any other id as it is."""
     return _TABLE.sub("", item)
 
 
@@ -96,9 +131,8 @@ def items_of(
     items, unless `kept` is false.
     """
     metadata = given if kept else {}
-    values = (
-        is_delimited(given) and "row" not in given
-    )  # one row of them, as LangChain's CSVLoader has it, is a text
+    # One row of them, as LangChain's CSVLoader has it, is a text.
+    values = is_delimited(given) and "row" not in given
     tables, above = (
         (delimited(text), []) if values else (pipe_tables(text), headings(text))
     )
@@ -128,13 +162,13 @@ def _parsed(value: Any) -> Item | Edge:
     kind: Any = next((kind for key, kind in _KINDS.items() if key in value), None)
     if kind is None:
         raise InvalidInput(f"it has none of the keys {', '.join(_KINDS)}")
-    given = {
-        key: str(one) if key == "id" else one
-        for key, one in value.items()
-        if one is not None
+    arguments = {
+        key: str(argument) if key == "id" else argument
+        for key, argument in value.items()
+        if argument is not None
     }
-    made: Item | Edge = kind(**given)
-    return made
+    part: Item | Edge = kind(**arguments)
+    return part
 
 
 def _read(source: Any) -> Iterator[Item | Edge]:
@@ -145,7 +179,7 @@ def _read(source: Any) -> Iterator[Item | Edge]:
     elif isinstance(source, (str, os.PathLike)):
         for file, id_ in _files(Path(source)):
             with _errors_name(str(file)):
-                yield from _read_file(file, id_)
+                yield from _reader_of(file)(file, id_)
     elif isinstance(source, Mapping):
         with _errors_name(f"item {source.get('id', '')!r}"):
             yield _parsed(source)
@@ -178,40 +212,81 @@ def _files(path: Path) -> list[tuple[Path, str]]:
         for file in sorted(path.rglob("*"))
         if file.is_file()
     ]
+    # No hidden file, nor one in a hidden folder.
     seen = [(file, id_) for file, id_ in files if "/." not in f"/{id_}"]
-    known = [(file, id_) for file, id_ in seen if file.suffix.lower() in _TYPES]
-    if others := [file.name for file, _ in seen if file.suffix.lower() not in _TYPES]:
+    types = _types()
+    readable = [(file, id_) for file, id_ in seen if file.suffix.lower() in types]
+    if others := [file.name for file, _ in seen if file.suffix.lower() not in types]:
         _log.warning(
             f"{path}: {len(others):,} files of other types are not read, such as"
             f" {others[0]}. LlamaIndex reads many:"
             " graphret.read(SimpleDirectoryReader(folder).load_data())"
         )
-    if not known:
+    if not readable:
         raise InvalidInput(
-            f"{path}: holds no file of a type that is read: {', '.join(_TYPES)}"
+            f"{path}: holds no file of a type that is read: {', '.join(types)}"
         )
-    return known
+    return readable
 
 
-def _read_file(path: Path, id_: str) -> Iterator[Item | Edge]:
-    suffix, metadata = path.suffix.lower(), {"file_name": path.name}
-    if suffix not in _TYPES:
-        raise InvalidInput(
-            f"unknown file type {suffix!r}; known are {', '.join(_TYPES)}"
-        )
-    text = path.read_text(encoding="utf-8-sig")
-    if suffix in (".csv", ".tsv"):
-        for table in delimited(text, exact=True):
-            yield Table(
-                table.header, table.rows, id_, stem_of(path.name), metadata=metadata
+def _text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8-sig")
+
+
+def _about(path: Path) -> dict[str, Any]:
+    return {"file_name": path.name}
+
+
+def _read_json_lines(path: Path, id_: str) -> Iterator[Item | Edge]:
+    for number, line in enumerate(_text_of(path).split("\n"), 1):
+        if line.strip():
+            with _errors_name(f"line {number}"):
+                yield _parsed(json.loads(line))
+
+
+def _read_delimited(path: Path, id_: str) -> Iterator[Item]:
+    title = stem_of(path.name)
+    for table in delimited(_text_of(path), exact=True):
+        yield Table(table.header, table.rows, id_, title, metadata=_about(path))
+
+
+def _read_text(path: Path, id_: str) -> Iterator[Item]:
+    return items_of(_text_of(path), _about(path), id_)
+
+
+#: The readers by the suffixes of what they read, in lower case.
+_READERS: dict[str, Reader] = {
+    ".jsonl": _read_json_lines,
+    ".csv": _read_delimited,
+    ".tsv": _read_delimited,
+    ".md": _read_text,
+    ".markdown": _read_text,
+    ".txt": _read_text,
+}
+
+
+def _types() -> list[str]:
+    """Return the suffixes that are read, of installed packages last."""
+    return [*dict.fromkeys([*_READERS, *_installed()])]
+
+
+def _reader_of(file: Path) -> Reader:
+    suffix = file.suffix.lower()
+    if suffix not in _READERS:
+        if suffix not in _installed():
+            raise InvalidInput(
+                f"unknown file type {suffix!r}; known are {', '.join(_types())}"
             )
-    elif suffix == ".jsonl":
-        for number, line in enumerate(text.split("\n"), 1):
-            if line.strip():
-                with _errors_name(f"line {number}"):
-                    yield _parsed(json.loads(line))
-    else:
-        yield from items_of(text, metadata, id_)
+        reader: Reader = _installed()[suffix].load()
+        register_reader(suffix, reader)
+    return _READERS[suffix]
+
+
+@cache
+def _installed() -> dict[str, EntryPoint]:
+    """Return the readers that installed packages declare, by suffix."""
+    points = entry_points(group=READERS_GROUP)
+    return {point.name.lower(): point for point in points}
 
 
 @contextmanager
