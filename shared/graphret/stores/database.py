@@ -14,6 +14,7 @@ from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import (
+    GraphStore,
     Rows,
     require_direction,
     require_ids,
@@ -27,7 +28,7 @@ from graphret.validation import checked_nodes, require_edge, require_properties
 from graphret.where import Where, WhereLike, both
 
 
-class DatabaseStore(AttachedIndexes, ABC):
+class DatabaseStore(AttachedIndexes, GraphStore, ABC):
     """A `CypherStore` in a database; a subclass says how it is read, written and asked.
 
     A view is a copy with a condition, the scope: it cannot be written to, answers no
