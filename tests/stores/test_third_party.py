@@ -9,7 +9,7 @@ import pytest
 from spark_parts import EDGES, NODES
 from third_party_store import ThirdPartyStore
 
-from graphret.ark import Ark, ScriptedExplorer
+from graphret.ark import Ark, ArkSettings, ScriptedExplorer
 from graphret.contracts import implements
 from graphret.expansion import Expand
 from graphret.graphraft import CandidateFinder, Entity, GraphRAFT, GraphRAFTSettings
@@ -36,7 +36,10 @@ QUESTIONS = [
 ]
 Make = Callable[[GraphStore, TextIndex], Retriever]
 METHODS: dict[str, Make] = {
-    "ark": lambda store, index: Ark(ScriptedExplorer(), store, index),
+    # one agent: which of several is asked to stop depends on their speed
+    "ark": lambda store, index: Ark(
+        ScriptedExplorer(), store, index, settings=ArkSettings(n_agents=1)
+    ),
     "expand": lambda store, index: Expand(None, store, index),
     "grasp": lambda store, index: Grasp(PathPlanner(store, index), store, index),
     "graphraft": lambda store, index: GraphRAFT(
