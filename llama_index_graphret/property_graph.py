@@ -30,7 +30,8 @@ from graphret.errors import InvalidInput, QueryRefused
 from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema
 from graphret.search import DenseIndex
-from graphret.stores import CypherStore, GraphStore, MemoryStore
+from graphret.stores import GraphStore, MemoryStore
+from graphret.stores.base import as_cypher
 from graphret.types import Edge, Node
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.nodes import EMBEDDING, to_llama_node
@@ -140,7 +141,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
                 f"store: a graphret GraphStore is expected, not {type(store).__name__}"
             )
         self.store = store
-        self.supports_structured_queries = isinstance(store, CypherStore)
+        self.supports_structured_queries = as_cypher(store) is not None
         self._vectors: DenseIndex | None = None
         self._schema: GraphSchema | None = None
 
@@ -339,9 +340,10 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
             When the store answers no Cypher, or the guard or the database refuses this
             query.
         """
-        if not isinstance(self.store, CypherStore):
+        database = as_cypher(self.store)
+        if database is None:
             raise QueryRefused(f"{type(self.store).__name__} answers no Cypher")
-        rows = run_checked(self.store, query, param_map or {})
+        rows = run_checked(database, query, param_map or {})
         if rows.truncated:
             _log.warning(
                 "structured_query: only the first %s rows were read", len(rows)
@@ -400,8 +402,8 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
                 "fs: graphret writes to this machine's folders, not through"
                 f" {type(fs).__name__}"
             )
-        if isinstance(self.store, MemoryStore):
-            self.store.save(persist_path)
+        if (graph := self.store.local_graph()) is not None:
+            MemoryStore(graph).save(persist_path)
 
     def _write(
         self,

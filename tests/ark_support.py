@@ -185,6 +185,9 @@ class OnlyContract:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
+    def local_graph(self) -> None:
+        return None
+
     def view(self, where: Any) -> OnlyContract:
         return OnlyContract(self._inner.view(where))
 

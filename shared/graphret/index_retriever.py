@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 
 from graphret.contracts import require_same_view
 from graphret.errors import InvalidInput
 from graphret.retriever import Retriever
-from graphret.search.arrays import ArrayIndex
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.trace import Trace
@@ -28,7 +26,7 @@ class IndexRetriever(Retriever):
     def __init__(
         self, index: TextIndex, store: GraphStore | None = None, *, name: str = "search"
     ) -> None:
-        if store is None and not isinstance(index, ArrayIndex):
+        if store is None and index.local_index() is None:
             raise InvalidInput(
                 f"store: a {type(index).__name__} holds no nodes, say where they are"
             )
@@ -40,20 +38,17 @@ class IndexRetriever(Retriever):
 
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
         trace, signals = Trace(), Signals(walked_edges=False)
-        index = (
-            copy(self.index) if isinstance(self.index, ArrayIndex) else self.index
-        )  # one state throughout
-        if isinstance(index, ArrayIndex):
-            index.table.warn_of_unknown(where, trace)
-        with trace.stage("search", index=type(index).__name__) as stage:
+        local = self.index.local_index()  # one state throughout
+        if local is not None:
+            local.table.warn_of_unknown(where, trace)
+        with trace.stage("search", index=type(self.index).__name__) as stage:
+            index = self.index if local is None else local
             found = index.search(query, k, where=where)
-            if isinstance(index, ArrayIndex):
-                at = index.table.positions(found.ids)
-                nodes: Sequence[Node | None] = index.table.at(at)
-                signals.candidates, signals.confidence = (
-                    len(index.table),
-                    index.confidence(query, at[:1]),
-                )
+            if local is not None:
+                at = local.table.positions(found.ids)
+                nodes: Sequence[Node | None] = local.table.at(at)
+                signals.candidates = len(local.table)
+                signals.confidence = local.confidence(query, at[:1])
             else:
                 assert self.store is not None
                 nodes = self.store.get(found.ids)

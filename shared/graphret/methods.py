@@ -317,9 +317,8 @@ def _path_planner(
     store: GraphStore, index: TextIndex, options: MethodOptions
 ) -> PathPlanner:
     from graphret.planning import PathPlanner
-    from graphret.stores import MemoryStore
 
-    names = None if isinstance(store, MemoryStore) else index
+    names = index if store.local_graph() is None else None
     return PathPlanner(store, names, aliases=options.aliases, scorer=options.scorer)
 
 

@@ -400,6 +400,9 @@ class Elsewhere:
     def __init__(self, method: str, does: Callable[[], Any], after: int = 0) -> None:
         self.method, self.does, self.after = method, does, after
 
+    def local_graph(self) -> None:
+        return None
+
     def __getattr__(self, name: str) -> Any:
         if name == self.method:
             self.after -= 1

@@ -22,7 +22,7 @@ from graphret.expansion.subgraph import ONWARD
 from graphret.index_retriever import IndexRetriever
 from graphret.sage import SageGraph
 from graphret.search import BM25Index, DenseIndex, HybridIndex
-from graphret.search.index import Matches
+from graphret.search.index import Matches, TextIndex
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
 from graphret.testing.graphs import random_graph
@@ -55,11 +55,14 @@ class Elsewhere:
         self.edges_read += len(found)
         return found
 
+    def local_graph(self) -> None:
+        return None
+
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"expansion called {name}")
 
 
-class Remote:
+class Remote(TextIndex):
     """A text index that is not in this process."""
 
     def __init__(self, index: BM25Index) -> None:

@@ -27,6 +27,7 @@ from graphret.retriever import Retriever
 from graphret.search import BM25Index, FieldIndex, NodeText
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
+from graphret.stores.ladybug import LadybugStore
 from graphret.testing.openai_server import OpenAIServer, status, text
 from graphret.types import Hit, Signals
 
@@ -101,6 +102,22 @@ def test_a_plan_finds_its_targets_and_tells_the_path_to_them(
     assert ("MATCH" in stages["match"].get("cypher", "")) is not isinstance(
         papers, MemoryStore
     )
+
+
+def test_the_trace_has_the_query_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered = BY_ADA | {"order": {"by": "year", "limit": 2}}
+    ran: list[str] = []
+    with LadybugStore(":memory:") as store:
+        store.upsert(NODES, EDGES)
+        query = store.query
+        monkeypatch.setattr(
+            store,
+            "query",
+            lambda text, *a, **kw: ran.append(text) or query(text, *a, **kw),
+        )
+        found = PlanRetriever(Fixed(ordered), store, limit=7).retrieve("q", 2)
+    stages = {stage.name: stage.details for stage in found.trace.stages}
+    assert stages["match"]["cypher"] == ran[0]
 
 
 def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(

@@ -42,6 +42,25 @@ def rows_read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+def test_of_a_hub_no_more_is_read_than_a_limit_needs(
+    monkeypatch: pytest.MonkeyPatch, rows_read: list[int]
+) -> None:
+    """A condition on a map is decided here, of the heaviest edges block by block."""
+    nodes = [Node(f"n{i:04}", ("A",), properties={"at": {"x": i}}) for i in range(300)]
+    edges = [Edge("hub", "R", node.id, 1 / (i + 1)) for i, node in enumerate(nodes)]
+    monkeypatch.setattr("graphret.stores.database.FIRST_READ", 20, raising=False)
+    with LadybugStore(":memory:") as store:
+        store.upsert([Node("hub", ("A",)), *nodes], edges)
+        for least, most_read in ((5, 21), (30, 81), (297, 301)):
+            rows_read.clear()
+            where = {"at.x": {"$gte": least}}
+            found = store.neighbors(["hub"], where=where, limit=2)
+            assert found == edges[least : least + 2]
+            assert max(rows_read) <= most_read
+        assert store.neighbors(["hub"], where={"at.x": -1}, limit=2) == []
+        assert len(store.neighbors(["hub"], where={"at.x": {"$lt": 50}})) == 50
+
+
 class TestLadybugStore(CypherStoreSuite):
     @pytest.fixture
     def store(self) -> Iterator[LadybugStore]:

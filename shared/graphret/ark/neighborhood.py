@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.search.arrays import ArrayIndex
 from graphret.search.index import TextIndex, top_k
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
@@ -130,8 +129,8 @@ def _read(
     """Read what is around a node, and what of it may pass the filters; whether either
     has more than was read.
     """
-    if isinstance(store, MemoryStore):
-        return store.graph, store.graph, False, False
+    if (graph := store.local_graph()) is not None:
+        return graph, graph, False, False
     edges, known = store.neighbors([node], limit=CAP + 1), dict[str, Node]()
     whole = _star(store, node, edges[:CAP], known)
     if len(edges) <= CAP:
@@ -193,12 +192,11 @@ def _score(
 ) -> None:
     """Write the scores for a query of those nodes that the index holds."""
     ids = graph.nodes.ids
-    if isinstance(index, ArrayIndex):
-        same = index.table.ids is ids or index.table.ids.array.equals(
-            ids.array
-        )  # as where it is of the whole store
-        held = places if same else index.table.find(ids.take(places))
-        scores[held >= 0] = index.score_at(query, held[held >= 0])
+    if (local := index.local_index()) is not None:
+        # the same ids, as where it is of the whole store
+        same = local.table.ids is ids or local.table.ids.array.equals(ids.array)
+        held = places if same else local.table.find(ids.take(places))
+        scores[held >= 0] = local.score_at(query, held[held >= 0])
     else:
         scores[:] = index.score(query, list(ids.take(places)))
 

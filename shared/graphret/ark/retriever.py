@@ -35,7 +35,6 @@ from graphret.retriever import (
 )
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from graphret.stores.memory import MemoryStore
 from graphret.trace import Trace, emit
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
@@ -139,7 +138,7 @@ class Ark(Retriever):
 
         A `GraphretError` says that the graph cannot be read.
         """
-        if self._prompt is None or isinstance(self.store, MemoryStore):
+        if self._prompt is None or self.store.local_graph() is not None:
             try:
                 self._prompt = encodable(
                     system_prompt(self.store.schema(), self.settings, hints=self.hints)

@@ -35,11 +35,9 @@ from graphret.contracts import implements, require_same_view
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
-from graphret.search.arrays import ArrayIndex
 from graphret.search.fields import NodeText
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from graphret.stores.memory import MemoryStore
 from graphret.types import Node
 
 _LONGEST_QUERY = 2_000
@@ -149,9 +147,8 @@ class Toolbox:
         """Do as `run_calls`, off the event loop; calls that wait for a database are
         under way at once.
         """
-        if isinstance(
-            self.store, MemoryStore
-        ):  # Python's lock lets but one of them compute
+        if self.store.local_graph() is not None:
+            # Python's lock lets but one of them compute
             return await in_thread(partial(self.run_calls, calls))
         parts = await asyncio.gather(
             *(in_thread(partial(self.run_calls, [call])) for call in calls)
@@ -293,12 +290,7 @@ def _own_text(index: TextIndex) -> NodeText:
     """How an index reads a node, without the names of neighbours: the tools
     show these.
     """
-    read = index.leaves() if isinstance(index, ArrayIndex) else [index]
-    texts = [
-        text for one in read if isinstance(text := getattr(one, "text", None), NodeText)
-    ]
-    return NodeText(
-        properties=tuple(
-            dict.fromkeys(name for text in texts for name in text.properties)
-        )
+    properties = dict.fromkeys(
+        name for text in index.node_texts() for name in text.properties
     )
+    return NodeText(properties=tuple(properties))

@@ -27,7 +27,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
 from graphret.stores.base import GraphStore, require_limit
-from graphret.stores.memory import Graph, MemoryStore
+from graphret.stores.memory import Graph
 from graphret.trace import Trace
 from graphret.types import Evidence, Hit, Retrieval, Signals
 from graphret.where import Where
@@ -95,9 +95,10 @@ class Expand(Retriever):
             )
         self.policy = policy
         self.store = store
-        self.index: HybridIndex | TextIndex = (
-            HybridIndex(index) if isinstance(index, BM25Index) else index
-        )
+        if isinstance(index, BM25Index):
+            index = HybridIndex(index)
+        self.index = index
+        self._hybrid = index if isinstance(index, HybridIndex) else None
         self.links = require_limit(links)
         self._search = IndexRetriever(self.index, store)
         self.seeds = seeds or self._search
@@ -185,15 +186,10 @@ class Expand(Retriever):
         """Return the graph and the index where both are in this process, over one table
         of nodes.
         """
-        if not isinstance(self.store, MemoryStore) or not isinstance(
-            self.index, HybridIndex
-        ):
+        graph = self.store.local_graph()
+        if graph is None or self._hybrid is None:
             return None
-        graph, index, alpha = (
-            self.store.graph,
-            copy(self.index),
-            getattr(self.ranking, "alpha", None),
-        )
+        index, alpha = copy(self._hybrid), getattr(self.ranking, "alpha", None)
         if alpha is not None and alpha != index.alpha:
             index.alpha = alpha
             index.forget()
@@ -273,7 +269,7 @@ class Expand(Retriever):
         self, query: str, k: int, where: Where | None, hits: list[Hit]
     ) -> list[Hit]:
         found = self.index.search(query, k + len(hits), where=where)
-        table = self.index.table if isinstance(self.index, HybridIndex) else None
+        table = None if self._hybrid is None else self._hybrid.table
         nodes = (
             self.store.get(found.ids)
             if table is None

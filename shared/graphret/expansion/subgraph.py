@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.expansion.frontier import Frontier
-from graphret.nodes import NodeTable
 from graphret.search.bm25 import BM25Index
 from graphret.search.fields import NodeText
 from graphret.search.hybrid import HybridIndex
 from graphret.search.index import TextIndex, min_max
 from graphret.stores.base import GraphStore
-from graphret.stores.memory import Graph
+from graphret.stores.memory import Graph, fetch_graph
 from graphret.types import Edge
 
 #: From how many of the nodes that seeds lead to, the best by their own score, a second
@@ -61,20 +60,16 @@ def fetch_subgraph(
         )
     found = list(edges.values())
     ids = [*held, *_others(found, held)]
-    if isinstance(index, HybridIndex) and (index.table.find(ids) >= 0).all():
-        graph = Graph(index.table, EdgeTable.of(index.table, found))
-        return Frontier(query, graph, index, graph.nodes.find(held))
-    table = NodeTable.of(node for node in store.get(ids) if node is not None)
-    there = set(table.ids)
-    graph = Graph(
-        table,
-        EdgeTable.of(
-            table, (e for e in found if e.source in there and e.target in there)
-        ),
-    )
-    at = table.find(seed for seed in held if seed in there)
-    if isinstance(index, HybridIndex):
-        own = index.lexical
+    hybrid = index if isinstance(index, HybridIndex) else None
+    if hybrid is not None and (hybrid.table.find(ids) >= 0).all():
+        graph = Graph(hybrid.table, EdgeTable.of(hybrid.table, found))
+        return Frontier(query, graph, hybrid, graph.nodes.find(held))
+    graph = fetch_graph(store, ids, found)
+    table = graph.nodes
+    at = table.find(held)
+    at = at[at >= 0]
+    if hybrid is not None:
+        own = hybrid.lexical
         around = BM25Index.build(
             table, text=own.text, analyzer=own.analyzer, settings=own.settings
         )
@@ -93,8 +88,8 @@ def _own_text(index: TextIndex) -> NodeText:
     """How an index elsewhere reads nodes, without the names of neighbours: each would
     lead to more nodes to read.
     """
-    text = getattr(index, "text", None)
-    return replace(text, neighbors=0) if type(text) is NodeText else NodeText()
+    texts = index.node_texts()
+    return replace(texts[0], neighbors=0) if len(texts) == 1 else NodeText()
 
 
 def _others(edges: Iterable[Edge], ids: Sequence[str]) -> list[str]:

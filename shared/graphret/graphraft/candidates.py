@@ -4,7 +4,7 @@ runs and as text to write.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -17,13 +17,13 @@ from graphret.graphraft.counts import (
     Task,
     counts_in_database,
     counts_in_memory,
+    fetch_walked_graph,
 )
 from graphret.planning import Bindings, GraphPlan, PathSpace
 from graphret.planning.path_planner import plan_of
 from graphret.planning.paths import MOST_HOPS
 from graphret.planning.patterns import Hop, pattern_of
-from graphret.stores.base import GraphStore, require_cypher
-from graphret.stores.memory import MemoryStore
+from graphret.stores.base import GraphStore, as_cypher
 from graphret.trace import Trace
 
 Path: TypeAlias = "tuple[Hop, ...]"
@@ -149,7 +149,8 @@ class CandidateFinder:
     (GraphRAFT, section 4.1).
 
     In memory all paths of one length are followed at once, in a database one
-    aggregating query counts what the paths of a template find. Both find the same.
+    aggregating query counts what the paths of a template find; of any other store the
+    edges on the way are read first. All find the same.
 
     Parameters
     ----------
@@ -166,7 +167,8 @@ class CandidateFinder:
         settings: GraphRAFTSettings | None = None,
     ) -> None:
         self.store, self.settings = store, settings or GraphRAFTSettings()
-        self.schema = None if isinstance(store, MemoryStore) else store.schema()
+        self.database = as_cypher(store)
+        self.schema = None if self.database is None else self.database.schema()
         self._hops = frozenset(space.hops)
         self._paths = lru_cache(maxsize=64)(partial(_paths, space))
 
@@ -197,16 +199,7 @@ class CandidateFinder:
             return []
         paths = self._paths(labels)
         task = Task(entities, paths, templates, chosen.hub, answers or ())
-        if self.schema is None:
-            found = counts_in_memory(self.store.graph, task)  # type: ignore[attr-defined]  # a MemoryStore
-        else:
-            found = counts_in_database(
-                require_cypher(self.store),
-                self.schema,
-                task,
-                chosen.timeout,
-                trace or Trace(),
-            )
+        found = self._counts(task, trace or Trace())
         fits = [
             one
             for one in found
@@ -226,6 +219,15 @@ class CandidateFinder:
                 one.text,
             ),
         )
+
+    def _counts(self, task: Task, trace: Trace) -> Iterator[Count]:
+        if self.database is not None and self.schema is not None:
+            timeout = self.settings.timeout
+            return counts_in_database(self.database, self.schema, task, timeout, trace)
+        graph = self.store.local_graph()
+        if graph is None:
+            graph = fetch_walked_graph(self.store, task)
+        return counts_in_memory(graph, task)
 
     def _candidate(
         self, count: Count, task: Task, paths: Mapping[Path, Path], counted: bool

@@ -18,9 +18,10 @@ from graphret.errors import GraphretError
 from graphret.planning.patterns import Hop
 from graphret.planning.templates import SEPARATOR, TemplateQuery
 from graphret.schema import GraphSchema
-from graphret.stores.base import CypherStore
-from graphret.stores.memory import Graph
+from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.memory import Graph, fetch_graph
 from graphret.trace import Trace
+from graphret.types import Edge, EdgeKey
 
 _Array: TypeAlias = NDArray[np.int64]
 
@@ -88,6 +89,11 @@ class Task(NamedTuple):
     answers: Collection[str]
 
     @property
+    def longest(self) -> int:
+        """How many hops the longest walk of a template has."""
+        return max(map(max, self.templates))
+
+    @property
     def named(self) -> list[str]:
         """The nodes that the question names, which are no answers, nor on the way to
         one.
@@ -111,14 +117,8 @@ class Task(NamedTuple):
 
 def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
     """Count what walks find; those that find nothing are left out."""
-    n, right, named = (
-        len(graph.nodes),
-        _among(graph, task.answers),
-        _among(graph, task.named),
-    )
-    levels = [_begin(graph, task)]
-    for _ in range(max(map(max, task.templates))):
-        levels.append(_onward(graph, task, levels[-1], named))
+    n, right = len(graph.nodes), _among(graph, task.answers)
+    levels = _levels(graph, task, task.longest)
     ends = [_matrix([*level.values()], n) for level in levels]
     for first, *more in task.templates:
         met, where = [(walk,) for walk in levels[first]], ends[first]
@@ -134,6 +134,40 @@ def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
                 where[rows].multiply(ends[length][columns]).tocsr(),
             )
         yield from map(Count, met, where.sum(axis=1).tolist(), (where @ right).tolist())
+
+
+def fetch_walked_graph(store: GraphStore, task: Task) -> Graph:
+    """Read all that the walks of a task pass, with one call of `neighbors` for each hop
+    from the nodes that they are followed from.
+    """
+    edges: dict[EdgeKey, Edge] = {}
+    graph = fetch_graph(store, task.named, ())
+    for hops in range(task.longest):
+        level = _levels(graph, task, hops)[-1]
+        ends = [level[walk] for walk in _followed(level, task.hub)]
+        positions = np.unique(np.concatenate([np.empty(0, np.int64), *ends]))
+        relations = {path[hops].relation for path in task.paths if len(path) > hops}
+        found = store.neighbors(
+            list(graph.nodes.ids.take(positions)), relations=relations
+        )
+        edges.update((edge.identity, edge) for edge in found)
+        ids = {end for edge in edges.values() for end in (edge.source, edge.target)}
+        graph = fetch_graph(store, ids.union(task.named), edges.values())
+    return graph
+
+
+def _levels(graph: Graph, task: Task, hops: int) -> list[dict[Walk, _Array]]:
+    """The walks of none to so many hops, with the nodes where each stands."""
+    named = _among(graph, task.named)
+    levels = [_begin(graph, task)]
+    for _ in range(hops):
+        levels.append(_onward(graph, task, levels[-1], named))
+    return levels
+
+
+def _followed(level: Mapping[Walk, _Array], hub: int) -> list[Walk]:
+    """The walks that are followed further."""
+    return [walk for walk, ends in level.items() if len(ends) <= hub or not walk.path]
 
 
 def _among(graph: Graph, ids: Collection[str]) -> NDArray[np.bool_]:
@@ -171,9 +205,7 @@ def _onward(
 ) -> dict[Walk, _Array]:
     """The walks that are one hop longer, with the nodes that they lead to."""
     nodes, edges = graph.nodes, graph.edges
-    walks = [
-        walk for walk, ends in level.items() if len(ends) <= task.hub or not walk.path
-    ]
+    walks = _followed(level, task.hub)
     of, begin = _matrix([level[walk] for walk in walks], len(nodes)).nonzero()
     shape, keys = (
         (len(walks), len(edges.relations), 2, len(nodes.label_sets), len(nodes)),
@@ -244,7 +276,7 @@ def counts_in_database(
     }
     relations = {name: relation for relation, name in schema.cypher_relations.items()}
     untyped = any("" in (hop.start, hop.label) for path in task.paths for hop in path)
-    singles = [(length,) for length in range(1, max(map(max, task.templates)) + 1)]
+    singles = [(length,) for length in range(1, task.longest + 1)]
     for template in [*singles, *(one for one in task.templates if len(one) > 1)]:
         query = TemplateQuery(store, template, untyped=untyped)
         try:

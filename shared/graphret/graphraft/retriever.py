@@ -35,8 +35,7 @@ from graphret.retriever import (
     require_on_failure,
 )
 from graphret.search.index import TextIndex
-from graphret.stores.base import GraphStore, require_cypher
-from graphret.stores.memory import MemoryStore
+from graphret.stores.base import GraphStore, as_cypher, require_cypher
 from graphret.trace import Trace
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
@@ -94,15 +93,14 @@ class GraphRAFT(Retriever):
         settings: GraphRAFTSettings | None = None,
         on_failure: str = "fallback",
     ) -> None:
-        if not isinstance(store, MemoryStore):
+        if as_cypher(store) is not None:
             require_cypher(store, whole=True)
         require_same_view(store, index)
         self.store = store
         self.index = index
         self.settings = settings or GraphRAFTSettings()
-        self.planner = planner or PathPlanner(
-            store, None if isinstance(store, MemoryStore) else index
-        )
+        names = index if store.local_graph() is None else None
+        self.planner = planner or PathPlanner(store, names)
         self.text = IndexRetriever(index, store, name="text")
         if entities is not None and not isinstance(entities, EntityNamer):
             entities = EntityNamer(entities, store, self.planner.names)
@@ -227,10 +225,9 @@ class GraphRAFT(Retriever):
         matches = find_matches(
             plan, self.store, bindings, schema=schema, timeout=self.settings.timeout
         )
-        if schema is not None and matches:
-            cypher, _ = compile_plan(
-                plan, require_cypher(self.store), bindings, schema=schema
-            )
+        database = self.finder.database
+        if database is not None and matches:
+            cypher, _ = compile_plan(plan, database, bindings, schema=schema)
             trace.note("cypher", query=cypher)
         nodes = self.store.get([match.id for match in matches])
         both = [

@@ -10,8 +10,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
@@ -20,7 +18,7 @@ from graphret.graphs.rdf import read_ntriples
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import SUFFIXES, read_tables
 from graphret.storage import CURRENT
-from graphret.stores.base import CypherStore, GraphStore
+from graphret.stores.base import GraphStore, as_cypher
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import MemoryStore
 from graphret.stores.neo4j import quote
@@ -236,25 +234,31 @@ def copy(
     They are written in blocks; where the target refuses one, those before it stay.
     """
     total = source.count()
-    if isinstance(target, MemoryStore):  # it copies its columns at each write
+    by_columns = source.local_graph() is not None and target.count() == (0, 0)
+    if target.local_graph() is not None:  # it copies its columns at each write
         target.upsert(
             chain.from_iterable(source.nodes()), chain.from_iterable(source.edges())
         )
-    elif (
-        isinstance(target, LadybugStore)
-        and isinstance(source, MemoryStore)
-        and target.count() == (0, 0)
-    ):
-        target.load(source)  # by columns
+    elif by_columns and isinstance(target, LadybugStore):
+        target.load(source)
     else:
-        n = m = 0
-        for nodes in source.nodes():
-            target.upsert(nodes=nodes)
-            progress("nodes", n := n + len(nodes), total[0])
-        for edges in source.edges():
-            target.upsert(edges=edges)
-            progress("edges", m := m + len(edges), total[1])
+        _copy_blocks(source, target, total, progress)
     return total
+
+
+def _copy_blocks(
+    source: GraphStore, target: GraphStore, total: tuple[int, int], progress: Progress
+) -> None:
+    done = 0
+    for nodes in source.nodes():
+        target.upsert(nodes=nodes)
+        done += len(nodes)
+        progress("nodes", done, total[0])
+    done = 0
+    for edges in source.edges():
+        target.upsert(edges=edges)
+        done += len(edges)
+        progress("edges", done, total[1])
 
 
 def relation_counts(store: GraphStore) -> dict[str, int]:
@@ -264,22 +268,14 @@ def relation_counts(store: GraphStore) -> dict[str, int]:
     A schema cannot tell where nodes have several labels: an edge then counts under
     every pair of them.
     """
-    if isinstance(store, MemoryStore):
-        edges = store.graph.edges
-        counts = np.bincount(edges.relation, minlength=len(edges.relations)).tolist()
-        return {name: n for name, n in zip(edges.relations, counts, strict=True) if n}
-    if isinstance(store, CypherStore) and store.dialect == "neo4j":
-        names = store.schema().relation_names
-        return {
-            name: (
-                store.query(f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)").rows[0][
-                    0
-                ]
-            )
-            for name in names
-        }
-    return dict(
-        sorted(
-            Counter(edge.relation for block in store.edges() for edge in block).items()
-        )
-    )
+    graph, database = store.local_graph(), as_cypher(store)
+    if graph is not None:
+        return graph.relation_counts()
+    if database is not None and database.dialect == "neo4j":
+        counts = {}
+        for name in store.schema().relation_names:
+            cypher = f"MATCH ()-[r:{quote(name)}]->() RETURN count(r)"
+            ((counts[name],),) = database.query(cypher).rows
+        return counts
+    counted = Counter(edge.relation for block in store.edges() for edge in block)
+    return dict(sorted(counted.items()))

@@ -20,10 +20,8 @@ from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import Call, Compute, Retriever, Steps, require_on_failure
 from graphret.schema import GraphSchema
-from graphret.search.bm25 import BM25Index
 from graphret.search.index import TextIndex
-from graphret.stores.base import GraphStore, require_cypher
-from graphret.stores.memory import MemoryStore
+from graphret.stores.base import GraphStore, as_cypher, require_cypher
 from graphret.trace import Trace
 from graphret.types import Edge, Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
@@ -84,7 +82,8 @@ class PlanRetriever(Retriever):
                 "planner: an object with plan and aplan is expected, not"
                 f" {type(planner).__name__}"
             )
-        if not isinstance(store, MemoryStore):
+        self._database = as_cypher(store)
+        if self._database is not None:
             require_cypher(store, whole=True)
         if documents is not None:
             require_same_view(store, documents)
@@ -188,11 +187,14 @@ class PlanRetriever(Retriever):
         with trace.stage("match") as stage:
             matches = self._matches(plan, bindings, self.limit)
             stage.details["candidates"] = len(matches)
-            if matches and not isinstance(self.store, MemoryStore):
-                database = require_cypher(self.store)
-                stage.details["cypher"] = compile_plan(
-                    plan, database, bindings, schema=self._schema, limit=self.limit
-                )[0]
+            if matches and self._database is not None:
+                stage.details["cypher"], _ = compile_plan(
+                    plan,
+                    self._database,
+                    bindings,
+                    schema=self._schema,
+                    limit=self.limit,
+                )
         matches = self._rescored(query, plan, matches, trace)
         read = matches[:k] if where is None else matches
         nodes = zip(self.store.get([match.id for match in read]), read, strict=True)
@@ -240,8 +242,8 @@ class PlanRetriever(Retriever):
         return {one.id: one.score for one in found}
 
     def _matches(self, plan: GraphPlan, bindings: Bindings, limit: int) -> list[Match]:
-        if self._schema is None and not isinstance(self.store, MemoryStore):
-            self._schema = self.store.schema()
+        if self._schema is None and self._database is not None:
+            self._schema = self._database.schema()
         return find_matches(
             plan,
             self.store,
@@ -286,11 +288,8 @@ class PlanRetriever(Retriever):
         """
         assert self.documents is not None
         scores = np.asarray(self.documents.score(text, ids), dtype=np.float64)
-        most = (
-            self.documents.ceiling(text)
-            if isinstance(self.documents, BM25Index)
-            else scores.max()
-        )
+        ceiling = self.documents.ceiling(text)
+        most = scores.max() if ceiling is None else ceiling
         return [float(score) for score in scores / max(most, 1.0)]
 
     # -- why

@@ -17,7 +17,6 @@ from graphret.rerank import Rerank, Reranker
 from graphret.retriever import Fuse, Retriever, Steps
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from graphret.stores.memory import MemoryStore
 from graphret.where import Where
 
 
@@ -86,9 +85,8 @@ class Grasp(Retriever):
         if documents is None and not isinstance(index, Retriever):
             documents = index
         if planner is None:
-            planner = PathPlanner(
-                store, linker or (None if isinstance(store, MemoryStore) else documents)
-            )
+            index_of_names = documents if store.local_graph() is None else None
+            planner = PathPlanner(store, linker or index_of_names)
         elif not implements(planner, Planner) and implements(planner, ChatModel):
             planner = LLMPlanner(planner, store)  # type: ignore[arg-type]  # it is a model
         more = {"linker": linker, "documents": documents, "on_failure": on_failure}

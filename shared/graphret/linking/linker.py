@@ -314,8 +314,8 @@ class Linker(CombinedTable):
         if documents is None:
             raise InvalidInput("mode: the linker has no index of documents")
         positions, scores = documents.ranked(mention, k, mask)
-        if isinstance(documents, BM25Index):
-            scores = scores / max(documents.ceiling(mention), 1e-9)
+        if (ceiling := documents.ceiling(mention)) is not None:
+            scores = scores / max(ceiling, 1e-9)
         order = np.argsort(positions)
         nodes = self.table.at(positions[order])
         return (

@@ -23,9 +23,6 @@ Bindings: TypeAlias = Mapping[str, Mapping[str, float]]
 #: Cosines are summed in another order by each engine.
 DECIMALS = 6
 
-#: How the edges of a hop are asked for at its source, and at its other end.
-_SEEN = {"any": "both", "out": "out", "in": "in"}
-_TURNED = {"any": "both", "out": "in", "in": "out"}
 _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
@@ -86,6 +83,14 @@ def ordered(
     return [matches[place] for place in dict.fromkeys([*found, *range(len(matches))])][
         : order.limit
     ]
+
+
+def direction_from(hop: PlanHop, var: str) -> str:
+    """Return how a store is asked for the edges of a hop, seen from one end of it."""
+    if hop.direction == "any":
+        return "both"
+    outgoing = (hop.direction == "out") == (var == hop.source)
+    return "out" if outgoing else "in"
 
 
 class _Join:
@@ -157,9 +162,7 @@ class _Join:
         """
         edges = self.graph.edges
         codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
-        found, which = edges.incident_each(
-            positions, (_SEEN if begin == hop.source else _TURNED)[hop.direction]
-        )
+        found, which = edges.incident_each(positions, direction_from(hop, begin))
         kept = np.isin(edges.relation[found], codes)
         found, own, n = found[kept], positions[which[kept]], len(self.graph.nodes)
         other = np.where(

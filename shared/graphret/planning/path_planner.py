@@ -28,7 +28,6 @@ from graphret.planning.question import EVERYDAY, readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from graphret.stores.memory import MemoryStore
 from graphret.text import tokenize, words
 
 #: Characters of a question that are read, names looked at, nodes found for a part of
@@ -175,21 +174,16 @@ class PathPlanner:
         aliases: Aliases = None,
         scorer: PathScorer | str | Path | None = None,
     ) -> None:
+        graph = store.local_graph()
         if names is None:
-            if not isinstance(store, MemoryStore):
+            if graph is None:
                 raise InvalidInput(
                     "names: a Linker or a text index over the database's nodes is"
                     " expected"
                 )
-            names = Linker.build(store.graph.nodes)
+            names = Linker.build(graph.nodes)
         self.store, self.names, self.lexicon = store, names, Lexicon(aliases)
-        totals = None
-        if isinstance(store, MemoryStore):
-            edges = store.graph.edges
-            counts = np.bincount(
-                edges.relation, minlength=len(edges.relations)
-            ).tolist()
-            totals = dict(zip(edges.relations, counts, strict=True))
+        totals = None if graph is None else graph.relation_counts()
         self.space = PathSpace(store.schema().relations, totals, self.lexicon)
         self.scorer = (
             PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer

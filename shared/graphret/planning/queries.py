@@ -1,6 +1,4 @@
-"""A plan as one query of a database, and the matches that it returns (GRASP, section
-3.1).
-"""
+"""The matches of a plan in any store, and a plan as one query (GRASP, section 3.1)."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ from graphret.planning.matches import (
     match_in_memory,
     ordered,
 )
+from graphret.planning.subgraph import fetch_plan_graph
 from graphret.schema import GraphSchema
-from graphret.stores.base import CypherStore, GraphStore, require_cypher
-from graphret.stores.memory import MemoryStore
+from graphret.stores.base import CypherStore, GraphStore, as_cypher
 from graphret.where import Where
 
 #: Rows that are read where the plan has an order of its own, which is made of the
@@ -33,15 +31,17 @@ def find_matches(
     limit: int = 1000,
     timeout: float | None = None,
 ) -> list[Match]:
-    """Return what a plan finds in a graph: in memory by set joins, in a database by one
-    query.
+    """Return what a plan finds in a graph.
+
+    It is found by one query where the store answers Cypher, and else by set joins: over
+    the graph in this process, or over the part of it that the plan may match.
 
     Parameters
     ----------
     plan
         A plan that is valid on the graph: see `GraphPlan.checked`.
     store
-        A `MemoryStore`, or a store that answers Cypher.
+        Any `GraphStore`; no view of a database.
     bindings
         Of every anchor the nodes that it may mean, with the cosine of each; an anchor
         of none matches nothing.
@@ -54,23 +54,23 @@ def find_matches(
 
     Raises
     ------
-    InvalidInput
-        When the store is neither.
     QueryTimeout
         When it took longer.
     """
-    if isinstance(store, MemoryStore):
-        return match_in_memory(plan, store.graph, bindings, limit)
-    database = require_cypher(store)
+    database = as_cypher(store)
+    if database is None:
+        graph = store.local_graph()
+        if graph is None:
+            graph = fetch_plan_graph(plan, store, bindings)
+        return match_in_memory(plan, graph, bindings, limit)
     if any(
         not bindings.get(anchor.var)
         for anchor in plan.anchors
         if anchor.var in plan.joined()
     ):
         return []
-    most = limit if plan.order is None else _MOST_ORDERED
     query, parameters = compile_plan(
-        plan, database, bindings, schema=schema, limit=most
+        plan, database, bindings, schema=schema, limit=limit
     )
     rows = database.query(query, parameters, timeout=timeout)
     found = [
@@ -93,11 +93,14 @@ def compile_plan(
     schema: GraphSchema | None = None,
     limit: int = 1000,
 ) -> tuple[str, dict[str, Any]]:
-    """Return a plan as one query in a store's dialect, and its parameters; nothing of
-    the plan is in its text but names of the schema, quoted. Every hop is matched in a
-    clause of its own, so that two variables may stand for one node.
+    """Return a plan as one query in a store's dialect, and its parameters.
+
+    Nothing of the plan is in its text but names of the schema, quoted. Every hop is
+    matched in a clause of its own, so that two variables may stand for one node. Where
+    the plan has an order of its own, more than `limit` rows are read and then ordered.
     """
-    return _Compiler(plan, store, bindings, schema or store.schema()).query(limit)
+    most = limit if plan.order is None else max(limit, _MOST_ORDERED)
+    return _Compiler(plan, store, bindings, schema or store.schema()).query(most)
 
 
 class _Compiler:

@@ -191,6 +191,12 @@ class ArrayIndex(TableIndex, BatchIndex):
     def leaves(self) -> list[ArrayIndex]:
         return [self]
 
+    def local_index(self) -> Self:
+        return copy(self)
+
+    def node_texts(self) -> list[NodeText]:
+        return [leaf.text for leaf in self.leaves()]
+
     @abstractmethod
     def _scores(self, query: str) -> NDArray[np.float32]:
         """Score every node, ``(n,)``."""

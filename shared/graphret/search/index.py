@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar, cast, overload, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.types import Node
 from graphret.where import Where, WhereLike
+
+if TYPE_CHECKING:
+    from graphret.search.arrays import ArrayIndex
+    from graphret.search.fields import NodeText
 
 _RUN = 64
 T = TypeVar("T")
@@ -33,8 +37,8 @@ class Matches:
 class TextIndex(Protocol):
     """Finds nodes by text. Every call takes one query or a batch of them.
 
-    `search` and `score` are as here for subclasses of `BatchIndex`; any other index has
-    its own.
+    An index of your own derives from it. `search` and `score` are as here for
+    subclasses of `BatchIndex`; any other index has its own.
     """
 
     @overload
@@ -101,6 +105,24 @@ class TextIndex(Protocol):
         takes an index and a store only as views of the same condition. One without that
         attribute counts as no view.
         """
+
+    def local_index(self) -> ArrayIndex | None:
+        """Return the index as it is now, with its nodes, where it lies in this process.
+
+        `None`, the default, is any other index.
+        """
+        return None
+
+    def node_texts(self) -> list[NodeText]:
+        """Return the ways in which it reads a node; none, the default, if unknown."""
+        return []
+
+    def ceiling(self, query: str) -> float | None:
+        """Return the highest score that a node could have for a query.
+
+        `None`, the default, where scores have no such bound, or are scaled already.
+        """
+        return None
 
 
 class BatchIndex(TextIndex):

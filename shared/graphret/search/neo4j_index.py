@@ -198,6 +198,10 @@ class Neo4jTextIndex(BatchIndex):
 
     # -- asking
 
+    def node_texts(self) -> list[NodeText]:
+        """Return the way in which it reads a node."""
+        return [self.text]
+
     def _search(
         self,
         queries: list[str],

@@ -22,7 +22,6 @@ from graphret.index_retriever import IndexRetriever
 from graphret.methods import Method, MethodOptions, opened_graph
 from graphret.retriever import Retriever
 from graphret.serve.access import read_keys
-from graphret.stores import MemoryStore
 from graphret.trace import on_stage
 from graphret.types import Retrieval
 from graphret.where import Where
@@ -66,9 +65,8 @@ class Generation:
             }
             # two threads of one interpreter answer fewer questions than one does; those
             # on a database wait
-            self._pool = ThreadPoolExecutor(
-                1 if isinstance(whole.store, MemoryStore) else 32
-            )
+            threads = 32 if whole.store.local_graph() is None else 1
+            self._pool = ThreadPoolExecutor(threads)
             stack.callback(self._pool.shutdown, wait=False, cancel_futures=True)
             self._open = stack.pop_all()
 

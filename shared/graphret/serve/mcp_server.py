@@ -30,7 +30,6 @@ from graphret.llm.event_loop import in_thread
 from graphret.llm.schema import plain_schema
 from graphret.methods import METHODS, Method, MethodOptions, OpenGraph
 from graphret.serve.access import LOOPBACK
-from graphret.stores import MemoryStore
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -125,10 +124,9 @@ class GraphTools:
         self.methods: list[str] = [method for method in METHODS if self._serves(method)]
 
     def _serves(self, method: Method) -> bool:
-        if method in ("grasp", "graphraft") and isinstance(
-            self.graph.store, MemoryStore
-        ):
-            return True  # and made when it is asked for, as a book of all names takes a while
+        in_memory = self.graph.store.local_graph() is not None
+        if method in ("grasp", "graphraft") and in_memory:
+            return True  # made when asked for: a book of all names takes a while
         with suppress(GraphretError):
             return bool(self.retriever(method))
         return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from graphret.contracts import restriction_of
 from graphret.errors import InvalidInput
@@ -13,10 +13,13 @@ from graphret.schema import GraphSchema
 from graphret.types import Edge, Node
 from graphret.where import WhereLike
 
+if TYPE_CHECKING:
+    from graphret.stores.memory import Graph
+
 
 @runtime_checkable
 class GraphStore(Protocol):
-    """Holds nodes and edges.
+    """Holds nodes and edges; a store of your own derives from it.
 
     Nodes are identified by their id, edges by source, relation, target and the
     properties ``source_row`` and ``target_row``. Writing something that is there
@@ -111,6 +114,14 @@ class GraphStore(Protocol):
         the attribute `restriction`: a method takes a store and an index only as views
         of the same condition. One without that attribute counts as no view.
         """
+
+    def local_graph(self) -> Graph | None:
+        """Return the graph as it is now, where it lies in this process.
+
+        `None`, the default, is any other store: what a method needs of it is read by
+        the calls above.
+        """
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +225,17 @@ def within(rows: Iterable[Any], max_bytes: int) -> Iterator[Any]:
             return
 
 
+def as_cypher(store: Any) -> CypherStore | None:
+    """Return a store that answers Cypher as one; `None` for any other."""
+    return None if getattr(store, "dialect", None) is None else store
+
+
 def require_cypher(store: Any, *, whole: bool = False) -> CypherStore:
     """Return the store; an `InvalidInput` says that it answers no Cypher or, where it
     must be `whole`, is a view.
     """
-    if getattr(store, "dialect", None) is None:
+    database = as_cypher(store)
+    if database is None:
         raise InvalidInput(
             f"store: {type(store).__name__} answers no Cypher; LadybugStore and"
             " Neo4jStore do"
@@ -227,7 +244,7 @@ def require_cypher(store: Any, *, whole: bool = False) -> CypherStore:
         raise InvalidInput(
             "store: it is a view of a database, and a query could read past it"
         )
-    return store  # type: ignore[no-any-return]
+    return database
 
 
 def require_direction(direction: str) -> None:

@@ -14,6 +14,7 @@ from graphret.errors import InvalidInput, QueryRefused
 from graphret.schema import GraphSchema
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import (
+    GraphStore,
     Rows,
     require_direction,
     require_ids,
@@ -26,8 +27,12 @@ from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import checked_nodes, require_edge, require_properties
 from graphret.where import Where, WhereLike, both
 
+#: So many edges of a node are read at first where the database cannot decide a
+#: condition and a limit is given, and four times as many where too few of them fit.
+FIRST_READ = 1_000
 
-class DatabaseStore(AttachedIndexes, ABC):
+
+class DatabaseStore(AttachedIndexes, GraphStore, ABC):
     """A `CypherStore` in a database; a subclass says how it is read, written and asked.
 
     A view is a copy with a condition, the scope: it cannot be written to, answers no
@@ -137,28 +142,15 @@ class DatabaseStore(AttachedIndexes, ABC):
         with self._reading() as graph:
             if other is None or graph.node_in_cypher("n", other)[-1] is None:
                 return graph.neighbors(wanted, types, other, direction, limit)  # type: ignore[no-any-return]
-            edges: list[Edge] = graph.neighbors(wanted, types, None, direction, None)
-            ends = graph.get(
-                list({end for edge in edges for end in (edge.source, edge.target)})
-            )
-        of_anchor: dict[str, set[int]] = {anchor: set() for anchor in wanted}
-        for i, edge in enumerate(edges):
-            for way, anchor, end in (
-                ("out", edge.source, edge.target),
-                ("in", edge.target, edge.source),
-            ):
-                if (
-                    direction in (way, "both")
-                    and anchor in of_anchor
-                    and end in ends
-                    and other.matches(ends[end])
-                ):
-                    of_anchor[anchor].add(i)
-        heaviest = (
-            sorted(found, key=lambda i: (-edges[i].weight, i))[:limit]
-            for found in of_anchor.values()
-        )
-        return [edges[i] for i in sorted(set().union(*heaviest))]
+            block = None if limit is None else max(limit, FIRST_READ)
+            while True:
+                read = graph.neighbors(wanted, types, None, direction, block)
+                fitting, enough = _heaviest_fitting(
+                    read, graph, wanted, other, direction, limit, block
+                )
+                if enough or block is None:
+                    return fitting
+                block *= 4
 
     def nodes(
         self, labels: Collection[str] | None = None, where: WhereLike = None
@@ -266,6 +258,41 @@ class DatabaseStore(AttachedIndexes, ABC):
         self._require_writable()
         if gone := distinct_edges(edges):
             self._write(methodcaller("delete_edges", gone), edges=[*gone.values()])
+
+
+def _heaviest_fitting(
+    edges: list[Edge],
+    graph: Any,
+    anchors: list[str],
+    where: Where,
+    direction: str,
+    limit: int | None,
+    block: int | None,
+) -> tuple[list[Edge], bool]:
+    """Return the heaviest edges of each anchor whose other end satisfies a condition.
+
+    Of each anchor at most `block` edges were read, the heaviest; the second result says
+    whether no more need be.
+    """
+    touching: dict[str, dict[int, list[str]]] = {anchor: {} for anchor in anchors}
+    for place, edge in enumerate(edges):
+        if direction != "in" and edge.source in touching:
+            touching[edge.source].setdefault(place, []).append(edge.target)
+        if direction != "out" and edge.target in touching:
+            touching[edge.target].setdefault(place, []).append(edge.source)
+    ids = list({end for edge in edges for end in (edge.source, edge.target)})
+    fitting = {node.id for node in graph.get(ids).values() if where.matches(node)}
+    chosen: set[int] = set()
+    enough = True
+    for others in touching.values():
+        # an edge to another anchor may have been read as one of that
+        heaviest = sorted(others, key=lambda place: (-edges[place].weight, place))
+        heaviest = heaviest[:block]
+        kept = [place for place in heaviest if not fitting.isdisjoint(others[place])]
+        chosen.update(kept[:limit])
+        complete = block is None or len(heaviest) < block
+        enough = enough and (complete or (limit is not None and len(kept) >= limit))
+    return [edges[place] for place in sorted(chosen)], enough
 
 
 def condition(labels: Collection[str] | None, where: WhereLike) -> Where | None:

@@ -21,6 +21,7 @@ from graphret.nodes import NodeTable
 from graphret.schema import GraphSchema, SchemaBuilder
 from graphret.stores.attached import AttachedIndexes
 from graphret.stores.base import (
+    GraphStore,
     require_direction,
     require_ids,
     require_limit,
@@ -60,8 +61,23 @@ class Graph:
             else Graph(restricted[0], self.edges.induced(restricted[1]))
         )
 
+    def relation_counts(self) -> dict[str, int]:
+        """Count the edges of each relation that there is."""
+        relations = self.edges.relations
+        counts = np.bincount(self.edges.relation, minlength=len(relations)).tolist()
+        return {name: n for name, n in zip(relations, counts, strict=True) if n}
 
-class MemoryStore(AttachedIndexes):
+
+def fetch_graph(store: GraphStore, ids: Iterable[str], edges: Iterable[Edge]) -> Graph:
+    """Read nodes from a store, and join them by those of the edges that they have."""
+    wanted = list(dict.fromkeys(ids))
+    nodes = NodeTable.of(node for node in store.get(wanted) if node is not None)
+    there = set(nodes.ids)
+    joined = (edge for edge in edges if edge.source in there and edge.target in there)
+    return Graph(nodes, EdgeTable.of(nodes, joined))
+
+
+class MemoryStore(AttachedIndexes, GraphStore):
     """A `GraphStore` in the memory of this process; a saved one is opened by memory
     map.
 
@@ -243,6 +259,10 @@ class MemoryStore(AttachedIndexes):
         view = MemoryStore(self.graph.induced(where))
         view._is_view = True
         return view
+
+    def local_graph(self) -> Graph:
+        """Return the graph as it is now."""
+        return self.graph
 
     @property
     def restriction(self) -> Where | None:
