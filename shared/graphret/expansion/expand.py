@@ -11,7 +11,7 @@ import numpy as np
 
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
-from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
+from graphret.expansion.frontier import NO_EDGE, Frontier, Ranked, Ranking
 from graphret.expansion.subgraph import fetch_subgraph
 from graphret.fusion import filled, fills
 from graphret.index_retriever import IndexRetriever
@@ -248,7 +248,7 @@ class Expand(Retriever):
         if len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
-        walked = bool((ranked.via != NONE).any())
+        walked = bool((ranked.via != NO_EDGE).any())
         return Retrieval(
             query, k, hits, Signals(len(ranked.positions), confidence, walked), trace
         )
@@ -348,7 +348,7 @@ def _hits(
     )
     rank = {p: i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
     via, at = ranked.via[chosen], positions[chosen]
-    walked = np.flatnonzero(via != NONE)
+    walked = np.flatnonzero(via != NO_EDGE)
     source, target = edges.source[via[walked]], edges.target[via[walked]]
     ends = frontier.same_source(at[walked], source) & (target != at[walked])
     others = np.where(ends, target, source)

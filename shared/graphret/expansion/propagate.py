@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from graphret.expansion.frontier import (
-    NONE,
+    NO_EDGE,
     STRENGTH,
     Frontier,
     Ranked,
@@ -63,6 +63,6 @@ class Propagate:
         inherited = np.concatenate(
             [np.zeros(len(seeds), dtype=np.float32), self.inherit * passed]
         )
-        via = np.concatenate([np.full(len(seeds), NONE), links.edges, links.edges])
+        via = np.concatenate([np.full(len(seeds), NO_EDGE), links.edges, links.edges])
         scores = frontier.node_scores(candidates) + inherited
         return best_of(candidates, scores.astype(np.float32), via, links=len(links))
