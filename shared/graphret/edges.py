@@ -31,7 +31,7 @@ from graphret.storage import Bundle, Parts
 from graphret.types import ROW_KEYS, Edge
 from graphret.validation import checked_edges, edge_words, property_column
 
-#: A part of a node (the row of a table) that an edge does not single out.
+#: In place of a row of a table, where an edge is about the whole node.
 NO_ROW = -1
 _BLOCK = 1 << 14
 _TYPES = {
@@ -43,11 +43,11 @@ _ADJACENCY = ("out_indptr", "in_indptr", "in_order")
 
 @dataclass(eq=False)
 class EdgeTable:
-    """Edges by position, sorted by source, target, relation and parts, in columns of
+    """Edges by position, sorted by source, target, relation and rows, in columns of
     ``(m,)``.
 
     Sources and targets are positions of nodes, of which there are `n_nodes`; `relation`
-    has positions in `relations`. A part is what of its node an edge is about, such as a
+    has positions in `relations`. A row is what of its node an edge is about, the
     row of a table segment, counted from 0 within the node, or `NO_ROW` for the whole
     node. The properties are JSON objects.
     """
@@ -99,7 +99,7 @@ class EdgeTable:
         m = len(source)
         whole = np.full(m, NO_ROW, dtype=np.int32)
         first, second = (
-            whole if part is None else part for part in (source_row, target_row)
+            whole if row is None else row for row in (source_row, target_row)
         )
         records = (
             Records.repeat({}, m)
@@ -127,7 +127,7 @@ class EdgeTable:
     @classmethod
     def of(cls, nodes: NodeTable, edges: Iterable[Edge]) -> EdgeTable:
         """Make a table of `Edge` objects; the properties ``source_row`` and
-        ``target_row`` become parts.
+        ``target_row`` become rows.
 
         An `InvalidInput` names an edge that is malformed, or whose source or target is
         not in the table.
@@ -220,7 +220,7 @@ class EdgeTable:
         return out + into
 
     def at(self, positions: NDArray[np.int64], ids: Strings) -> list[Edge]:
-        """Return the edges at `positions`, in that order, with their parts among their
+        """Return the edges at `positions`, in that order, with their rows among their
         properties.
         """
         properties: list[dict[str, Any]] = self.properties.take(positions)

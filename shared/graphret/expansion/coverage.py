@@ -6,36 +6,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.edges import NO_ROW
 from graphret.expansion.diversity import demote_repeats
 from graphret.expansion.frontier import (
-    MENTIONS,
-    NONE,
+    NO_EDGE,
     STRENGTH,
+    Floats,
     Frontier,
     Links,
+    Positions,
     Ranked,
     best_of,
     spread,
     term_weights,
 )
+from graphret.expansion.pairs import (
+    ScoredNodes,
+    ScoredPairs,
+    mention_weights,
+    named_pairs,
+    score_pairs,
+)
 from graphret.expansion.relations import NamedTerms
+from graphret.expansion.triples import Triples, extend_pairs
 from graphret.expansion.trust import Trust, linked_gain, names_one, trust_in_links
-from graphret.text import normalize_name, spoken_forms
 
-Floats = NDArray[np.float32]
-Positions = NDArray[np.int64]
-
-# A third node's share of its pair's score where the text or row that joins the pair
-# names it too, and elsewhere; the weight of its own cosine; the middle node's share of
-# a triple's score; nodes with more links extend no pair.
-_KEEP_SAME, _KEEP, _THIRD_COSINE, _MIDDLE, _HUB = 0.8, 0.65, 0.1, 0.95, 100
 # Number of terms past which terms, and coverage as a whole, count less and less: in a
 # long question most pairs cover something.
 _LONG_QUESTION = 16
@@ -121,100 +120,67 @@ class Coverage:
 
     def cover(self, frontier: Frontier) -> Covered:
         """Return the ranking, with the pairs and scores that it was made of."""
-        found = self._scored(frontier)
-        pairs, scores, triples = found.pairs, found.scores, found.triples
-        decided = self._trust(frontier, found)
-        trust = decided.share
-
-        # Every node by itself, then each end of every pair, then thirds and middles.
-        naming = scores * self._source_weights(frontier, pairs.edges, pairs.source_row)
-        ends = np.concatenate([pairs.source, pairs.target, triples.nodes])
-        by_link = np.concatenate([naming, scores, triples.scores]).astype(np.float32)
-        edges = np.concatenate([pairs.edges, pairs.edges, triples.edges])
-        best = best_of(
-            np.concatenate([found.candidates, ends]),
-            np.concatenate([found.single.astype(np.float32), by_link]),
-            np.concatenate([np.full(len(found.candidates), NONE), edges]),
-        )
-        top = max(float(best.scores.max(initial=0)), 1e-9)
-        weight = self.weight * found.fade * trust
-        own = frontier.node_scores(best.positions)
-        relevance = (own + weight * best.scores / top) / (1 + weight)
-        via = self._brought_by(frontier, best, best_of(ends, by_link, edges))
-
-        by_links = best_of(best.positions, relevance.astype(np.float32), via)
-        penalty = self.redundancy_penalty * trust**2 / (1 + weight)
+        scored = self._scored(frontier)
+        trust = self._trust(frontier, scored)
+        by_links = self._rank_by_links(frontier, scored, trust.share)
+        penalty = self.redundancy_penalty * trust.share**2
+        penalty /= 1 + self._weight(scored, trust.share)
         by_links = demote_repeats(frontier, by_links, penalty)
-        ranked = _fused_with_search(frontier, by_links, decided)
+
+        ranked = _fused_with_search(frontier, by_links, trust)
+        pairs = scored.pairs
+        n_named = int((pairs.links.edges == NO_EDGE).sum())
         ranked.details.update(
-            links=len(pairs.edges) - found.n_named,
-            named=found.n_named,
-            candidates=len(best.positions),
-            trust=round(trust, 3),
+            links=len(pairs.links) - n_named,
+            named=n_named,
+            candidates=len(by_links.positions),
+            trust=round(trust.share, 3),
         )
-        return Covered(ranked, pairs, scores)
+        return Covered(ranked, pairs.links, pairs.scores)
 
     def _scored(self, frontier: Frontier) -> _Scored:
         """Score single nodes, pairs and triples, all relative to the best."""
-        index, query, seeds = frontier.index, frontier.query, frontier.seeds
-        words = index.share_of_words(query)
-        fade = min(1.0, _LONG_QUESTION / max(1, len(index.lexical.term_ids(query))))
-
-        pairs = self._pairs(frontier)
-        candidates = np.unique(np.concatenate([seeds, pairs.source, pairs.target]))
-        near = index.dense_scores_at(query, candidates)
-        lexical = index.lexical.score_at(query, candidates)
+        index, query = frontier.index, frontier.query
+        links = self._links(frontier)
+        nodes = np.unique(np.concatenate([frontier.seeds, links.source, links.target]))
+        bm25 = index.lexical.score_at(query, nodes)
+        cosines = index.dense_scores_at(query, nodes)
         names = NamedTerms.of(frontier)
-        terms = pairs.joint_term_weights(self.phrases)
+        terms = links.joint_term_weights(self.phrases)
         if names is not None:
-            terms = names.added(terms, pairs.edges, pairs.source, pairs.target)
-        said = terms.sum(axis=1)
-        scale = max(float(said.max(initial=0)), float(lexical.max(initial=0)), 1e-9)
+            terms = names.added(terms, links.edges, links.source, links.target)
+        weights = terms.sum(axis=1)
+        best = max(float(weights.max(initial=0)), float(bm25.max(initial=0)), 1e-9)
 
-        single = words * lexical / scale + (1 - words) * near
+        # The share of words in a node's own score, and in a pair's: where nothing but
+        # words speaks for a pair, a long question fades it sooner.
+        words = index.share_of_words(query)
+        n_terms = len(index.lexical.term_ids(query))
+        fade = min(1.0, _LONG_QUESTION / max(1, n_terms))
+        if index.dense is None:
+            words_of_pair, fade_of_links = 1.0, fade**4
+        else:
+            words_of_pair = (1 - self.meaning * (1 - words)) * fade
+            fade_of_links = fade
+
+        own = words * bm25 / best + (1 - words) * cosines
         if frontier.seed_scores is not None:
-            single = np.maximum(single, frontier.node_scores(candidates))
-
-        # Where nothing but words speaks for a pair, a long question fades it sooner.
-        share = 1.0
-        if index.dense is not None:
-            share = (1 - self.meaning * (1 - words)) * fade
-        left = near[np.searchsorted(candidates, pairs.source)]
-        right = near[np.searchsorted(candidates, pairs.target)]
-        cosine = 0.5 * np.maximum(left, right) + 0.25 * (left + right)
-        scores = (share * said / scale + (1 - share) * cosine) * pairs.strength
-
-        kept = _best_of_each_edge(pairs.edges, scores)
-        pairs, terms, scores = pairs.take(kept), terms[kept], scores[kept]
-        return _Scored(
-            candidates=candidates,
-            single=single,
-            best_single=self._best_single(frontier, names, candidates, lexical),
-            pairs=pairs,
-            scores=scores,
-            said=said[kept] * pairs.strength,
-            triples=self._triples(frontier, names, pairs, terms, scores, share / scale),
-            n_named=int((pairs.edges == NONE).sum()),
-            fade=fade if index.dense is not None else fade**4,
+            own = np.maximum(own, frontier.node_scores(nodes))
+        single = ScoredNodes(nodes, own, cosines)
+        pairs = score_pairs(links, terms, single, words_of_pair, best)
+        triples = extend_pairs(
+            pairs,
+            names,
+            beam=self.beam,
+            strength=self.strength,
+            phrases=self.phrases,
+            mention_source_weight=self.mention_source_weight,
+            per_term=words_of_pair / best,
         )
+        best_weight = self._weight_of_best_node(frontier, names, nodes, bm25)
+        return _Scored(single, pairs, triples, best_weight, fade_of_links)
 
-    def _best_single(
-        self,
-        frontier: Frontier,
-        names: NamedTerms | None,
-        candidates: Positions,
-        lexical: Floats,
-    ) -> float:
-        """Return what the best node says by itself, of all that counts in pairs."""
-        best = candidates[np.argsort(-lexical, kind="stable")[:_SINGLES]]
-        whole = np.full(len(best), NO_ROW, dtype=np.int32)
-        weights, place = term_weights(frontier, best, whole, self.phrases)
-        weights = weights[place]
-        if names is not None:
-            weights = names.added(weights, np.full(len(best), NONE), best)
-        return float(weights.sum(axis=1).max(initial=0))
-
-    def _pairs(self, frontier: Frontier) -> Links:
+    def _links(self, frontier: Frontier) -> Links:
         """Return the links of the best seeds, and the pairs that the question names."""
         seeds = frontier.seeds[: self.max_seeds]
         links = frontier.incident(seeds, self.strength, by_source=True)
@@ -222,166 +188,129 @@ class Coverage:
             return links
         return links.joined(named_pairs(frontier, seeds, self.named))
 
-    def _trust(self, frontier: Frontier, found: _Scored) -> Trust:
-        """Return how much links count for this question."""
-        if self.trust is not None or not len(found.scores):
-            return Trust(self.trust or 0.0, sure=self.trust == 1)
-        pairs, best = found.pairs, int(found.said.argmax())
-        # A row of a table and what it names halve a question, as a name does.
-        expected = int(pairs.source_row[best]) != NO_ROW
-        ends = [int(pairs.source[best]), int(pairs.target[best])]
-        names = frontier.graph.nodes.names.take(ends)
-        expected = expected or names_one(frontier.query, names)
-        gain = self._gain(frontier, found)
-        return trust_in_links(gain, expected=expected)
-
-    def _gain(self, frontier: Frontier, found: _Scored) -> float:
-        """Return what links add to the best single node, as a share of the question."""
-        linked = float(found.said.max(initial=0))
-        best_pair = float(found.scores.max(initial=0))
-        if best_pair > 0:  # a third node adds to its pair as much as to its score
-            linked *= max(1.0, float(found.triples.scores.max(initial=0)) / best_pair)
-        return linked_gain(frontier, linked, found.best_single)
-
-    def _source_weights(
-        self, frontier: Frontier, edges: Positions, part: NDArray[np.int32]
-    ) -> Floats:
-        """Return what the sources of edges count, ``(m,)``.
-
-        `part` says which row of its node each edge is about.
-        """
-        table = frontier.graph.edges
-        mentions = NONE
-        if MENTIONS in table.relations:
-            mentions = table.relations.index(MENTIONS)
-        names = np.zeros(len(edges), dtype=bool)
-        real = edges != NONE
-        names[real] = table.relation[edges[real]] == mentions
-        weight = np.float32(self.mention_source_weight)
-        return np.where(names & (part == NO_ROW), weight, np.float32(1))
-
-    def _brought_by(
-        self, frontier: Frontier, best: Ranked, linked: Ranked
-    ) -> Positions:
-        """Return the edge that brought each node; none for seeds that no link says
-        better.
-        """
-        is_seed = np.isin(best.positions, frontier.seeds)
-        # What is no seed was brought by a link, also where it stands by its own score.
-        brought = spread(best.positions, linked.positions, linked.via + 1) - 1
-        return np.asarray(
-            np.where((best.via == NONE) & ~is_seed, brought, best.via), dtype=np.int64
-        )
-
-    def _triples(
+    def _weight_of_best_node(
         self,
         frontier: Frontier,
         names: NamedTerms | None,
-        pairs: Links,
-        terms: Floats,
-        scores: Floats,
-        per_term: float,
-    ) -> _Triples:
-        """Return third nodes that extend the best pairs, then the nodes in the middle.
-
-        A triple scores a share of its pair's score times the strength of the link to
-        the third node, what the third node says beyond the pair, and its cosine.
-        """
-        order = np.lexsort((pairs.target, pairs.source, pairs.edges, -scores))
-        beam = order[: self.beam]
-        # Each pair is left by both ends: by a row's own links where it is about a row,
-        # by any where it is about the node.
-        pair = np.concatenate([beam, beam])
-        middle = np.concatenate([pairs.source[beam], pairs.target[beam]])
-        part = np.concatenate([pairs.source_row[beam], pairs.target_row[beam]])
-
-        table = frontier.graph.edges
-        edges, end = table.incident_each(middle)
-        outward = table.source[edges] == middle[end]
-        here = np.where(outward, table.source_row[edges], table.target_row[edges])
-        fits = (part[end] < 0) | (here == part[end])
-        side = 2 * end + outward
-        n_links = np.bincount(side[fits], minlength=2 * len(middle))[side]
-        third = np.where(outward, table.target[edges], table.source[edges])
-        third = third.astype(np.int64)
-        strength = frontier.weights(edges, self.strength)
-        fits &= (n_links <= _HUB) & (strength > 0)
-        fits &= (third != pairs.source[pair[end]]) & (third != pairs.target[pair[end]])
-        edges, end, third, outward, strength = (
-            column[fits] for column in (edges, end, third, outward, strength)
-        )
-
-        of_pair = pair[end]
-        third_row = np.where(outward, table.target_row[edges], table.source_row[edges])
-        same_row = outward & (end < len(beam))
-        same_row &= table.source_row[edges] == pairs.source_row[of_pair]
-        keep = np.where(same_row, _KEEP_SAME, _KEEP)
-        weights, place = term_weights(frontier, third, third_row, self.phrases)
-        weights = weights[place]
+        nodes: Positions,
+        bm25: Floats,
+    ) -> float:
+        """Return what the best node says by itself, of all that counts in pairs."""
+        best = nodes[np.argsort(-bm25, kind="stable")[:_SINGLES]]
+        whole = np.full(len(best), NO_ROW, dtype=np.int32)
+        terms = term_weights(frontier, best, whole, self.phrases)
         if names is not None:
-            weights = names.added(weights, edges, third)
-        extra = np.maximum(weights - terms[of_pair], 0).sum(axis=1)
-        near = _THIRD_COSINE * frontier.index.dense_scores_at(frontier.query, third)
-        counts = np.where(outward, 1, self._source_weights(frontier, edges, third_row))
-        extended = counts * (
-            keep * scores[of_pair] * strength + per_term * extra + near
+            terms = names.added(terms, np.full(len(best), NO_EDGE), best)
+        return float(terms.sum(axis=1).max(initial=0))
+
+    def _trust(self, frontier: Frontier, scored: _Scored) -> Trust:
+        """Return how much links count for this question."""
+        if self.trust is not None or not len(scored.pairs.scores):
+            return Trust(self.trust or 0.0, sure=self.trust == 1)
+        gain = linked_gain(frontier, scored.best_linked_weight, scored.best_node_weight)
+        return trust_in_links(gain, expected=_expects_link(frontier, scored.pairs))
+
+    def _weight(self, scored: _Scored, trust: float) -> float:
+        """Return what the best pair counts against a node's own score."""
+        return self.weight * scored.fade * trust
+
+    def _rank_by_links(
+        self, frontier: Frontier, scored: _Scored, trust: float
+    ) -> Ranked:
+        """Rank nodes by their own scores and the best pair or triple each is in.
+
+        ``score(n) = (own(n) + w · best(n) / max_m best(m)) / (1 + w)``
+        """
+        single, linked = scored.single, self._ends_of_links(frontier, scored)
+        best = best_of(
+            np.concatenate([single.positions, linked.positions]),
+            np.concatenate([single.scores.astype(np.float32), linked.scores]),
+            np.concatenate([np.full(len(single.positions), NO_EDGE), linked.via]),
         )
-        return _Triples(
-            np.append(third, middle[end]),
-            np.append(extended, _MIDDLE * extended),
-            np.append(edges, edges),
+        highest = max(float(best.scores.max(initial=0)), 1e-9)
+        weight = self._weight(scored, trust)
+        own = frontier.node_scores(best.positions)
+        scores = (own + weight * best.scores / highest) / (1 + weight)
+        via = _brought_by(frontier, best, best_of(*linked))
+        return best_of(best.positions, scores.astype(np.float32), via)
+
+    def _ends_of_links(self, frontier: Frontier, scored: _Scored) -> _Ends:
+        """Return each end of every pair, then the third and middle nodes of triples."""
+        pairs, triples, links = scored.pairs, scored.triples, scored.pairs.links
+        # A text that names a page counts less in their pair than the page does.
+        naming = mention_weights(
+            frontier, links.edges, links.source_row, self.mention_source_weight
+        )
+        scores = [pairs.scores * naming, pairs.scores, triples.scores]
+        return _Ends(
+            np.concatenate([links.source, links.target, triples.nodes]),
+            np.concatenate(scores).astype(np.float32),
+            np.concatenate([links.edges, links.edges, triples.edges]),
         )
 
 
 class Covered(NamedTuple):
-    """A ranking by coverage, the pairs that it was made of, and their scores,
-    ``(m,)``.
-    """
+    """A ranking by coverage, the pairs that it was made of, and their scores."""
 
     ranked: Ranked
     pairs: Links
     scores: Floats
 
 
-class _Triples(NamedTuple):
-    """Nodes of triples, their scores, and the edges by which they join a pair."""
+class _Ends(NamedTuple):
+    """Nodes at the ends of links, the scores of these, and their edges, ``(m,)``."""
 
-    nodes: Positions
+    positions: Positions
     scores: Floats
-    edges: Positions
+    via: Positions
 
 
 @dataclass(frozen=True)
 class _Scored:
     """What a question finds: single nodes, linked pairs, and triples.
 
-    `best_single` and `said` are BM25F weights of the question's terms, in the best node
-    and in each pair; `single` and `scores` have cosines in them too and are relative to
-    the best of the question. `fade` is what coverage counts in a long question.
+    `best_node_weight` is what the best node says of the question by itself, in BM25F
+    weights; `fade` what links count in a long question.
     """
 
-    candidates: Positions
-    single: Floats
-    best_single: float
-    pairs: Links
-    scores: Floats
-    said: Floats
-    triples: _Triples
-    n_named: int
+    single: ScoredNodes
+    pairs: ScoredPairs
+    triples: Triples
+    best_node_weight: float
     fade: float
 
+    @property
+    def best_linked_weight(self) -> float:
+        """What the best pair or triple says of the question, in BM25F weights."""
+        weight = float(self.pairs.weights.max(initial=0))
+        best_pair = float(self.pairs.scores.max(initial=0))
+        if best_pair > 0:  # a third node adds to its pair as much as to its score
+            best_triple = float(self.triples.scores.max(initial=0))
+            weight *= max(1.0, best_triple / best_pair)
+        return weight
 
-def _best_of_each_edge(edges: Positions, scores: Floats) -> Positions:
-    """Return which pairs to keep: the best of each edge, and all that are of none.
 
-    An edge to a page may join any of its chunks: one link brings the chunk that answers
-    best, not all of them.
+def _expects_link(frontier: Frontier, pairs: ScoredPairs) -> bool:
+    """Tell whether the question, or a row of a table, joins the nodes of its best pair.
+
+    A row and what it names halve a question, as a name in the question does.
     """
-    order = np.lexsort((-scores, edges))
-    ordered = edges[order]
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (ordered[1:] != ordered[:-1]) | (ordered[1:] == NONE)
-    return np.sort(order[first])
+    best, links = int(pairs.weights.argmax()), pairs.links
+    if int(links.source_row[best]) != NO_ROW:
+        return True
+    ends = [int(links.source[best]), int(links.target[best])]
+    return names_one(frontier.query, frontier.graph.nodes.names.take(ends))
+
+
+def _brought_by(frontier: Frontier, best: Ranked, linked: Ranked) -> Positions:
+    """Return the edge that brought each node; none for seeds that no link says better.
+
+    What is no seed was brought by a link, also where it stands by its own score.
+    """
+    is_seed = np.isin(best.positions, frontier.seeds)
+    brought = spread(best.positions, linked.positions, linked.via + 1) - 1
+    by_itself = (best.via == NO_EDGE) & ~is_seed
+    return np.where(by_itself, brought, best.via).astype(np.int64)
 
 
 def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Ranked:
@@ -408,35 +337,3 @@ def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Rank
     falling = np.minimum.accumulate(scores)
     details = dict(ranked.details)
     return Ranked(ranked.positions[order], falling, ranked.via[order], details)
-
-
-def named_pairs(frontier: Frontier, positions: Positions, strength: float) -> Links:
-    """Return pairs of nodes that the question names in different places.
-
-    They have no edge. Of names that overlap the longest counts, as in any text; nodes
-    that share a name are no pair.
-    """
-    question = f" {normalize_name(frontier.query)} "
-    nodes_by_name: dict[str, list[int]] = {}
-    names = frontier.graph.nodes.names.take(positions)
-    for position, name in zip(positions.tolist(), names, strict=True):
-        for form in spoken_forms(name):
-            nodes_by_name.setdefault(f" {form} ", []).append(position)
-    named = []
-    for form in sorted(nodes_by_name, key=len, reverse=True):
-        before, found, after = question.partition(form)
-        if found:
-            named.append(nodes_by_name[form])
-            question = f"{before} · {after}"
-    pairs = [
-        (one, other)
-        for these, those in combinations(named, 2)
-        for one in these
-        for other in those
-        if one != other
-    ]
-    left, right = np.asarray(pairs, dtype=np.int64).reshape(-1, 2).T
-    whole = np.full(len(pairs), NO_ROW, dtype=np.int32)
-    weights = np.full(len(pairs), strength, dtype=np.float32)
-    no_edge = np.full(len(pairs), NONE)
-    return Links(frontier, no_edge, weights, left, right, whole, whole)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Literal, TypeAlias, get_args
@@ -11,7 +11,13 @@ import numpy as np
 
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
-from graphret.expansion.frontier import NONE, Frontier, Ranked, Ranking
+from graphret.expansion.frontier import (
+    NO_EDGE,
+    Frontier,
+    Positions,
+    Ranked,
+    Ranking,
+)
 from graphret.expansion.subgraph import fetch_subgraph
 from graphret.fusion import filled, fills
 from graphret.index_retriever import IndexRetriever
@@ -29,7 +35,7 @@ from graphret.search.index import TextIndex, min_max
 from graphret.stores.base import GraphStore, require_limit
 from graphret.stores.memory import Graph
 from graphret.trace import Trace
-from graphret.types import Evidence, Hit, Retrieval, Signals
+from graphret.types import Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 
 #: When `Expand` walks; see there.
@@ -244,7 +250,7 @@ class Expand(Retriever):
         if len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
-        walked = bool((ranked.via != NONE).any())
+        walked = bool((ranked.via != NO_EDGE).any())
         return Retrieval(
             query, k, hits, Signals(len(ranked.positions), confidence, walked), trace
         )
@@ -331,43 +337,74 @@ def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
 def _hits(
     frontier: Frontier, ranked: Ranked, k: int, where: Where | None
 ) -> tuple[list[Hit], float]:
-    """Return the hits, and how well the first answers together with the node that an
-    edge joins it to.
-    """
-    nodes, edges = frontier.graph.nodes, frontier.graph.edges
-    positions = ranked.positions
-    mask = nodes.mask(where)
-    chosen = (
-        np.flatnonzero(mask[positions])[:k]
-        if mask is not None
-        else np.arange(min(k, len(positions)))
-    )
-    rank = {p: i for i, p in enumerate(frontier.seeds.tolist(), start=1)}
-    via, at = ranked.via[chosen], positions[chosen]
-    walked = np.flatnonzero(via != NONE)
-    source, target = edges.source[via[walked]], edges.target[via[walked]]
-    ends = frontier.same_source(at[walked], source) & (target != at[walked])
-    others = np.where(ends, target, source)
-    distinct = np.unique(np.concatenate([at, others]))
-    known = dict(
-        zip(distinct.tolist(), nodes.at(distinct), strict=True)
-    )  # most others are hits themselves
-    brought = zip(edges.at(via[walked], nodes.ids), others.tolist(), strict=True)
-    links = dict(zip(walked.tolist(), brought, strict=True))
+    """Return the hits, and how well the first answers with the node it is joined to."""
+    mask = frontier.graph.nodes.mask(where)
+    chosen = np.arange(len(ranked.positions))
+    if mask is not None:
+        chosen = np.flatnonzero(mask[ranked.positions])
+    chosen = chosen[:k]
+    positions, via = ranked.positions[chosen], ranked.via[chosen]
+    brought = np.flatnonzero(via != NO_EDGE)
+    others = _other_ends(frontier, positions[brought], via[brought])
+
+    first_pair = np.concatenate([positions[:1], others[brought == 0]])
+    confidence = frontier.index.confidence(frontier.query, first_pair)
+    # Most others are hits themselves: each node is read once.
+    distinct = np.unique(np.concatenate([positions, others]))
+    nodes_read = frontier.graph.nodes.at(distinct)
+    node_at = dict(zip(distinct.tolist(), nodes_read, strict=True))
+    evidence = _evidence(frontier, ranked, positions, via, others, node_at)
+    nodes = [node_at[position] for position in positions.tolist()]
     scores = ranked.scores[chosen].tolist()
-    together = np.concatenate([at[:1], others[walked == 0]])
-    confidence = frontier.index.confidence(frontier.query, together)
-    explained = ranked.explain(at) if ranked.explain and len(at) else [None] * len(at)
-    hits = []
-    for place, (score, position) in enumerate(zip(scores, at.tolist(), strict=True)):
-        node = known[position]
-        evidence = []
-        if position in rank:
-            evidence.append(Evidence("seed", rank=rank[position]))
-        if said := explained[place]:
-            evidence.append(said)
-        if place in links:
-            edge, other = links[place]
-            evidence.append(Evidence.of_edge(edge, node, known[other]))
-        hits.append(Hit(node, score, tuple(evidence)))
-    return hits, confidence
+    columns = zip(nodes, scores, evidence, strict=True)
+    return [Hit(node, score, tuple(why)) for node, score, why in columns], confidence
+
+
+def _other_ends(
+    frontier: Frontier, positions: Positions, edges: Positions
+) -> Positions:
+    """Return what each edge joins to the node that it brought.
+
+    The node may be another one of the source at an end.
+    """
+    table = frontier.graph.edges
+    source, target = table.source[edges], table.target[edges]
+    is_source = frontier.same_source(positions, source) & (target != positions)
+    return np.where(is_source, target, source).astype(np.int64)
+
+
+def _evidence(
+    frontier: Frontier,
+    ranked: Ranked,
+    positions: Positions,
+    via: Positions,
+    others: Positions,
+    node_at: Mapping[int, Node],
+) -> list[list[Evidence]]:
+    """Return why each node is a hit: its rank as a seed, the ranking's word, its edge.
+
+    `via` are edges or `NO_EDGE`, ``(n,)``; `others` the other ends of those that are.
+    """
+    seed_rank = {
+        seed: rank for rank, seed in enumerate(frontier.seeds.tolist(), start=1)
+    }
+    evidence: list[list[Evidence]] = [
+        [Evidence("seed", rank=seed_rank[position])] if position in seed_rank else []
+        for position in positions.tolist()
+    ]
+    if ranked.explain and len(positions):
+        for why, explained in zip(evidence, ranked.explain(positions), strict=True):
+            if explained:
+                why.append(explained)
+    brought = np.flatnonzero(via != NO_EDGE)
+    columns = zip(
+        brought.tolist(),
+        frontier.graph.edges.at(via[brought], frontier.graph.nodes.ids),
+        positions[brought].tolist(),
+        others.tolist(),
+        strict=True,
+    )
+    for place, edge, position, other in columns:
+        reason = Evidence.of_edge(edge, node_at[position], node_at[other])
+        evidence[place].append(reason)
+    return evidence

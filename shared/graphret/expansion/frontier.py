@@ -6,18 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from graphret.edges import NO_ROW
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Evidence
 
+Positions: TypeAlias = NDArray[np.int64]
+Rows: TypeAlias = NDArray[np.int32]
+Floats: TypeAlias = NDArray[np.float32]
+Mask: TypeAlias = NDArray[np.bool_]
+
 #: No edge.
-NONE = -1
+NO_EDGE = -1
 #: The relation of chunks or segments made from one item; stored once, from the lower
 #: position to the higher.
 SAME_SOURCE = "SAME_SOURCE"
@@ -65,11 +70,11 @@ class Frontier:
     query: str
     graph: Graph
     index: HybridIndex
-    seeds: NDArray[np.int64]
-    seed_scores: NDArray[np.float32] | None = None
-    scores: NDArray[np.float32] | None = None
+    seeds: Positions
+    seed_scores: Floats | None = None
+    scores: Floats | None = None
 
-    def node_scores(self, positions: NDArray[np.int64]) -> NDArray[np.float32]:
+    def node_scores(self, positions: Positions) -> Floats:
         """Return how well nodes answer by themselves: the hybrid score, 0 … 1, or the
         seed retriever's if higher.
         """
@@ -87,7 +92,7 @@ class Frontier:
 
     def incident(
         self,
-        positions: NDArray[np.int64],
+        positions: Positions,
         strength: Mapping[str, float],
         *,
         by_source: bool = False,
@@ -100,37 +105,61 @@ class Frontier:
             Factor on the weight of edges by relation; one that is not named counts 1.
         by_source
             Whether an edge of a relation that `strength` does not name joins all nodes
-            of a source, at an end that is not about a part of its node: who names a
+            of a source, at an end that is not about a row of its node: who names a
             source means the chunk that answers the question.
         """
         edges = self.graph.edges
-        found = edges.incident(positions)
-        links = self._links(found, edges.source[found], edges.target[found], strength)
+        touching = edges.incident(positions)
+        links = self._links(
+            touching, edges.source[touching], edges.target[touching], strength
+        )
         if not by_source or SAME_SOURCE not in edges.relations:
             return links
         of_source = np.asarray(
             [name not in strength for name in edges.relations], dtype=bool
         )
+        return self._with_far_ends(
+            self._with_near_ends(links, positions, strength, of_source),
+            positions,
+            of_source,
+        )
+
+    def _with_near_ends(
+        self,
+        links: Links,
+        positions: Positions,
+        strength: Mapping[str, float],
+        of_source: Mask,
+    ) -> Links:
+        """Return links and those of the other nodes of the same sources.
+
+        `of_source` says which relations join all nodes of a source.
+        """
+        edges = self.graph.edges
         near, beside = self._beside(positions)
-        found = edges.incident(np.unique(beside))
-        around = self._links(found, edges.source[found], edges.target[found], strength)
+        touching = edges.incident(np.unique(beside))
+        around = self._links(
+            touching, edges.source[touching], edges.target[touching], strength
+        )
         around = around.take(of_source[edges.relation[around.edges]])
-        links = links.joined(
+        return links.joined(
             around.moved("source", beside, near), around.moved("target", beside, near)
         )
+
+    def _with_far_ends(
+        self, links: Links, positions: Positions, of_source: Mask
+    ) -> Links:
+        """Return links and, in place of what these lead to, the rest of its source."""
+        relation = self.graph.edges.relation
         for this, that in (("source", "target"), ("target", "source")):
-            seeded = links.take(
-                of_source[edges.relation[links.edges]]
-                & np.isin(getattr(links, this), positions)
-            )
-            links = links.joined(
-                seeded.moved(that, *self._beside(np.unique(getattr(seeded, that))))
-            )
+            leads_on = of_source[relation[links.edges]]
+            leads_on &= np.isin(getattr(links, this), positions)
+            leading = links.take(leads_on)
+            near, beside = self._beside(np.unique(getattr(leading, that)))
+            links = links.joined(leading.moved(that, near, beside))
         return links
 
-    def same_source(
-        self, positions: NDArray[np.int64], ends: NDArray[Any]
-    ) -> NDArray[np.bool_]:
+    def same_source(self, positions: Positions, ends: NDArray[Any]) -> Mask:
         """Tell which nodes are the given ends of edges, or are of the same source as
         these.
         """
@@ -141,9 +170,7 @@ class Frontier:
             same |= np.isin(positions * width + ends, near * width + beside)
         return np.asarray(same)
 
-    def weights(
-        self, found: NDArray[np.int64], strength: Mapping[str, float]
-    ) -> NDArray[np.float32]:
+    def weights(self, chosen: Positions, strength: Mapping[str, float]) -> Floats:
         """Return the weights of edges, times the factors on their relations,
         ``(m,)``.
         """
@@ -151,38 +178,37 @@ class Frontier:
         factors = np.asarray(
             [strength.get(name, 1.0) for name in edges.relations], dtype=np.float32
         )
-        return np.asarray(edges.weight[found] * factors[edges.relation[found]])
+        return np.asarray(edges.weight[chosen] * factors[edges.relation[chosen]])
 
     def _links(
         self,
-        found: NDArray[np.int64],
-        source: NDArray[Any],
-        target: NDArray[Any],
+        chosen: Positions,
+        source: NDArray[np.int32],
+        target: NDArray[np.int32],
         strength: Mapping[str, float],
     ) -> Links:
-        edges, weights = self.graph.edges, self.weights(found, strength)
-        ends = source.astype(np.int64), target.astype(np.int64)
+        """Return chosen edges between given nodes, without those whose weight is 0."""
+        edges, weights = self.graph.edges, self.weights(chosen, strength)
         links = Links(
             self,
-            found,
+            chosen,
             weights,
-            *ends,
-            edges.source_row[found],
-            edges.target_row[found],
+            source.astype(np.int64),
+            target.astype(np.int64),
+            edges.source_row[chosen],
+            edges.target_row[chosen],
         )
         return links.take((weights > 0) & (source != target))
 
-    def _beside(
-        self, positions: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _beside(self, positions: Positions) -> tuple[Positions, Positions]:
         """Return pairs of a node among `positions` and another one of its source."""
         edges = self.graph.edges
-        found, which = edges.incident_each(positions)
-        same = edges.relation[found] == edges.relations.index(SAME_SOURCE)
-        found, near = found[same], positions[which[same]]
-        return near, np.where(
-            edges.source[found] == near, edges.target[found], edges.source[found]
-        ).astype(np.int64)
+        touching, which = edges.incident_each(positions)
+        same = edges.relation[touching] == edges.relations.index(SAME_SOURCE)
+        touching, near = touching[same], positions[which[same]]
+        source, target = edges.source[touching], edges.target[touching]
+        beside = np.where(source == near, target, source)
+        return near, beside.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -196,21 +222,26 @@ class Links:
     source, target
         The nodes that each joins: its ends, or other nodes of their sources.
     source_row, target_row
-        The parts of them that each is about.
+        The rows of them that each is about.
     """
 
     frontier: Frontier
-    edges: NDArray[np.int64]
-    strength: NDArray[np.float32]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    source_row: NDArray[np.int32]
-    target_row: NDArray[np.int32]
+    edges: Positions
+    strength: Floats
+    source: Positions
+    target: Positions
+    source_row: Rows
+    target_row: Rows
 
     def __len__(self) -> int:
         return len(self.edges)
 
-    def take(self, chosen: NDArray[np.int64] | NDArray[np.bool_]) -> Links:
+    @property
+    def ends(self) -> Positions:
+        """The nodes that the links join, ``(2 m,)``: all sources, then all targets."""
+        return np.concatenate([self.source, self.target])
+
+    def take(self, chosen: Positions | Mask) -> Links:
         """Return some of the links."""
         return Links(self.frontier, *(getattr(self, name)[chosen] for name in _COLUMNS))
 
@@ -222,9 +253,7 @@ class Links:
         )
         return Links(self.frontier, *columns)
 
-    def moved(
-        self, end: str, near: NDArray[np.int64], beside: NDArray[np.int64]
-    ) -> Links:
+    def moved(self, end: str, near: Positions, beside: Positions) -> Links:
         """Return the links to the whole of nodes `near`, with the nodes `beside` these
         at that `end`.
         """
@@ -234,85 +263,102 @@ class Links:
         moved = replace(whole.take(i), **ends)
         return moved.take(moved.source != moved.target)
 
-    def joint_term_weights(self, phrases: float) -> NDArray[np.float32]:
-        """Return the weights of the question's terms on the side that says each best,
-        ``(m, t)``; see `term_weights`.
+    def joint_term_weights(self, phrases: float) -> Floats:
+        """Return the weight of each term on the side that says it best, ``(m, t)``.
+
+        The terms are the question's; see `term_weights`.
         """
-        ends, parts = (
-            np.append(self.source, self.target),
-            np.append(self.source_row, self.target_row),
-        )
-        values, place = term_weights(self.frontier, ends, parts, phrases)
-        return np.maximum(values[place[: len(self)]], values[place[len(self) :]])
+        rows = np.append(self.source_row, self.target_row)
+        weights = term_weights(self.frontier, self.ends, rows, phrases)
+        return np.maximum(weights[: len(self)], weights[len(self) :])
 
 
 _COLUMNS = ("edges", "strength", "source", "target", "source_row", "target_row")
 
 
-def matches(
-    keys: NDArray[np.int64], among: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def matches(keys: Positions, among: Positions) -> tuple[Positions, Positions]:
     """Return every pair of a place in `keys` and one in `among` that hold the same."""
     order = np.argsort(among, kind="stable")
-    first, last = (
-        np.searchsorted(among, keys, side, sorter=order) for side in ("left", "right")
-    )
+    first = np.searchsorted(among, keys, "left", sorter=order)
+    last = np.searchsorted(among, keys, "right", sorter=order)
     which = np.repeat(np.arange(len(keys)), last - first)
-    return (
-        which,
-        order[np.arange(len(which)) - np.searchsorted(which, which) + first[which]],
-    )
+    nth = np.arange(len(which)) - np.searchsorted(which, which)
+    return which, order[nth + first[which]]
 
 
 def term_weights(
-    frontier: Frontier,
-    positions: NDArray[np.int64],
-    parts: NDArray[np.int32],
-    phrases: float,
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the term weights of the distinct places, and which place each pair of node
-    and part is.
+    frontier: Frontier, positions: Positions, rows: Rows, phrases: float
+) -> Floats:
+    """Return what nodes, or rows of them, say of each term of the question, ``(m, t)``.
 
-    A place is a node or, where there is one, a part of it. Behind the terms stand the
-    question's phrases, as terms that count `phrases`.
+    These are BM25F weights. Behind the terms stand the question's phrases, as terms
+    that count `phrases`.
     """
-    width = int(parts.max(initial=0)) + 2
-    places, inverse = np.unique(positions * width + parts + 1, return_inverse=True)
-    nodes, part = places // width, places % width - 1
-    lexical = frontier.index.lexical
-    first = (
-        lexical.terms.part_indptr
-    )  # an edge that someone else wrote may name a row that its node does not have
-    whole = (part == NO_ROW) | (part >= first[nodes + 1] - first[nodes])
-    weights = np.empty(
-        (len(places), len(lexical.term_ids(frontier.query))), dtype=np.float32
-    )
-    weights[whole] = lexical.term_weights(frontier.query, nodes[whole])
+    width = int(rows.max(initial=0)) + 2
+    places, which = np.unique(positions * width + rows + 1, return_inverse=True)
+    nodes, row = places // width, places % width - 1
+    lexical, query = frontier.index.lexical, frontier.query
+    # An edge that someone else wrote may name a row that its node does not have.
+    n_rows = np.diff(lexical.terms.row_indptr)[nodes]
+    whole = (row == NO_ROW) | (row >= n_rows)
+    n_terms = len(lexical.term_ids(query))
+    weights = np.empty((len(places), n_terms), dtype=np.float32)
+    weights[whole] = lexical.term_weights(query, nodes[whole])
     weights[~whole] = lexical.row_term_weights(
-        frontier.query, nodes[~whole], part[~whole].astype(np.int32)
+        query, nodes[~whole], row[~whole].astype(np.int32)
     )
     if phrases:
-        found = lexical.phrase_weights(
-            frontier.query, nodes, np.where(whole, NO_ROW, part), weights
-        )
-        weights = np.hstack([weights, np.float32(phrases) * found])
-    return weights, inverse
+        row = np.where(whole, NO_ROW, row)
+        of_phrases = lexical.phrase_weights(query, nodes, row, weights)
+        weights = np.hstack([weights, np.float32(phrases) * of_phrases])
+    return weights[which]
 
 
 @dataclass(frozen=True)
 class Ranked:
-    """Nodes, best first, with the edge that brought each, `NONE` for those that stand
-    by themselves.
+    """Nodes, best first, with the edge that brought each.
 
-    `told` says of given nodes why they stand where they do, where a ranking has more to
-    say than its edges.
+    `Ranked.of` makes one of scores and links.
+
+    Parameters
+    ----------
+    positions, scores
+        The nodes and their scores, ``(n,)``.
+    via
+        The edge that brought each node, `NO_EDGE` for one that stands by itself.
+    details
+        What traces say of the ranking.
+    explain
+        Says of given nodes why they stand where they do, where a ranking has more to
+        say than its edges.
     """
 
-    positions: NDArray[np.int64]
-    scores: NDArray[np.float32]
-    via: NDArray[np.int64]
+    positions: Positions
+    scores: Floats
+    via: Positions
     details: dict[str, float] = field(default_factory=dict)
-    explain: Callable[[NDArray[np.int64]], Sequence[Evidence | None]] | None = None
+    explain: Callable[[Positions], Sequence[Evidence | None]] | None = None
+
+    @classmethod
+    def of(cls, positions: ArrayLike, scores: ArrayLike, links: Links) -> Ranked:
+        """Rank nodes by their scores, each with its strongest link as the reason.
+
+        A node that comes twice counts by its better score; ties break by position.
+
+        Parameters
+        ----------
+        positions, scores
+            Nodes in any order and what each scores, ``(n,)``.
+        links
+            What the ranking followed. A node that none of them touches stands by
+            itself.
+        """
+        nodes = np.asarray(positions, dtype=np.int64)
+        strongest = best_of(
+            links.ends, np.tile(links.strength, 2), np.tile(links.edges, 2)
+        )
+        via = spread(nodes, strongest.positions, strongest.via - NO_EDGE) + NO_EDGE
+        return best_of(nodes, np.asarray(scores, np.float32), via, links=len(links))
 
 
 @runtime_checkable
@@ -336,9 +382,9 @@ class Ranking(Protocol):
 
 
 def best_of(
-    positions: NDArray[np.int64],
-    scores: NDArray[np.float32],
-    via: NDArray[np.int64],
+    positions: Positions,
+    scores: Floats,
+    via: Positions,
     **details: float,
 ) -> Ranked:
     """Rank candidates, each by the best of the scores it comes with, of equal ones the
@@ -353,35 +399,28 @@ def best_of(
     return Ranked(positions[kept], scores[kept], via[kept], details)
 
 
-def _falling(
-    positions: NDArray[np.int64], scores: NDArray[np.float32]
-) -> NDArray[np.int64]:
-    """Return one key each that rises with the position and, within it, as the score
-    falls: one sort in place of two.
+def _falling(positions: Positions, scores: Floats) -> Positions:
+    """Return keys that rise with the position and, within it, as the score falls.
+
+    One sort by them takes the place of two.
     """
-    bits = (
-        (np.asarray(scores, dtype=np.float32) + np.float32(0))
-        .view(np.int32)
-        .astype(np.int64)
-    )
-    rising = np.where(
-        bits < 0, bits ^ 0x7FFFFFFF, bits
-    )  # floats in the order of integers
-    return np.asarray((positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising))
+    # Adding 0 makes -0 the same as 0. Floats of one sign are in the order of their
+    # bits, the negative ones in the reverse of it.
+    bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
+    rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return (positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising)
 
 
-def spread(
-    positions: NDArray[np.int64], at: NDArray[np.int64], values: NDArray[Any]
-) -> NDArray[Any]:
-    """Return for each position the value that is given `at` it, 0 where none is; `at`
-    are distinct, in any order.
+def spread(positions: Positions, at: Positions, values: NDArray[Any]) -> NDArray[Any]:
+    """Return for each position the value that is given `at` it, 0 where none is.
+
+    `at` are distinct, in any order.
     """
     out = np.zeros(len(positions), dtype=values.dtype)
     if len(at):
         order = np.argsort(at, kind="stable")
-        place = order[
-            np.minimum(np.searchsorted(at, positions, sorter=order), len(at) - 1)
-        ]
-        here = at[place] == positions
-        out[here] = values[place[here]]
+        place = np.searchsorted(at, positions, sorter=order)
+        nearest = order[np.minimum(place, len(at) - 1)]
+        is_given = at[nearest] == positions
+        out[is_given] = values[nearest[is_given]]
     return out

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from graphret.expansion.frontier import (
-    NONE,
+    NO_EDGE,
     STRENGTH,
     Frontier,
     Ranked,
@@ -30,7 +30,7 @@ class Propagate:
     ----------
     inherit
         The share that is passed on.
-    walked
+    max_seeds
         How many of the best seeds are walked from.
     strength
         Factor on the weight of links by relation; 0 leaves a relation out, one that is
@@ -49,20 +49,18 @@ class Propagate:
     def rank(self, frontier: Frontier, k: int) -> Ranked:
         """Rank the seeds and what they are linked to."""
         seeds = frontier.seeds
-        links = frontier.incident(
-            seeds[: self.max_seeds], self.strength, by_source=True
-        )
         walked = seeds[: self.max_seeds]
-        candidates = np.concatenate([seeds, links.target, links.source])
-        given = spread(
-            np.concatenate([links.source, links.target]),
-            walked,
-            frontier.node_scores(walked),
-        )
-        passed = given * np.tile(links.strength, 2)
-        inherited = np.concatenate(
-            [np.zeros(len(seeds), dtype=np.float32), self.inherit * passed]
-        )
-        via = np.concatenate([np.full(len(seeds), NONE), links.edges, links.edges])
-        scores = frontier.node_scores(candidates) + inherited
+        links = frontier.incident(walked, self.strength, by_source=True)
+        # Each link passes a share of the score of one end on to the other.
+        givers = np.concatenate([links.source, links.target])
+        takers = np.concatenate([links.target, links.source])
+        scores_of_givers = spread(givers, walked, frontier.node_scores(walked))
+        inherited = self.inherit * (scores_of_givers * np.tile(links.strength, 2))
+
+        candidates = np.concatenate([seeds, takers])
+        no_edge = np.full(len(seeds), NO_EDGE)
+        none_inherited = np.zeros(len(seeds), dtype=np.float32)
+        scores = frontier.node_scores(candidates)
+        scores = scores + np.concatenate([none_inherited, inherited])
+        via = np.concatenate([no_edge, links.edges, links.edges])
         return best_of(candidates, scores.astype(np.float32), via, links=len(links))

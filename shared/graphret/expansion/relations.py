@@ -11,21 +11,19 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.expansion.frontier import (
     MENTIONS,
-    NONE,
+    NO_EDGE,
     SAME_SOURCE,
     SHARES_NAME,
+    Floats,
     Frontier,
+    Positions,
 )
 from graphret.linking.words import Lexicon, is_person
 from graphret.search.analysis import QUESTION_WORDS
 from graphret.text import words as words_of
-
-Floats = NDArray[np.float32]
-Positions = NDArray[np.int64]
 
 # Relations that graphret finds in texts and tables: their names say nothing.
 _FOUND_IN_TEXTS = frozenset(
@@ -76,13 +74,13 @@ class NamedTerms:
         weights
             What they say in their texts, ``(m, t + b)``: terms, then phrases.
         edges
-            The edges, `NONE` for none, ``(m,)``.
+            The edges, `NO_EDGE` for none, ``(m,)``.
         ends
             The nodes, ``(m,)`` each.
         """
         table = self._graph.edges
         codes = np.full(len(edges), len(table.relations))
-        codes[edges != NONE] = table.relation[edges[edges != NONE]]
+        codes[edges != NO_EDGE] = table.relation[edges[edges != NO_EDGE]]
         named = self._relations[codes]
         for nodes in ends:
             named = np.maximum(named, self._labels[self._graph.nodes.labels[nodes]])

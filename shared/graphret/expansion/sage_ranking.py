@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from graphret.edges import NO_ROW
 from graphret.expansion.frontier import (
-    NONE,
+    NO_EDGE,
     SHARES_NAME,
     Frontier,
     Links,
@@ -80,7 +80,7 @@ class SageRanking:
             np.concatenate(
                 [np.maximum.accumulate(frontier.node_scores(seeds)[::-1])[::-1], ladder]
             ).astype(np.float32),
-            np.concatenate([np.full(len(seeds), NONE), via[order]]),
+            np.concatenate([np.full(len(seeds), NO_EDGE), via[order]]),
             {"links": len(links), "candidates": len(neighbors)},
         )
 
@@ -101,9 +101,9 @@ def _agreement(links: Links, query: str) -> NDArray[np.int64]:
     def rows(position: int) -> list[list[str]]:
         return graph.nodes.properties[position].get("table_rows") or []
 
-    def row_said(position: int, part: int) -> bool:
-        return part != NO_ROW and any(
-            said(cell) for row in rows(position)[part : part + 1] for cell in row
+    def row_said(position: int, row: int) -> bool:
+        return row != NO_ROW and any(
+            said(cell) for cells in rows(position)[row : row + 1] for cell in cells
         )
 
     def edge_said(known: Mapping[str, Any]) -> bool:

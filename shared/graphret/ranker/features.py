@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.expansion.frontier import NONE, Frontier, Links, Ranked
+from graphret.expansion.frontier import NO_EDGE, Frontier, Links, Ranked
 from graphret.search.analysis import Analyzer
 
 #: Features by name, ``(n,)`` each; NaN where one does not apply.
@@ -56,7 +56,7 @@ def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
     starts = {
         "links out": edges.out_indptr,
         "links in": edges.by_target[0],
-        "rows": terms.part_indptr,
+        "rows": terms.row_indptr,
     }
     if "body" in terms.fields:
         starts["terms"] = terms.fields["body"][0]
@@ -101,7 +101,7 @@ def _in_pairs(
 
     paired = np.flatnonzero(which < len(ends))
     edge = pairs.edges[which[paired] % max(1, len(pairs))]
-    linked, edge = paired[edge != NONE], edge[edge != NONE]
+    linked, edge = paired[edge != NO_EDGE], edge[edge != NO_EDGE]
     about = frontier.graph.edges.properties.take(edge)
     said = np.full((2, n), np.nan)
     for row, key in zip(said, ("column", "name"), strict=True):

@@ -101,7 +101,7 @@ def name_links(
         for unit, _, mention in found
     ]
     ends = np.asarray(
-        [(unit.owner, target, unit.part) for unit, target, _ in found], np.int32
+        [(unit.owner, target, unit.row) for unit, target, _ in found], np.int32
     ).reshape(-1, 3)
     codes = np.zeros(len(found), dtype=np.int16)
     columns = ends[:, 0], ends[:, 1], codes, [MENTIONS], weight, ends[:, 2]
@@ -173,7 +173,7 @@ def _between_sources(
         same_title = titles[target] and titles[unit.owner] == titles[target]
         if same_title or unit.owner == target:
             continue
-        if unit.part == NO_ROW:
+        if unit.row == NO_ROW:
             link = sources[unit.owner], target, mention.kind in _ALIASES
             if link[0] == sources[target] or link in known:
                 continue

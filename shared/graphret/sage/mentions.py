@@ -33,7 +33,7 @@ class Unit:
     """
 
     owner: int
-    part: int
+    row: int
     cells: Sequence[str]
     header: Sequence[str] = ()
     context: frozenset[str] | None = None
@@ -69,8 +69,8 @@ def units_of(nodes: NodeTable) -> Iterator[Unit]:
                 )
             )
         )
-        for part, row in enumerate(rows or ()):
-            yield Unit(owner, part, [str(cell) for cell in row], header, context)
+        for row, cells in enumerate(rows or ()):
+            yield Unit(owner, row, [str(cell) for cell in cells], header, context)
 
 
 class Names:

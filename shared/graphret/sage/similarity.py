@@ -272,7 +272,7 @@ class SimilarityIndex:
 
         Properties of `IS_SIMILAR`: ``signals`` (every known value), ``shared_entities``
         (the rarest 8), for a document and a table ``column``, the header of the cell
-        that says a shared entity, its row being the edge's part. Of `SHARES_ENTITY`:
+        that says a shared entity, its row being the edge's row. Of `SHARES_ENTITY`:
         ``entities`` (the rarest 8), ``count``, and ``column`` as before.
         """
         cells = lru_cache(maxsize=_CACHED)(

@@ -1,4 +1,4 @@
-"""BM25 over fields, with the weight of each term in each node and in each part of a
+"""BM25 over fields, with the weight of each term in each node and in each row of a
 node.
 """
 
@@ -19,7 +19,7 @@ from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
 from graphret.search.arrays import ArrayIndex
 from graphret.search.fields import NodeText
-from graphret.search.terms import PARTS, FieldTerms, sparse_arrays, sparse_of
+from graphret.search.terms import ROWS, FieldTerms, sparse_arrays, sparse_of
 from graphret.storage import Bundle, Parts
 from graphret.stores.base import GraphStore
 from graphret.types import Node
@@ -60,7 +60,7 @@ class BM25Settings:
 
 
 class TermWeights:
-    """The weight of each term in each node and in each part of a node, made when first
+    """The weight of each term in each node and in each row of a node, made when first
     asked for (see `BM25Index`).
     """
 
@@ -79,7 +79,7 @@ class TermWeights:
 
     @cached_property
     def of_rows(self) -> sp.csc_matrix:
-        """``(n_parts, terms)``."""
+        """``(n_rows, terms)``."""
         return self._weighed(of_rows=True)
 
     @cached_property
@@ -90,10 +90,10 @@ class TermWeights:
     def _weighed(self, of_rows: bool) -> sp.csc_matrix:
         terms, known = self.terms, self.settings
         total = sp.csr_matrix(
-            (terms.n_parts if of_rows else terms.n_nodes, len(terms.vocabulary))
+            (terms.n_rows if of_rows else terms.n_nodes, len(terms.vocabulary))
         )
         for key in terms.fields:
-            found, name = terms.counts(key, of_rows=of_rows), key.removesuffix(PARTS)
+            found, name = terms.counts(key, of_rows=of_rows), key.removesuffix(ROWS)
             b = known.field_b.get(name, known.b)
             lengths = np.asarray(
                 found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64
@@ -131,8 +131,8 @@ class BM25Index(ArrayIndex):
     (df + ½))``, as Lucene has it. With one field of weight 1 this is plain BM25. Each
     distinct term of a query counts once.
 
-    The parts of a node (the rows of a table) have weights of their own: a part is the
-    node with only that part of its divided field. Weights are made when they are first
+    The rows of a table have weights of their own: a row is the node with only that row
+    of its divided field. Weights are made when they are first
     asked for, after a write too.
 
     Parameters
@@ -230,14 +230,14 @@ class BM25Index(ArrayIndex):
         )
 
     def row_term_weights(
-        self, query: str, positions: NDArray[np.int64], parts: NDArray[np.int32]
+        self, query: str, positions: NDArray[np.int64], rows: NDArray[np.int32]
     ) -> NDArray[np.float32]:
-        """Return the weights of the query's terms in a part of each node, counted from
+        """Return the weights of the query's terms in a row of each node, counted from
         0 within it, ``(p, t)``.
         """
         return _entries(
             self.weights.of_rows,
-            self.terms.part_indptr[positions] + parts,
+            self.terms.row_indptr[positions] + rows,
             self.term_ids(query),
         )
 
@@ -245,15 +245,15 @@ class BM25Index(ArrayIndex):
         self,
         query: str,
         positions: NDArray[np.int64],
-        parts: NDArray[np.int32],
+        rows: NDArray[np.int32],
         said: NDArray[np.float32],
     ) -> NDArray[np.float32]:
         """Return the weights of phrases, two terms next to each other in the query,
         stop words aside, ``(p, b)``.
 
-        A node, or a part of one, that says the two terms next to each other too has the
+        A node, or a row of one, that says the two terms next to each other too has the
         mean of their rarities. `said` are the weights of the terms in the same places;
-        a part of `NO_ROW` is the whole node.
+        a row of `NO_ROW` is the whole node.
         """
         terms = [
             self.terms.positions.get(term, -1) for term in self.analyzer.of_query(query)
@@ -268,7 +268,7 @@ class BM25Index(ArrayIndex):
         )
         weights = np.zeros((len(positions), len(pairs)), dtype=np.float32)
         weights[both] = self.terms.followed(
-            pairs, positions[both], parts[both]
+            pairs, positions[both], rows[both]
         ) * self.weights.idf[pairs].mean(axis=1)
         return weights
 
@@ -318,7 +318,7 @@ class BM25Index(ArrayIndex):
         parts = Parts(meta=settings)
         parts.add("terms", self.terms.parts())
         parts.arrays |= sparse_arrays("nodes", self.weights.of_nodes) | sparse_arrays(
-            "parts", self.weights.of_rows
+            "rows", self.weights.of_rows
         )
         return parts
 
@@ -335,7 +335,7 @@ class BM25Index(ArrayIndex):
             bundle, "nodes", sp.csc_matrix, (terms.n_nodes, width)
         )
         index.weights.of_rows = sparse_of(
-            bundle, "parts", sp.csc_matrix, (terms.n_parts, width)
+            bundle, "rows", sp.csc_matrix, (terms.n_rows, width)
         )
         return index
 

@@ -1,4 +1,4 @@
-"""The terms of each field of each node, and of each part of a divided field, in their
+"""The terms of each field of each node, and of each row of a divided field, in their
 order.
 """
 
@@ -22,10 +22,10 @@ from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
 from graphret.storage import Bundle, Parts
 
-#: Ends the name of a field that has parts: ``rows[]``.
-PARTS = "[]"
+#: Ends the name of a field that has rows: ``rows[]``.
+ROWS = "[]"
 
-#: Where the terms of each node or part begin, ``(n + 1,)``, and the terms, as positions
+#: Where the terms of each node or row begin, ``(n + 1,)``, and the terms, as positions
 #: in the vocabulary.
 Terms: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
@@ -33,20 +33,20 @@ Terms: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 class FieldTerms:
     """Nodes as the terms of their fields, in the order in which the fields say them.
 
-    `fields` has those of one that has parts (``rows[]``) by part and of others by node;
-    `part_indptr` says where the parts of each node begin, ``(n_nodes + 1,)``.
+    `fields` has those of one that has rows (``rows[]``) by row and of others by node;
+    `row_indptr` says where the rows of each node begin, ``(n_nodes + 1,)``.
     """
 
     def __init__(
         self,
         vocabulary: Collection[str],
         fields: Mapping[str, Terms],
-        part_indptr: NDArray[np.int64],
+        row_indptr: NDArray[np.int64],
     ) -> None:
         self.vocabulary = vocabulary
         self.fields = dict(sorted(fields.items()))
-        self.part_indptr = part_indptr
-        self.n_nodes, self.n_parts = len(part_indptr) - 1, int(part_indptr[-1])
+        self.row_indptr = row_indptr
+        self.n_nodes, self.n_rows = len(row_indptr) - 1, int(row_indptr[-1])
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -69,31 +69,31 @@ class FieldTerms:
         found: dict[str, tuple[Any, Any]] = defaultdict(
             lambda: (array("i"), array("i"))
         )
-        part_indptr = array("q", [0])
+        row_indptr = array("q", [0])
         for node, fields in enumerate(nodes):
-            first, n_parts = part_indptr[-1], 0
+            first, n_rows = row_indptr[-1], 0
             for name, value in fields.items():
                 divided = isinstance(value, list)
-                rows, terms = found[name.removesuffix(PARTS) + divided * PARTS]
+                owners, terms = found[name.removesuffix(ROWS) + divided * ROWS]
                 texts = value if isinstance(value, list) else [value]
-                n_parts = max(n_parts, divided * len(texts))
+                n_rows = max(n_rows, divided * len(texts))
                 for row, text in enumerate(texts, first if divided else node):
                     said = [
                         positions.setdefault(term, len(positions))
                         for term in analyzer(text)
                     ]
                     terms.extend(said)
-                    rows.extend(repeat(row, len(said)))
-            part_indptr.append(first + n_parts)
+                    owners.extend(repeat(row, len(said)))
+            row_indptr.append(first + n_rows)
         fields_of = {}
-        for name, (rows, terms) in found.items():
-            height = part_indptr[-1] if name.endswith(PARTS) else len(part_indptr) - 1
-            indptr = row_starts(np.asarray(rows, dtype=np.int32), height)
+        for name, (owners, terms) in found.items():
+            height = row_indptr[-1] if name.endswith(ROWS) else len(row_indptr) - 1
+            indptr = row_starts(np.asarray(owners, dtype=np.int32), height)
             fields_of[name] = indptr, np.asarray(terms, dtype=np.int32)
-        return cls(positions, fields_of, np.asarray(part_indptr, dtype=np.int64))
+        return cls(positions, fields_of, np.asarray(row_indptr, dtype=np.int64))
 
     def counts(self, field: str, *, of_rows: bool = False) -> sp.csr_matrix:
-        """Return how often a field of each node says each term; or of each part, with
+        """Return how often a field of each node says each term; or of each row, with
         the whole fields of its node.
         """
         indptr, terms = self.fields[field]
@@ -101,14 +101,14 @@ class FieldTerms:
         found = sp.csr_matrix(
             (np.ones(len(terms), np.float32), terms, indptr), shape=shape
         )
-        if field.endswith(PARTS) == of_rows:
+        if field.endswith(ROWS) == of_rows:
             return found
         if of_rows:
-            return found[np.repeat(np.arange(self.n_nodes), np.diff(self.part_indptr))]
-        ones, parts = np.ones(self.n_parts, dtype=np.float32), np.arange(self.n_parts)
+            return found[np.repeat(np.arange(self.n_nodes), np.diff(self.row_indptr))]
+        ones, rows = np.ones(self.n_rows, dtype=np.float32), np.arange(self.n_rows)
         return (
             sp.csr_matrix(
-                (ones, parts, self.part_indptr), shape=(self.n_nodes, self.n_parts)
+                (ones, rows, self.row_indptr), shape=(self.n_nodes, self.n_rows)
             )
             @ found
         ).tocsr()
@@ -117,12 +117,12 @@ class FieldTerms:
         self,
         pairs: NDArray[np.int64],
         nodes: NDArray[np.int64],
-        parts: NDArray[np.int32],
+        rows: NDArray[np.int32],
     ) -> NDArray[np.bool_]:
         """Tell where the first term of each pair, ``(b, 2)``, is followed by the
         second, ``(p, b)``.
 
-        A place is a node, where its part is `NO_ROW`, or a part of one with the whole
+        A place is a node, where its row is `NO_ROW`, or a row of one with the whole
         fields of the node.
         """
         n, out = len(self.vocabulary), np.zeros((len(nodes), len(pairs)), dtype=bool)
@@ -130,21 +130,21 @@ class FieldTerms:
         asked[pairs] = True
         keys = pairs[:, 0] * n + pairs[:, 1]
         order = np.argsort(keys)
-        whole = parts == NO_ROW
-        rows = np.concatenate(
+        whole = rows == NO_ROW
+        rows_read = np.concatenate(
             [
-                ranges(self.part_indptr, nodes[whole]),
-                (self.part_indptr[nodes] + parts)[~whole],
+                ranges(self.row_indptr, nodes[whole]),
+                (self.row_indptr[nodes] + rows)[~whole],
             ]
         )
-        n_parts = self.part_indptr[nodes + 1] - self.part_indptr[nodes]
+        n_rows = self.row_indptr[nodes + 1] - self.row_indptr[nodes]
         of_row = np.concatenate(
-            [np.repeat(np.flatnonzero(whole), n_parts[whole]), np.flatnonzero(~whole)]
+            [np.repeat(np.flatnonzero(whole), n_rows[whole]), np.flatnonzero(~whole)]
         )
         for name, (indptr, terms) in self.fields.items():
             at, place = (
-                (rows, of_row)
-                if name.endswith(PARTS)
+                (rows_read, of_row)
+                if name.endswith(ROWS)
                 else (nodes, np.arange(len(nodes)))
             )
             said = terms[ranges(indptr, at)]
@@ -162,12 +162,12 @@ class FieldTerms:
 
     def take(self, positions: NDArray[np.int64]) -> FieldTerms:
         """Return the terms of the nodes at `positions`."""
-        parts, taken = ranges(self.part_indptr, positions), {}
+        rows, taken = ranges(self.row_indptr, positions), {}
         for name, (indptr, terms) in self.fields.items():
-            at = parts if name.endswith(PARTS) else positions
+            at = rows if name.endswith(ROWS) else positions
             taken[name] = _ends(np.diff(indptr)[at]), terms[ranges(indptr, at)]
         return FieldTerms(
-            self.vocabulary, taken, _ends(np.diff(self.part_indptr)[positions])
+            self.vocabulary, taken, _ends(np.diff(self.row_indptr)[positions])
         )
 
     def changed(
@@ -189,15 +189,13 @@ class FieldTerms:
                 np.concatenate([first, second[1:] + first[-1]]),
                 np.concatenate([before, after]),
             )
-        indptr = np.concatenate(
-            [self.part_indptr, added.part_indptr[1:] + self.n_parts]
-        )
+        indptr = np.concatenate([self.row_indptr, added.row_indptr[1:] + self.n_rows])
         order = old.copy()
         order[old < 0] = self.n_nodes + np.arange(added.n_nodes)
         return FieldTerms(added.vocabulary, joined, indptr).take(order)
 
     def _field(self, name: str) -> Terms:
-        height = self.n_parts if name.endswith(PARTS) else self.n_nodes
+        height = self.n_rows if name.endswith(ROWS) else self.n_nodes
         return self.fields.get(
             name, (np.zeros(height + 1, dtype=np.int64), np.empty(0, dtype=np.int32))
         )
@@ -205,7 +203,7 @@ class FieldTerms:
     def parts(self) -> Parts:
         """The terms as they are saved."""
         parts = Parts(
-            arrays={"part_indptr": self.part_indptr},
+            arrays={"row_indptr": self.row_indptr},
             tables={"terms": pa.table({"term": Strings.of(self.vocabulary).array})},
             meta={"n_terms": len(self.vocabulary), "fields": list(self.fields)},
         )
@@ -229,7 +227,7 @@ class FieldTerms:
         return cls(
             Strings(bundle.columns("terms")["term"]),
             fields,
-            bundle.arrays["part_indptr"],
+            bundle.arrays["row_indptr"],
         )
 
 
