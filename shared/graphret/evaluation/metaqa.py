@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphret.ark import Ark, ArkSettings, Run
+from graphret.ark import Ark, ArkRun, ArkSettings
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
@@ -34,7 +34,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.base import require_limit
 from graphret.training import train_paths
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 
 HOPS = (1, 2, 3)
 METHODS = ("ark", "grasp", "graphraft")
@@ -227,7 +227,9 @@ def bench_metaqa(
                 )
                 for n in lines
             ]
-            learned = [Question(one.text, one.gold) for part in drawn for one in part]
+            learned = [
+                LabelledQuestion(one.text, one.gold) for part in drawn for one in part
+            ]
             reader.scorer = train_paths(reader, learned, seed)
             result["counts"]["trained_on"] = len(learned)
         result |= {
@@ -236,7 +238,7 @@ def bench_metaqa(
         }
     writes = None if writer is None else Writer.load(writer)
     for n, asked in questions.items():
-        runs: list[Run] = []
+        runs: list[ArkRun] = []
         ours: Retriever
         if reader is not None and method == "graphraft":
             ours = GraphRAFT(store, index, planner=reader, writer=writes)

@@ -98,7 +98,7 @@ def bench_spark(
     """
     folder, run = (
         Path(data),
-        _Run(graph, Random(seed), progress or (lambda stage, done, of: None)),
+        _SparkMeasures(graph, Random(seed), progress or (lambda stage, done, of: None)),
     )
     folders = [
         one for one in (folder, folder / "text2cypher") if (one / SCHEMAS).exists()
@@ -144,7 +144,7 @@ def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
                 store.delete([node.id for nodes in source.nodes() for node in nodes])
 
 
-class _Run(Shares):
+class _SparkMeasures(Shares):
     """The rows of the benchmark, as they come."""
 
     def __init__(self, graph: str | None, rng: Random, progress: Progress) -> None:

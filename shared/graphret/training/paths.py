@@ -23,7 +23,7 @@ from graphret.planning.scorer import (
     masked,
     parts_of_path,
 )
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 
 #: Questions that are learned of at most, and paths whose ends are compared with the
 #: answers of each.
@@ -58,7 +58,7 @@ class Choice:
 
 
 def train_paths(
-    planner: PathPlanner, questions: Sequence[Question], seed: int = 0
+    planner: PathPlanner, questions: Sequence[LabelledQuestion], seed: int = 0
 ) -> PathScorer:
     """Learn which paths questions mean from nothing but the ids of their right answers.
 
@@ -81,7 +81,7 @@ def train_paths(
     )
 
 
-def _choice(planner: PathPlanner, question: Question) -> Choice | None:
+def _choice(planner: PathPlanner, question: LabelledQuestion) -> Choice | None:
     """The paths around the name of a question from which a path leads to its answers,
     and which that is.
     """

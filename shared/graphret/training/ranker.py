@@ -17,7 +17,7 @@ from graphret.expansion import Coverage, Frontier
 from graphret.ranker import LearnedRanking, features_of
 from graphret.sage import SageGraph
 from graphret.sage.state import SageState
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 from graphret.training.tuned import Progress, cross_validated
 
 #: Where recall is taken; the ranking is chosen by the mean.
@@ -65,7 +65,7 @@ class _Case:
 
 def train_ranking(
     graph: SageGraph,
-    questions: Sequence[Question],
+    questions: Sequence[LabelledQuestion],
     inner: Coverage | None = None,
     *,
     depth: int = 150,
@@ -162,7 +162,7 @@ def _values(case: _Case, ranking: LearnedRanking | None) -> NDArray[np.float64]:
 
 
 def _answers_of(
-    state: SageState, questions: Sequence[Question]
+    state: SageState, questions: Sequence[LabelledQuestion]
 ) -> dict[str, NDArray[np.int64]]:
     """Return the nodes that are each answer; an `InvalidInput` names one that the graph
     does not have.
