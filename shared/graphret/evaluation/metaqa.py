@@ -208,12 +208,12 @@ def bench_metaqa(
     bench = _MetaQA(store, index, progress or (lambda stage, done, total: None))
     bench.seconds = {"load": loaded - start, "index": time.perf_counter() - loaded}
     if method == "ark":
-        shown = SHOWN
+        shown = list(SHOWN)
         notes = ["the agents are driven by rules, not by a language model"]
         for n in chosen_hops:
             bench.measure_ark(n, questions[n], aliases or ALIASES)
     else:
-        shown = SHOWN[:4]
+        shown = list(SHOWN[:4])
         notes = ["plans are made without a language model"]
         planner = PathPlanner(store, aliases=aliases)
         if train is not None:
@@ -229,7 +229,7 @@ def bench_metaqa(
         "rows": bench.rows,
         "counts": bench.counts,
         "seconds": {name: round(value, 6) for name, value in bench.seconds.items()},
-        "shown": list(shown),
+        "shown": shown,
         "notes": notes,
     }
 

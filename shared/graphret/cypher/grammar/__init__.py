@@ -52,23 +52,23 @@ def parse(query: str, dialect: str = "neo4j") -> Parsed:
     try:
         tokens = tokenise(query)
     except Unreadable as problem:
-        error = _error(query, problem.reason, problem.start, problem.end)
-        return Parsed(query, dialect, [], error=error)
+        finding = _error(query, problem.reason, problem.start, problem.end)
+        return Parsed(query, dialect, [], error=finding)
     if tokens[0].kind == END:
-        error = _error(query, "there is no query", len(query), len(query))
-        return Parsed(query, dialect, tokens, error=error)
+        finding = _error(query, "there is no query", len(query), len(query))
+        return Parsed(query, dialect, tokens, error=finding)
     grammar = LadybugClauses if dialect == "ladybug" else Clauses
     parser = grammar(query, tokens)
     try:
         return Parsed(query, dialect, tokens, parser.parse())
     except RecursionError:
         # What backtracking met before it is no reason then.
-        error = _error(query, "nested too deeply to be read", 0, len(query))
+        finding = _error(query, "nested too deeply to be read", 0, len(query))
     except Unexpected as problem:
         furthest = parser.furthest or problem
         place = furthest.token
-        error = _error(query, furthest.reason, place.start, place.end)
-    return Parsed(query, dialect, tokens, error=error)
+        finding = _error(query, furthest.reason, place.start, place.end)
+    return Parsed(query, dialect, tokens, error=finding)
 
 
 def _error(query: str, reason: str, start: int, end: int) -> Finding:
