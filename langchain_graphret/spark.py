@@ -16,7 +16,7 @@ from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
-from graphret.spark import Answered, Found, Planned, SemanticStep, Spark, SparkPlan
+from graphret.spark import Answered, Found, Planned, Spark, SparkPlan
 from graphret.stores.base import CypherStore
 from graphret.trace import Trace
 from langchain_graphret.chat import as_core_model
@@ -151,15 +151,8 @@ def create_spark_graph(
         """Check and mend the queries, and wait for a person where one has to approve
         them.
         """
-        steps = []
-        for step in spark.check(SparkPlan.model_validate(state["plan"])):
-            if isinstance(step, SemanticStep):
-                steps.append(step.model_dump())
-            else:
-                errors = [str(error) for error in step.report.errors]
-                steps.append(
-                    {"cypher": step.query, "mended": list(step.notes), "errors": errors}
-                )
+        plan = SparkPlan.model_validate(state["plan"])
+        steps = [step.to_dict() for step in spark.check(plan)]
         word = (
             interrupt({"question": state["question"], "steps": steps})
             if approve

@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from graphret.ark import ArkSettings, Observation, Toolbox
-from graphret.ark.run import Run
+from graphret.ark.run import ArkRun
 from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.llm.chat import Message, Reply, Tool, ToolCall, Usage
 from graphret.schema.text import estimate_tokens
@@ -139,7 +139,7 @@ def selecting(*nodes: str) -> Callable[[Sequence[Message]], Reply | Sequence[Too
     )
 
 
-def small(question: str = "who?", agents: int = 2) -> Run:
+def small(question: str = "who?", agents: int = 2) -> ArkRun:
     """A small run to record."""
     made = [
         ArkSession(question, "explore", agent=agent, model="m")
@@ -158,7 +158,7 @@ def small(question: str = "who?", agents: int = 2) -> Run:
         ]
         session.selection = ["a"]
         session.end("finished")
-    return Run(question, made, 1.5)
+    return ArkRun(question, made, 1.5)
 
 
 WORDS = ["ionic", "temple", "roof", "tom", "hanks", "Ørsted", "göteborg", "running"]

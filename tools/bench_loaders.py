@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from graphret.corpus import read
-from graphret.evaluation.dataset import Dataset, Question, read_json
+from graphret.evaluation.dataset import Dataset, LabelledQuestion, read_json
 from graphret.evaluation.metrics import recall_at_k
 from graphret.evaluation.ottqa import title_of
 from graphret.sage import SageGraph
@@ -116,7 +116,7 @@ def bench_loaders(
     """
     root, model = Path(data), as_encoder(encoder)
     asked = [
-        Question(one["question"], frozenset(one["gold"]))
+        LabelledQuestion(one["question"], frozenset(one["gold"]))
         for one in read_json(root / "questions.json")
     ]
     questions = Dataset("loaders", [], asked).limited(limit).questions

@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from graphret.ark import Ark, ArkSettings, Run
+from graphret.ark import Ark, ArkRun, ArkSettings
 from graphret.ark.prompt import SEARCH
 from graphret.ark.scripted import (
     Call,
@@ -74,7 +74,7 @@ def measured(store: MemoryStore, questions: Sequence[MetaQuestion]) -> dict[str,
     first, ``all`` the mean share of the right answers there that were selected;
     ``calls`` and ``steps`` are means over all questions.
     """
-    runs: list[Run] = []
+    runs: list[ArkRun] = []
     model = OracleExplorer({one.text: (one.entity, one.path) for one in questions})
     ark = Ark(
         model,

@@ -20,7 +20,7 @@ from langgraph.managed import RemainingSteps
 from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
-from graphret.ark import Ark, ArkSession, ArkSettings, Run
+from graphret.ark import Ark, ArkRun, ArkSession, ArkSettings
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import Message, ToolCall
 from graphret.search.index import TextIndex
@@ -170,7 +170,7 @@ class Agent:
             session.end("failed", str(problem))
         return self._next({"run": about}, session, "model", problem)
 
-    def _load(self, state: AgentState) -> tuple[ArkSession, Run]:
+    def _load(self, state: AgentState) -> tuple[ArkSession, ArkRun]:
         session = ArkSession.from_dict(state["agents"][0])
         run = self.run(state["run"]["id"], session.question)
         run.began = min(

@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from graphret.ark import ArkSession, Explored, Run
+from graphret.ark import ArkRun, ArkSession, Explored
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from langchain_graphret.ark.agent import Agent, Approve, core_ark
@@ -146,7 +146,7 @@ def create_ark_graph(
     def vote(state: ArkState) -> NodeSteps:
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         seconds = max(session.seconds for session in sessions)
-        run = Run(state["question"], sessions, seconds, state["ark_run"]["created"])
+        run = ArkRun(state["question"], sessions, seconds, state["ark_run"]["created"])
         ark.report_run(run)
         answer = yield from retrieved(
             Explored(ark, run), *asked_of({**state, **state["asked"]}, k)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 from ark_support import Follows, call, films, index_of, selecting, turns
 
-from graphret.ark import Ark, ArkSettings, Run, make_tools, system_prompt
+from graphret.ark import Ark, ArkRun, ArkSettings, make_tools, system_prompt
 from graphret.errors import RetrievalFailed
 from graphret.llm.chat import ChatError, Message, Reply
 from graphret.schema import GraphSchema
@@ -75,7 +75,7 @@ def test_agents_vote_and_every_hit_says_why(awaited: bool) -> None:
 
 
 def test_the_trace_has_every_step_and_call_of_every_agent_and_a_run_is_told() -> None:
-    runs: list[Run] = []
+    runs: list[ArkRun] = []
     trace = (
         ark(Follows(selecting("f1")), on_run=runs.append)
         .retrieve("films by Bob Bell", 1)
@@ -126,7 +126,7 @@ def test_films_are_filled_up_with_films_before_a_person_who_is_nearer() -> None:
 
 
 async def test_where_it_raises_the_first_failure_stops_the_others() -> None:
-    runs: list[Run] = []
+    runs: list[ArkRun] = []
     slow = Follows(selecting("f1"), wait=30.0)
     with pytest.raises(RetrievalFailed, match="it is gone"):
         await ark(
@@ -166,7 +166,7 @@ def test_evidence_prefers_the_edge_to_the_search_that_showed_a_node_before() -> 
 def test_an_answer_is_not_lost_because_it_could_not_be_recorded(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def full(run: Run) -> None:
+    def full(run: ArkRun) -> None:
         raise OSError("the disk is full")
 
     strict = ark(Follows(selecting("f1")), on_run=full, on_failure="raise")

@@ -20,10 +20,10 @@ from hypothesis import strategies as st
 
 from graphret.ark import (
     Ark,
+    ArkRun,
     ArkSettings,
     CallRecord,
     Recorder,
-    Run,
     make_tools,
     read_runs,
 )
@@ -229,7 +229,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "new" / "runs.jsonl"
 
 
-def odd() -> Run:
+def odd() -> ArkRun:
     """A run with all that may go wrong in one."""
     said = [
         ToolCall("", "global_search", '["no object"]'),
@@ -249,7 +249,7 @@ def odd() -> Run:
             Reply("half a \ud83d pair"),
         )
     )
-    store, runs = films(), list[Run]()
+    store, runs = films(), list[ArkRun]()
     given = {
         "settings": ArkSettings(n_agents=2, max_steps=3, max_seconds=99.5),
         "on_run": runs.append,

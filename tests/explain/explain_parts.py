@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from ark_support import Follows, call, turns
 
 from graphret import Document, IndexRetriever, Retrieval, SageGraph, Table
-from graphret.ark import Ark, ArkSettings, Run
+from graphret.ark import Ark, ArkRun, ArkSettings
 from graphret.llm.chat import ChatError, Reply, Usage
 from graphret.search import BM25Index
 from graphret.stores import MemoryStore
@@ -66,14 +66,14 @@ def _failing(messages: object) -> Reply:
     raise ChatError(f"gone {EVIL}", model="dead <s>", reason="server")
 
 
-def explored() -> tuple[MemoryStore, Retrieval, Run]:
+def explored() -> tuple[MemoryStore, Retrieval, ArkRun]:
     """A graph, what three agents found in it, and their run: the second finds less, the
     third has no model.
     """
     ends = (("dawn", "ann"), ("dusk", "ann"), ("dawn", EVIL))
     store, runs = (
         MemoryStore.of(FILMS, [Edge(one, RELATION, other) for one, other in ends]),
-        list[Run](),
+        list[ArkRun](),
     )
     search, walk = (
         call("global_search", query="Dawn"),

@@ -37,7 +37,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Send
 
-from graphret.ark import Ark, ArkSettings, Run
+from graphret.ark import Ark, ArkRun, ArkSettings
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.llm.chat import ChatError, Message
 from graphret.testing.openai_server import OpenAIServer, status, tool_calls
@@ -57,7 +57,7 @@ async def run(compiled: ArkGraph, awaited: bool, given: Any = ASK) -> Any:
 
 
 def test_a_question_in_and_ranked_evidence_out() -> None:
-    runs: list[Run] = []
+    runs: list[ArkRun] = []
     found = graph(on_run=runs.append).invoke(ASK)
     assert set(found) == {"question", "agents", "votes", "hits", "trace"}
     assert json.loads(json.dumps(found)) == found
@@ -431,7 +431,7 @@ def test_waiting_costs_no_time_and_a_run_is_handed_on_once(
     stop: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    clock, runs = [0.0], list[Run]()
+    clock, runs = [0.0], list[ArkRun]()
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
     def slow(messages: Sequence[Message]) -> Any:

@@ -33,7 +33,7 @@ from langgraph.types import Command
 from spark_parts import EDGES, NODES, plan
 from typing_extensions import TypedDict
 
-from graphret.ark import Ark, ArkSettings, Run, make_tools
+from graphret.ark import Ark, ArkRun, ArkSettings, make_tools
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.grasp import GraspSettings, PlanRetriever, StaticWeights
 from graphret.llm.chat import ChatError
@@ -239,7 +239,7 @@ async def test_it_returns_what_the_core_does_with_its_reasons() -> None:
 
 
 def test_agents_steps_models_and_runs_can_be_set() -> None:
-    runs: list[Run] = []
+    runs: list[ArkRun] = []
     one = retriever(
         models()[0],
         n_agents=2,

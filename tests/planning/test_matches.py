@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.cypher import check
-from graphret.planning import GraphPlan, Match, PlanHop, compile_plan, find_matches
+from graphret.planning import GraphPlan, PlanHop, PlanMatch, compile_plan, find_matches
 from graphret.stores import CypherStore, MemoryStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
@@ -108,7 +108,7 @@ def by_trying(
     plan: GraphPlan,
     triples: set[tuple[str, str, str]],
     bindings: Mapping[str, Mapping[str, float]],
-) -> list[Match]:
+) -> list[PlanMatch]:
     """The definition: of all ways to place the variables those that fit, and the best
     score of each target.
     """
@@ -162,7 +162,9 @@ def by_trying(
             score = sum(bindings[var][at[var]] for var in positive if var in bindings)
             best[at["T"]] = max(score, best.get(at["T"], score))
             paths[at["T"]] += 1
-    found = [Match(node_id, score, paths[node_id]) for node_id, score in best.items()]
+    found = [
+        PlanMatch(node_id, score, paths[node_id]) for node_id, score in best.items()
+    ]
     return sorted(found, key=lambda match: (-match.score, -match.paths, match.id))
 
 

@@ -12,7 +12,7 @@ from graphret.errors import InvalidInput
 from graphret.evaluation import bench_paths
 from graphret.planning import PathPlanner, find_matches
 from graphret.stores import MemoryStore
-from graphret.training import Question, train_paths
+from graphret.training import LabelledQuestion, train_paths
 from graphret.types import Edge, Node
 
 PEOPLE = [
@@ -37,7 +37,7 @@ STORE = MemoryStore.of(
 )
 #: No word says which relation is meant; answers do.
 ASKED = [
-    Question(f"{word} {name}", frozenset({f"{kind}{i}"}))
+    LabelledQuestion(f"{word} {name}", frozenset({f"{kind}{i}"}))
     for i, name in enumerate(PEOPLE)
     for word, kind in (("foo", "X"), ("bar", "Y"))
 ]
@@ -58,7 +58,7 @@ def test_words_are_learned_from_answers_alone(tmp_path: Path) -> None:
     ]
     with pytest.raises(InvalidInput, match="none of them has a right answer"):
         train_paths(
-            PathPlanner(STORE), [Question("foo Ada Ott", frozenset({"absent"}))]
+            PathPlanner(STORE), [LabelledQuestion("foo Ada Ott", frozenset({"absent"}))]
         )
 
 

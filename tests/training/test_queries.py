@@ -18,19 +18,19 @@ from graphret.graphraft.entities import spotted
 from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import ALIASES, KB
 from graphret.planning import PathPlanner
-from graphret.training import Question, Report, synthesize
+from graphret.training import LabelledQuestion, Report, synthesize
 from graphret.training.candidates import read_queries
 
 PLANNER = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
 FINDER = CandidateFinder(PLANNER.store, PLANNER.space)
 QUESTIONS = [
-    Question("who directed Zero Dark Thirty", frozenset({"Kathryn Bigelow"})),
-    Question(
+    LabelledQuestion("who directed Zero Dark Thirty", frozenset({"Kathryn Bigelow"})),
+    LabelledQuestion(
         "which films share a director with Near Dark",
         frozenset({"Zero Dark Thirty", "Blue Steel"}),
     ),
-    Question("what does Near Dark cost", frozenset({"Orson Welles"})),
-    Question("what is the meaning of life", frozenset({"Orson Welles"})),
+    LabelledQuestion("what does Near Dark cost", frozenset({"Orson Welles"})),
+    LabelledQuestion("what is the meaning of life", frozenset({"Orson Welles"})),
 ]
 
 

@@ -16,7 +16,7 @@ from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import Dataset
 from graphret.evaluation.runner import compare
 from graphret.sage import SageGraph
-from graphret.training import Question, train_ranking
+from graphret.training import LabelledQuestion, train_ranking
 
 STEMS = "Abro Belk Cemu Dorv Eltz Fomi Gant Huvi Ilsa Jorn Kemp Lund Mord Nant Ovel Pirn".split()
 TOWNS = [f"{stem}{end}" for stem in STEMS for end in ("a", "burg", "ton")]
@@ -45,9 +45,9 @@ def _items() -> list[Any]:
     ]
 
 
-def _questions(answer: str) -> list[Question]:
+def _questions(answer: str) -> list[LabelledQuestion]:
     return [
-        Question(
+        LabelledQuestion(
             f"Who leads {town}, and was born where?", frozenset({f"{answer}-{town}"})
         )
         for town in TOWNS
@@ -61,8 +61,10 @@ def graph(request: Any) -> SageGraph:
     )
 
 
-def _hits(graph: SageGraph, questions: list[Question], ranking: Any = None) -> float:
-    def found(one: Question) -> bool:
+def _hits(
+    graph: SageGraph, questions: list[LabelledQuestion], ranking: Any = None
+) -> float:
+    def found(one: LabelledQuestion) -> bool:
         nodes = set().union(*graph.state.nodes_of(one.gold).values())
         return bool(nodes & {*graph.retriever(ranking).retrieve(one.text, 1).ids})
 
@@ -107,7 +109,7 @@ def test_a_benchmark_measures_it_on_the_half_that_it_did_not_see(
     graph: SageGraph,
 ) -> None:
     asked = [
-        Question(
+        LabelledQuestion(
             one.text,
             frozenset().union(*graph.state.nodes_of(one.gold).values()),
             ("tuned", "held")[i % 2],
@@ -127,7 +129,9 @@ def test_a_benchmark_measures_it_on_the_half_that_it_did_not_see(
 
 def test_nothing_is_kept_that_does_not_gain(graph: SageGraph) -> None:
     asked = [
-        Question(one.text, frozenset({graph.retriever().retrieve(one.text, 1).ids[0]}))
+        LabelledQuestion(
+            one.text, frozenset({graph.retriever().retrieve(one.text, 1).ids[0]})
+        )
         for one in _questions("m")
     ]
     trained, metrics = train_ranking(graph, asked)
@@ -139,11 +143,14 @@ def test_nothing_is_kept_that_does_not_gain(graph: SageGraph) -> None:
     ("asked", "says"),
     [
         (_questions("m")[:9], "at least 10"),
-        ([*_questions("m"), Question("Who?", frozenset({"nobody"}))], "'nobody'"),
+        (
+            [*_questions("m"), LabelledQuestion("Who?", frozenset({"nobody"}))],
+            "'nobody'",
+        ),
     ],
 )
 def test_questions_that_nothing_can_be_learned_of_are_refused(
-    asked: list[Question], says: str
+    asked: list[LabelledQuestion], says: str
 ) -> None:
     with pytest.raises(InvalidInput, match=says):
         train_ranking(SageGraph.build(_items(), encoder=None), asked)

@@ -5,7 +5,7 @@ et al. 2026).
 from graphret.ark.observation import Observation, hits_text
 from graphret.ark.prompt import make_tools, system_prompt
 from graphret.ark.retriever import Ark, Explored
-from graphret.ark.run import Run
+from graphret.ark.run import ArkRun
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession, CallRecord, StepRecord
 from graphret.ark.settings import ArkSettings
@@ -15,13 +15,13 @@ from graphret.ark.trajectory import Recorder, read_runs
 
 __all__ = [
     "Ark",
+    "ArkRun",
     "ArkSession",
     "ArkSettings",
     "CallRecord",
     "Explored",
     "Observation",
     "Recorder",
-    "Run",
     "ScriptedExplorer",
     "StepRecord",
     "ToolCaller",

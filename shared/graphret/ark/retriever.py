@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from graphret.ark.observation import encodable, failure
 from graphret.ark.prompt import system_prompt
-from graphret.ark.run import Run, step_stage
+from graphret.ark.run import ArkRun, step_stage
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
@@ -42,7 +42,7 @@ from graphret.where import Where
 _log = logging.getLogger(__name__)
 
 #: Told of every run when it has ended.
-OnRun: TypeAlias = Callable[[Run], None]
+OnRun: TypeAlias = Callable[[ArkRun], None]
 
 #: Half a turn of the loop: it yields what is to be done, is sent what came of it, and
 #: returns what went wrong.
@@ -78,7 +78,7 @@ class Ark(Retriever):
         ``"raise"`` raises `RetrievalFailed` when a model, the store or the index fails
         an agent, an agent makes a call that cannot be run, or no agent selects a node.
     on_run
-        Called with each `Run` that has ended, to show or to record it: also with one
+        Called with each `ArkRun` that has ended, to show or to record it: also with one
         that was cancelled or interrupted, with what was done until then. What it raises
         is logged.
 
@@ -118,7 +118,7 @@ class Ark(Retriever):
         self.on_run = on_run
         self._prompt: str | None = None
 
-    def explore(self, question: str) -> Run:
+    def explore(self, question: str) -> ArkRun:
         """Let the agents explore and return all that they did; `RetrievalFailed` as
         `on_failure` says.
         """
@@ -126,7 +126,7 @@ class Ark(Retriever):
         # one event loop alone, theirs.
         return run_sync(self._explore(question, lambda step: in_thread(step.run)))
 
-    async def aexplore(self, question: str) -> Run:
+    async def aexplore(self, question: str) -> ArkRun:
         """Do what `explore` does without blocking the event loop; cancelling it stops
         every agent.
         """
@@ -147,10 +147,10 @@ class Ark(Retriever):
                 raise as_store_error(error) from error
         return self._prompt
 
-    def begin(self, question: str) -> Run:
+    def begin(self, question: str) -> ArkRun:
         """Return a run whose agents have not begun, nor been given their prompt."""
         made = partial(ArkSession, question, "", settings=self.settings)
-        return Run(
+        return ArkRun(
             question,
             [
                 made(agent=number, model=model.name)
@@ -158,7 +158,7 @@ class Ark(Retriever):
             ],
         )
 
-    def ask(self, session: ArkSession, run: Run) -> Turn:
+    def ask(self, session: ArkSession, run: ArkRun) -> Turn:
         """Ask an agent's model for its next calls, unless the run is to end: then the
         agent stops.
         """
@@ -198,7 +198,7 @@ class Ark(Retriever):
         return None
 
     def answer(
-        self, session: ArkSession, run: Run, refused: Mapping[str, str] | None = None
+        self, session: ArkSession, run: ArkRun, refused: Mapping[str, str] | None = None
     ) -> Turn:
         """Run the calls of an agent's last reply, and tell it what came of them.
 
@@ -240,7 +240,7 @@ class Ark(Retriever):
             else ModelError(f"{about}, {wrong.tool}: {wrong.error}")
         )
 
-    async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> Run:
+    async def _explore(self, question: str, do: Callable[[Call[Any]], Any]) -> ArkRun:
         run, reason, strict = self.begin(question), None, self.on_failure == "raise"
         prompt = asyncio.ensure_future(in_thread(self.prompt))
         tasks = [
@@ -274,7 +274,7 @@ class Ark(Retriever):
     async def _agent(
         self,
         session: ArkSession,
-        run: Run,
+        run: ArkRun,
         prompt: asyncio.Future[str],
         do: Callable[[Call[Any]], Any],
     ) -> None:
@@ -295,7 +295,7 @@ class Ark(Retriever):
                 if self.on_failure == "raise":
                     session.end("failed", str(problem))
 
-    def report_run(self, run: Run) -> None:
+    def report_run(self, run: ArkRun) -> None:
         """Hand a run that has ended to `on_run`; an answer is not lost because it
         cannot be recorded.
         """
@@ -306,7 +306,7 @@ class Ark(Retriever):
             _log.warning("a run could not be handed on", exc_info=True)
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        run: Run | None = None
+        run: ArkRun | None = None
         if query.strip():
             run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
         return (yield from Explored(self, run)._steps(query, k, where))
@@ -322,7 +322,7 @@ class Explored(Retriever):
 
     name = "ark"
 
-    def __init__(self, ark: Ark, run: Run | None) -> None:
+    def __init__(self, ark: Ark, run: ArkRun | None) -> None:
         self.ark = ark
         self.run = run
 
@@ -368,7 +368,7 @@ class Explored(Retriever):
             trace.note("fallback", reason="no agent selected a node that qualifies")
         return (yield from backfill(found, fallback, on_failure, where))
 
-    def _hits(self, run: Run, where: Where | None) -> list[Hit]:
+    def _hits(self, run: ArkRun, where: Where | None) -> list[Hit]:
         """The nodes of the vote that satisfy a condition; those that are gone meanwhile
         are left out.
         """

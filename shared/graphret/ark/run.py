@@ -22,7 +22,7 @@ _BY_SEARCH = Evidence("seed")
 
 
 @dataclass(slots=True)
-class Run:
+class ArkRun:
     """What the agents of one run did, and while they run what they share: the clock,
     and why they should stop.
 

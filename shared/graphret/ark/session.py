@@ -30,8 +30,9 @@ from graphret.llm.errors import usage_of
 from graphret.schema.text import estimate_tokens
 
 #: Why an agent stopped: it called `finish`, it used up its steps, it was given up
-#: (`MAX_FAILURES`), its model or the graph failed, its run ended (`Run.reason_to_stop`:
-#: tokens or seconds used up, the vote settled) or was cancelled.
+#: (`MAX_FAILURES`), its model or the graph failed, its run ended
+#: (`ArkRun.reason_to_stop`: tokens or seconds used up, the vote settled), or it was
+#: cancelled.
 STOPS = (
     "finished",
     "steps",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from graphret.ark.prompt import make_tools
-from graphret.ark.run import Run
+from graphret.ark.run import ArkRun
 from graphret.ark.session import ArkSession
 from graphret.errors import GraphretError, InvalidInput, NewerVersion, StorageError
 
@@ -35,7 +35,7 @@ class Recorder:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
-    def __call__(self, run: Run) -> None:
+    def __call__(self, run: ArkRun) -> None:
         """Append a run, a line an agent; a `StorageError` says that the file cannot be
         written.
         """
@@ -52,7 +52,7 @@ class Recorder:
             ) from error
 
 
-def read_runs(path: str | os.PathLike[str]) -> list[Run]:
+def read_runs(path: str | os.PathLike[str]) -> list[ArkRun]:
     """Return the runs of a file, in the order in which they were recorded.
 
     Raises
@@ -69,14 +69,14 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
         raise InvalidInput(
             f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
         ) from error
-    runs: dict[str, Run] = {}
+    runs: dict[str, ArkRun] = {}
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             data = json.loads(line)
             if data["schema"] == _SCHEMA:
-                run = Run(
+                run = ArkRun(
                     data["question"],
                     [],
                     float(data["seconds"]),
@@ -106,7 +106,7 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
     return list(runs.values())
 
 
-def _line(run: Run, session: ArkSession) -> dict[str, Any]:
+def _line(run: ArkRun, session: ArkSession) -> dict[str, Any]:
     known = session.to_dict()
     for step in known["steps"]:
         step["calls"] = [

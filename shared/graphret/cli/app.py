@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -51,7 +51,6 @@ for _command in (
         documents.add,
         documents.remove,
         graphs.export,
-        bench.bench,
         train.tune,
         mcp.mcp,
         serve.serve,
@@ -60,12 +59,15 @@ for _command in (
     app.command()(_command)
 app.command("import")(graphs.import_)
 app.command("list")(documents.list_)
-_TRAIN: dict[str, Callable[..., None]] = {
+_TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
+    "ranking": train.ranking,
+    "writer": train.writer,
+    "reasoner": train.writer,
 }
-_TRAIN |= {"ranking": train.ranking, "writer": train.writer, "reasoner": train.writer}
-_GROUPS: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
+_GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
+    "bench": ("Measure retrieval on public data.", bench.BENCHMARKS),
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Learn of labelled questions.", _TRAIN),
 }

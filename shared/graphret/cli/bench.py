@@ -1,167 +1,280 @@
-"""``graphret bench``: how well retrieval works on public data."""
+"""``graphret bench``: a command for each benchmark of retrieval on public data."""
 
 from __future__ import annotations
 
-import inspect
 import json as json_
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Annotated, Any, Literal
 
 from graphret.cli import options
 from graphret.cli.console import progress, show
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
-from graphret.errors import InvalidInput
 from graphret.methods import MethodOptions
-
-#: The benchmarks, each ``bench_<name>`` in `graphret.evaluation`.
-NAMES = (
-    "ottqa",
-    "multihop",
-    "general",
-    "guard",
-    "metaqa",
-    "spark",
-    "paths",
-    "graphraft",
-)
-_OWN = {
-    "name",
-    "encoder",
-    "base_url",
-    "json",
-}  # what is not handed on to every benchmark
 
 
 def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
-def _share_or_file(text: str) -> float | str:
-    with suppress(ValueError):
-        return float(text)
-    return text
+Folder = Annotated[
+    Path,
+    option("The folder with the data.", metavar="DIR", exists=True, file_okay=False),
+]
+File = Annotated[
+    Path,
+    option("Questions and their queries.", metavar="FILE", exists=True, dir_okay=False),
+]
+Cutoffs = Annotated[
+    Any,
+    option("Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers),
+]
+Hops = Annotated[
+    Any, option("Questions of so many hops.", metavar="1,2,3", parser=_numbers)
+]
+Limit = Annotated[
+    int | None, option("Only so many questions; the corpus stays whole.", min=1)
+]
+Reranker = Annotated[str | None, option("A cross-encoder.", metavar="MODEL")]
+TrainingFile = Annotated[
+    Path | None, option("What a ranking of paths is trained on.", metavar="FILE")
+]
+Seed = Annotated[int, option("Of what is drawn.")]
+Writer = Annotated[
+    Path | None, option("What train writer wrote; for graphraft.", metavar="DIR")
+]
+ResultFile = Annotated[
+    Path | None,
+    option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE"),
+]
 
 
-def bench(
-    context: typer.Context,
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help=f"One of {', '.join(NAMES)}.", show_default=False
-        ),
-    ],
-    data: Annotated[
-        Path,
-        option(
-            "The folder, or for paths and graphraft the file.",
-            metavar="DIR",
-            exists=True,
-        ),
-    ],
-    split: Annotated[
-        str | None, option("The split; that of the benchmark by default.")
-    ] = None,
-    k: Annotated[
-        Any,
-        option(
-            "Where recall is taken.", "-k", "--k", metavar="5,10,…", parser=_numbers
-        ),
-    ] = None,
-    limit: Annotated[
-        int | None, option("Only so many questions; the corpus stays whole.", min=1)
-    ] = None,
+def ottqa(
+    data: Folder,
+    split: Annotated[str, option("The split.")] = "dev",
+    k: Cutoffs = None,
+    limit: Limit = None,
     encoder: options.EncoderName = "default",
+    reranker: Reranker = None,
+    train: Annotated[
+        str | None,
+        option(
+            "Train a ranking: on a file, or OTT-QA's tuned half.", metavar="FILE|tuned"
+        ),
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """Questions over tables and passages: OTT-QA."""
+    from graphret.evaluation import bench_ottqa
+
+    with progress() as report:
+        result = bench_ottqa(
+            data,
+            split,
+            k=k,
+            limit=limit,
+            encoder=options.encoder_of(encoder),
+            reranker=reranker,
+            train=train,
+            progress=report,
+        )
+    _show(result, json)
+
+
+def multihop(
+    data: Folder,
+    split: Annotated[
+        str | None, option("Only the sets whose name ends in it.", metavar="ENDING")
+    ] = None,
+    k: Cutoffs = None,
+    limit: Limit = None,
+    encoder: options.EncoderName = "default",
+    reranker: Reranker = None,
+    train: Annotated[
+        Path | None, option("Train a ranking on its questions.", metavar="FILE")
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """Questions over several passages: HotpotQA, MuSiQue, 2WikiMultihopQA."""
+    from graphret.evaluation import bench_multihop
+
+    with progress() as report:
+        result = bench_multihop(
+            data,
+            split,
+            k=k,
+            limit=limit,
+            encoder=options.encoder_of(encoder),
+            reranker=reranker,
+            train=train,
+            progress=report,
+        )
+    _show(result, json)
+
+
+def general(
+    data: Folder,
     sets: Annotated[
         list[str] | None,
-        option(
-            "general: only these sets, several times or with commas.",
-            "--set",
-            metavar="NAME,…",
-        ),
+        option("Only these, several times or with commas.", "--set", metavar="NAME,…"),
     ] = None,
-    reranker: Annotated[
-        str | None,
-        option("ottqa, multihop: a cross-encoder to rerank with.", metavar="MODEL"),
+    k: Cutoffs = None,
+    limit: Limit = None,
+    encoder: options.EncoderName = "default",
+    json: ResultFile = None,
+) -> None:
+    """Any corpus with labelled questions, such as your own."""
+    from graphret.evaluation import bench_general
+
+    names = [name.strip() for listed in sets or () for name in listed.split(",")]
+    with progress() as report:
+        result = bench_general(
+            data,
+            k=k,
+            limit=limit,
+            sets=names or None,
+            encoder=options.encoder_of(encoder),
+            progress=report,
+        )
+    _show(result, json)
+
+
+def guard(
+    data: Folder,
+    limit: Annotated[int | None, option("Only the first queries.", min=1)] = None,
+    seed: Seed = 0,
+    json: ResultFile = None,
+) -> None:
+    """The Cypher guard, beside a server's verdicts and over seeded mistakes."""
+    from graphret.evaluation import bench_guard
+
+    with progress() as report:
+        result = bench_guard(data, limit=limit, seed=seed, progress=report)
+    _show(result, json)
+
+
+def metaqa(
+    data: Folder,
+    split: Annotated[str, option("The split.")] = "dev",
+    limit: Annotated[
+        int | None, option("Questions of each number of hops, drawn.", min=1)
     ] = None,
-    method: Annotated[str | None, option("metaqa: ark, grasp or graphraft.")] = None,
+    method: Annotated[
+        Literal["ark", "grasp", "graphraft"], option("What answers.")
+    ] = "ark",
+    hops: Hops = "1,2,3",
     aliases: Annotated[
-        Path | None, option("metaqa: what people call relations and labels, YAML.")
+        Path | None,
+        option("What people call relations and labels.", metavar="FILE.yaml"),
     ] = None,
     train: Annotated[
-        Any,
-        option(
-            "metaqa: a share of the questions; else a file, of ottqa's own: tuned.",
-            parser=_share_or_file,
-        ),
+        float | None,
+        option("The share of the training questions to learn from.", min=0, max=1),
     ] = None,
-    writer: Annotated[
-        Path | None, option("graphraft: what train writer wrote.", metavar="DIR")
-    ] = None,
-    hops: Annotated[
-        Any,
-        option(
-            "metaqa, spark: questions of so many.", metavar="1,2,3", parser=_numbers
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, option("metaqa, guard, spark: of what is drawn.")
+    writer: Writer = None,
+    seed: Seed = 0,
+    json: ResultFile = None,
+) -> None:
+    """Questions of one to three hops over films: MetaQA."""
+    from graphret.evaluation import bench_metaqa
+
+    with progress() as report:
+        result = bench_metaqa(
+            data,
+            split,
+            limit,
+            method=method,
+            hops=hops,
+            aliases=aliases,
+            train=train,
+            writer=writer,
+            seed=seed,
+            progress=report,
+        )
+    _show(result, json)
+
+
+def spark(
+    data: Folder,
+    limit: Annotated[
+        int | None,
+        option("Queries of a database, questions of a number of hops.", min=1),
     ] = None,
     graph: Annotated[
-        str | None, option("spark: an empty Neo4j, to run there.", metavar="WHERE")
+        str | None, option("An empty Neo4j to run on; else Ladybug.", metavar="WHERE")
     ] = None,
     model: Annotated[
-        str | None, option("spark: a chat model that plans.", metavar="NAME")
+        str | None, option("A chat model that plans.", metavar="NAME")
     ] = None,
     base_url: Annotated[
         str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
     ] = None,
-    json: Annotated[
-        Path | None,
-        option("Write the result to a file; '-' is stdout.", "--json", metavar="FILE"),
-    ] = None,
+    hops: Hops = "1,2,3",
+    seed: Seed = 0,
+    json: ResultFile = None,
 ) -> None:
-    """Measure retrieval on a benchmark, against flat search."""
-    if name not in NAMES:
-        raise InvalidInput(
-            f"there is no benchmark {name!r}; known are {', '.join(NAMES)}"
-        )
-    from graphret import evaluation
+    """SPARK's queries of text2cypher, and its plans for MetaQA."""
+    from graphret.evaluation import bench_spark
 
-    measure = getattr(evaluation, f"bench_{name}")
-    known = inspect.signature(measure).parameters
-    params = context.params if sets else {**context.params, "sets": None}
-    given = {
-        key: value
-        for key, value in params.items()
-        if value is not None and key not in _OWN
-    }
-    if unknown := given.keys() - known.keys():
-        called = {
-            parameter.name: parameter.opts[-1] for parameter in context.command.params
-        }
-        raise InvalidInput(
-            f"{called[min(unknown)]}: the benchmark {name} does not know it"
-        )
-    if name == "metaqa" and isinstance(train, str):
-        raise InvalidInput(
-            f"--train: a share of the questions is expected, not {train!r}"
-        )
-    if model is not None:
-        given["model"] = MethodOptions(model=model, base_url=base_url).chat_model()
-    if sets:
-        given["sets"] = [part.strip() for one in sets for part in one.split(",")]
-    if "encoder" in known:
-        given["encoder"] = options.encoder_of(encoder)
+    chat = MethodOptions(model=model, base_url=base_url).chat_model()
     with progress() as report:
-        result = measure(**given, progress=report)
-    show(json == Path("-"), result, evaluation.render(result))
-    if json not in (None, Path("-")):
-        with writing_to(json):
-            json.write_text(
-                json_.dumps(result, indent=2, ensure_ascii=False) + "\n",
-                encoding="utf-8",
-            )
+        result = bench_spark(
+            data,
+            limit,
+            graph=graph,
+            model=chat,
+            hops=hops,
+            seed=seed,
+            progress=report,
+        )
+    _show(result, json)
+
+
+def paths(data: File, train: TrainingFile = None, json: ResultFile = None) -> None:
+    """The ranking of candidate queries: a file in GraphRAFT's layout."""
+    from graphret.evaluation import bench_paths
+
+    with progress() as report:
+        result = bench_paths(data, train, progress=report)
+    _show(result, json)
+
+
+def graphraft(
+    data: File,
+    writer: Writer = None,
+    train: TrainingFile = None,
+    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None,
+    json: ResultFile = None,
+) -> None:
+    """GraphRAFT's ranking of candidate queries, with its writer."""
+    from graphret.evaluation import bench_graphraft
+
+    with progress() as report:
+        result = bench_graphraft(data, writer, train, limit, progress=report)
+    _show(result, json)
+
+
+#: The benchmarks, by the names of their commands.
+BENCHMARKS: Mapping[str, Callable[..., None]] = {
+    "ottqa": ottqa,
+    "multihop": multihop,
+    "general": general,
+    "guard": guard,
+    "metaqa": metaqa,
+    "spark": spark,
+    "paths": paths,
+    "graphraft": graphraft,
+}
+
+
+def _show(result: dict[str, Any], file: Path | None) -> None:
+    """Print a result, as JSON where the file is ``-``, and write it to any other."""
+    from graphret.evaluation import render
+
+    to_stdout = file == Path("-")
+    show(to_stdout, result, render(result))
+    if file is not None and not to_stdout:
+        with writing_to(file):
+            text = json_.dumps(result, indent=2, ensure_ascii=False) + "\n"
+            file.write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from graphret.errors import InvalidInput
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 from graphret.types import Node
 
 #: The part of the questions that settings were chosen on, and the part that they were
@@ -34,7 +34,7 @@ class Dataset:
 
     name: str
     nodes: Sequence[Node]
-    questions: Sequence[Question]
+    questions: Sequence[LabelledQuestion]
     counts: dict[str, int] = field(default_factory=dict)
 
     def limited(self, limit: int | None) -> Dataset:

@@ -160,7 +160,7 @@ def bench_guard(
         wrong.
     """
     queries = load_queries(data)[:limit]
-    run = _Run(progress or (lambda stage, done, of: None))
+    run = _GuardMeasures(progress or (lambda stage, done, of: None))
     run.verdicts(queries)
     median, p99 = np.percentile(run.seconds or [0.0], (50, 99)).tolist()
     run.mutations(mutants, seed)
@@ -180,7 +180,7 @@ def bench_guard(
     return result
 
 
-class _Run(Shares):
+class _GuardMeasures(Shares):
     """What the guard says of queries and of mistakes in them."""
 
     def __init__(self, progress: Progress) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphret.ark import Ark, ArkSettings, Run
+from graphret.ark import Ark, ArkRun, ArkSettings
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.evaluation.metrics import hit_at_k, mrr, percent, recall_at_k
@@ -34,7 +34,7 @@ from graphret.search.bm25 import BM25Index
 from graphret.stores import MemoryStore
 from graphret.stores.base import require_limit
 from graphret.training import train_paths
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 
 HOPS = (1, 2, 3)
 METHODS = ("ark", "grasp", "graphraft")
@@ -197,97 +197,139 @@ def bench_metaqa(
             f"hops: some of {', '.join(map(str, HOPS))} are expected, not"
             f" {list(hops)!r}"
         )
-    start, report = time.perf_counter(), progress or (lambda stage, done, total: None)
+    start = time.perf_counter()
+    chosen_hops = list(dict.fromkeys(hops))
     questions = {
-        n: load_questions(data, n, split, limit=limit, seed=seed)
-        for n in dict.fromkeys(hops)
+        n: load_questions(data, n, split, limit=limit, seed=seed) for n in chosen_hops
     }
     store = read_metaqa(data).store()
     loaded = time.perf_counter()
     index = BM25Index.of_store(store)
-    nodes, edges = store.count()
-    result: dict[str, Any] = {
-        "name": "metaqa",
-        "rows": {},
-        "counts": {"nodes": nodes, "edges": edges},
-        "seconds": {"load": loaded - start, "index": time.perf_counter() - loaded},
-        "shown": list(SHOWN),
-        "notes": ["the agents are driven by rules, not by a language model"],
-    }
-    reader = PathPlanner(store, aliases=aliases) if method != "ark" else None
-    if reader is not None:
+    bench = _MetaQA(store, index, progress or (lambda stage, done, total: None))
+    bench.seconds = {"load": loaded - start, "index": time.perf_counter() - loaded}
+    if method == "ark":
+        shown = list(SHOWN)
+        notes = ["the agents are driven by rules, not by a language model"]
+        for n in chosen_hops:
+            bench.measure_ark(n, questions[n], aliases or ALIASES)
+    else:
+        shown = list(SHOWN[:4])
+        notes = ["plans are made without a language model"]
+        planner = PathPlanner(store, aliases=aliases)
         if train is not None:
-            lines = {
-                n: len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt"))
-                for n in questions
-            }
-            drawn = [
-                load_questions(
-                    data, n, "train", limit=max(1, round(train * lines[n])), seed=seed
-                )
-                for n in lines
-            ]
-            learned = [Question(one.text, one.gold) for part in drawn for one in part]
-            reader.scorer = train_paths(reader, learned, seed)
-            result["counts"]["trained_on"] = len(learned)
-        result |= {
-            "shown": list(SHOWN[:4]),
-            "notes": ["plans are made without a language model"],
-        }
-    writes = None if writer is None else Writer.load(writer)
-    for n, asked in questions.items():
-        runs: list[Run] = []
-        ours: Retriever
-        if reader is not None and method == "graphraft":
-            ours = GraphRAFT(store, index, planner=reader, writer=writes)
-            if writes is not None:
-                free = GraphRAFT(
-                    store, index, planner=reader, writer=_Unconstrained(writes)
-                )
-                row = f"{n}-hop/graphraft, free"
-                result["rows"][row], result["seconds"][f"query_{row}"] = _measure(
-                    row, free, asked, report
-                )
-        elif reader is not None:
-            ours = Grasp(reader, store, index)
-        else:
-            model, settings = (
-                ScriptedExplorer(aliases=aliases or ALIASES),
-                ArkSettings(n_agents=1),
-            )
-            ours = Ark(model, store, index, settings=settings, on_run=runs.append)
-        for row, retriever in (
-            (f"{n}-hop/bm25", IndexRetriever(index, store)),
-            (f"{n}-hop/{method}", ours),
-        ):
-            result["rows"][row], result["seconds"][f"query_{row}"] = _measure(
-                row, retriever, asked, report
-            )
-        result["counts"][f"{n}-hop/questions"] = len(asked)
-        if reader is not None:
-            result["seconds"][f"plan_{n}-hop"] = _plan_seconds(reader, asked)
-            continue
-        for session in (
-            session for run in runs for session in run.sessions if session.failed
-        ):
-            raise RetrievalFailed(
-                f"{session.question!r}: agent {session.agent + 1}: {session.error}"
-            )
-        steps = [
-            [step for session in run.sessions for step in session.steps] for run in runs
-        ]
-        result["rows"][f"{n}-hop/ark"] |= {
-            "calls": round(
-                statistics.mean(sum(len(step.calls) for step in one) for one in steps),
-                2,
-            ),
-            "steps": round(statistics.mean(len(one) for one in steps), 2),
-        }
-    result["seconds"]["total"] = time.perf_counter() - start
-    result["seconds"] = {
-        name: round(value, 6) for name, value in result["seconds"].items()
+            learned = _training_questions(data, chosen_hops, train, seed)
+            planner.scorer = train_paths(planner, learned, seed)
+            bench.counts["trained_on"] = len(learned)
+        path_writer = None if writer is None else Writer.load(writer)
+        for n in chosen_hops:
+            bench.measure_planner(n, questions[n], method, planner, path_writer)
+    bench.seconds["total"] = time.perf_counter() - start
+    return {
+        "name": "metaqa",
+        "rows": bench.rows,
+        "counts": bench.counts,
+        "seconds": {name: round(value, 6) for name, value in bench.seconds.items()},
+        "shown": shown,
+        "notes": notes,
     }
-    return result
+
+
+def _training_questions(
+    data: str | Path, hops: Sequence[int], share: float, seed: int
+) -> list[LabelledQuestion]:
+    """Draw a share of the training questions of each number of hops."""
+    questions: list[LabelledQuestion] = []
+    for n in hops:
+        available = len(_lines(Path(data) / f"{n}-hop" / "vanilla" / "qa_train.txt"))
+        limit = max(1, round(share * available))
+        drawn = load_questions(data, n, "train", limit=limit, seed=seed)
+        questions += [LabelledQuestion(each.text, each.gold) for each in drawn]
+    return questions
+
+
+class _MetaQA:
+    """The rows of the benchmark, as retrievers are measured over the graph of films."""
+
+    def __init__(self, store: MemoryStore, index: BM25Index, report: Progress) -> None:
+        self.store = store
+        self.index = index
+        self.report = report
+        nodes, edges = store.count()
+        self.rows: dict[str, dict[str, float]] = {}
+        self.counts = {"nodes": nodes, "edges": edges}
+        self.seconds: dict[str, float] = {}
+
+    def measure_ark(
+        self, n: int, questions: Sequence[MetaQuestion], aliases: str | Path
+    ) -> None:
+        """Measure one agent that rules drive; one that fails is an error."""
+        runs: list[ArkRun] = []
+        ark = Ark(
+            ScriptedExplorer(aliases=aliases),
+            self.store,
+            self.index,
+            settings=ArkSettings(n_agents=1),
+            on_run=runs.append,
+        )
+        self._measure_search(n, questions)
+        self._measure(f"{n}-hop/ark", ark, questions)
+        self.rows[f"{n}-hop/ark"] |= _effort(runs)
+
+    def measure_planner(
+        self,
+        n: int,
+        questions: Sequence[MetaQuestion],
+        method: str,
+        planner: PathPlanner,
+        writer: Writer | None,
+    ) -> None:
+        """Measure plans, and with a writer also what it writes without constraints."""
+        self._measure_search(n, questions)
+        ours: Retriever
+        if method == "grasp":
+            ours = Grasp(planner, self.store, self.index)
+        else:
+            ours = GraphRAFT(self.store, self.index, planner=planner, writer=writer)
+            if writer is not None:
+                free = GraphRAFT(
+                    self.store,
+                    self.index,
+                    planner=planner,
+                    writer=_Unconstrained(writer),
+                )
+                self._measure(f"{n}-hop/graphraft, free", free, questions)
+        self._measure(f"{n}-hop/{method}", ours, questions)
+        self.seconds[f"plan_{n}-hop"] = _plan_seconds(planner, questions)
+
+    def _measure_search(self, n: int, questions: Sequence[MetaQuestion]) -> None:
+        """Measure a search for the questions as they are."""
+        search = IndexRetriever(self.index, self.store)
+        self._measure(f"{n}-hop/bm25", search, questions)
+        self.counts[f"{n}-hop/questions"] = len(questions)
+
+    def _measure(
+        self, row: str, retriever: Retriever, questions: Sequence[MetaQuestion]
+    ) -> None:
+        measured = _measure(row, retriever, questions, self.report)
+        self.rows[row], self.seconds[f"query_{row}"] = measured
+
+
+def _effort(runs: Sequence[ArkRun]) -> dict[str, float]:
+    """Return the mean calls and steps of a question."""
+    calls, steps = [], []
+    for run in runs:
+        for session in run.sessions:
+            if session.failed:
+                raise RetrievalFailed(
+                    f"{session.question!r}: agent {session.agent + 1}: {session.error}"
+                )
+        taken = [step for session in run.sessions for step in session.steps]
+        calls.append(sum(len(step.calls) for step in taken))
+        steps.append(len(taken))
+    return {
+        "calls": round(statistics.mean(calls), 2),
+        "steps": round(statistics.mean(steps), 2),
+    }
 
 
 class _Unconstrained:

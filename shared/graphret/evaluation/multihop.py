@@ -11,7 +11,7 @@ from typing import Any
 from graphret.corpus import Document, HeuristicMetadata, describe, to_nodes
 from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import Dataset, json_files, read_json, read_list
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 
 _CORPUS = "_corpus"
 
@@ -74,7 +74,7 @@ def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
             raise InvalidInput(f"{where}: 'question' is a string, not {text!r}")
         if not gold:
             raise InvalidInput(f"{where}: it has no supporting passage")
-        questions.append(Question(text, frozenset(gold)))
+        questions.append(LabelledQuestion(text, frozenset(gold)))
     return Dataset(name, nodes, questions)
 
 

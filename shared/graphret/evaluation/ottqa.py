@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from graphret.corpus import Document, HeuristicMetadata, Table, describe, to_nodes
 from graphret.errors import InvalidInput
 from graphret.evaluation.dataset import HELD, TUNED, Dataset, read_json
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 from graphret.types import Node
 
 ROWS = 10
@@ -106,7 +106,7 @@ def _table(raw: Any, path: Path, titled: bool) -> Table:
 
 def _questions(
     asked: Iterable[Any], nodes: Iterable[Node]
-) -> tuple[list[Question], int]:
+) -> tuple[list[LabelledQuestion], int]:
     """Return the questions that have gold among the nodes, and how many gold nodes were
     not there.
     """
@@ -122,5 +122,7 @@ def _questions(
         here = gold & known
         lost += len(gold) - len(here)
         if here:
-            questions.append(Question(one["question"], frozenset(here), half(table_id)))
+            questions.append(
+                LabelledQuestion(one["question"], frozenset(here), half(table_id))
+            )
     return questions, lost

@@ -72,7 +72,7 @@ class OneText(NodeText):
 
 
 @dataclass
-class Run:
+class BenchmarkRun:
     """What retrievers reached on a data set: a value for each row, metric and
     question.
     """
@@ -283,7 +283,7 @@ def compare(
     reranker: Any = None,
     train: str | Path | None = None,
     progress: Progress | None = None,
-) -> Run:
+) -> BenchmarkRun:
     """Run retrievers over a data set.
 
     Parameters
@@ -300,7 +300,7 @@ def compare(
     """
     ks = sorted({require_k(one) for one in k})
     report = progress or (lambda stage, done, total: None)
-    run = Run(dataset, "flat")
+    run = BenchmarkRun(dataset, "flat")
     model = cached_encoder(encoder, run.notes)
     run.baseline = (
         "default"
@@ -441,7 +441,7 @@ def _retrievers(
 
 
 def _evaluate(
-    run: Run,
+    run: BenchmarkRun,
     row: str,
     retriever: Retriever,
     ks: Sequence[int],

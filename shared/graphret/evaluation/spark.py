@@ -30,8 +30,8 @@ from graphret.graphs.transfer import copy
 from graphret.llm import ChatModel, Message, Reply
 from graphret.schema import GraphSchema, PropertySchema
 from graphret.search.bm25 import BM25Index
-from graphret.spark import CypherStep, Spark, SparkPlan
-from graphret.spark.repairs import RepairedQuery, compared
+from graphret.spark import CypherStep, Spark
+from graphret.spark.repairs import compared
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 
@@ -98,7 +98,7 @@ def bench_spark(
     """
     folder, run = (
         Path(data),
-        _Run(graph, Random(seed), progress or (lambda stage, done, of: None)),
+        _SparkMeasures(graph, Random(seed), progress or (lambda stage, done, of: None)),
     )
     folders = [
         one for one in (folder, folder / "text2cypher") if (one / SCHEMAS).exists()
@@ -144,7 +144,7 @@ def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
                 store.delete([node.id for nodes in source.nodes() for node in nodes])
 
 
-class _Run(Shares):
+class _SparkMeasures(Shares):
     """The rows of the benchmark, as they come."""
 
     def __init__(self, graph: str | None, rng: Random, progress: Progress) -> None:
@@ -201,10 +201,10 @@ class _Run(Shares):
         """How many rows with something in them a query brings, mended where need be."""
         began = time.perf_counter()
         try:
-            [step] = spark.check(SparkPlan(steps=[CypherStep(cypher=query)]))
-            assert isinstance(step, RepairedQuery)
+            context = spark.context()
+            step = CypherStep(cypher=query).check(context)
             self.seconds["mend"].append(time.perf_counter() - began)
-            _, _, rows = spark.rows(step, {})
+            rows = step.rows(context, {}).rows
         except Exception as error:
             end = (
                 "refused"

@@ -98,7 +98,7 @@ def timeline_page(
     Parameters
     ----------
     source
-        A trace, a retrieval of `Ark`, or a `Run`.
+        A trace, a retrieval of `Ark`, or a `ArkRun`.
     lookup
         Finds the nodes that were reached, for their names and texts; without it the
         source has to tell.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from graphret.ark.prompt import FINISH, SELECT
-from graphret.ark.run import Run
+from graphret.ark.run import ArkRun
 from graphret.ark.session import CallRecord, StepRecord
 from graphret.explain.words import Lookup
 from graphret.fusion import Vote
@@ -21,7 +21,7 @@ from graphret.trace import Stage, Trace
 from graphret.types import Node, Retrieval
 
 #: What a timeline is read from.
-Source: TypeAlias = "Trace | Retrieval | Run"
+Source: TypeAlias = "Trace | Retrieval | ArkRun"
 
 _LONGEST = 60
 _STOPS = {
@@ -217,7 +217,7 @@ def timeline(source: Source) -> Timeline:
         "",
         dict[str, Node](),
     )
-    if isinstance(source, Run):
+    if isinstance(source, ArkRun):
         question, nodes = source.question, _shown_nodes(source)
     elif isinstance(source, Retrieval):
         question, nodes = source.query, {hit.id: hit.node for hit in source.hits}
@@ -247,7 +247,7 @@ def timeline(source: Source) -> Timeline:
     )
 
 
-def _shown_nodes(run: Run) -> dict[str, Node]:
+def _shown_nodes(run: ArkRun) -> dict[str, Node]:
     """Return the nodes of a run as its tools showed them (a JSON object a
     line), by id.
     """

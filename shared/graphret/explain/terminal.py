@@ -94,7 +94,7 @@ def render_timeline(
     Parameters
     ----------
     source
-        A trace, a retrieval of `Ark`, or a `Run`.
+        A trace, a retrieval of `Ark`, or a `ArkRun`.
     lookup
         Finds the nodes that were reached, for their names; without it they are called
         what the source calls them.

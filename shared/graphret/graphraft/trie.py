@@ -208,68 +208,119 @@ def best_first(
     ModelError
         When a logit is NaN.
     """
-    lengths = np.asarray([len(sequence) for sequence in trie.sequences]) ** length_power
-    added = prior[trie.places]
-    heap: list[tuple[float, bool, int, float, Any]] = []
+    queue = _Queue(trie, prior, length_power)
+    queue.push(0.0, trie.root, np.zeros(0, np.intp), list(prompt), len(prompt) - 1)
+    best: list[tuple[int, float]] = []
+    while len(best) < most and not queue.is_empty():
+        branches = queue.pop_branches()
+        if not branches:
+            best.append(queue.pop_sequence())
+            continue
+        reads = [branch.to_read(trie) for branch in branches]
+        for branch, (logits, before) in zip(branches, reader.read(reads), strict=True):
+            queue.extend(branch, logits.float().log_softmax(-1), before)
+    return best
+
+
+class _Unread(NamedTuple):
+    """A branch that the model has not read.
+
+    `before` is what leads to it; of its `tokens` those up to `first` are counted in
+    `logprob`. `node` is where they end in the trie.
+    """
+
+    logprob: float
+    node: Span
+    before: NDArray[np.intp]
+    tokens: list[int]
+    first: int
+
+    def to_read(self, trie: Trie) -> _Branch:
+        """Return what the model reads; after the end of a sequence nothing follows."""
+        tokens = self.tokens if trie.children(self.node) else self.tokens[:-1]
+        return self.before, tokens, self.first
+
+
+class _Queue:
+    """Unread branches by their bounds and complete sequences by their scores."""
+
+    def __init__(self, trie: Trie, prior: _Floats, length_power: float) -> None:
+        self.trie = trie
+        lengths = np.asarray([len(sequence) for sequence in trie.sequences])
+        self.divisors = lengths**length_power
+        self.prior = prior[trie.places]
+        # the negated bound or score, whether it is complete, its order among equals,
+        # and the branch or the score
+        self.heap: list[tuple[float, bool, int, _Unread | float]] = []
+
+    def is_empty(self) -> bool:
+        return not self.heap
 
     def push(
+        self,
         logprob: float,
         node: Span,
         before: NDArray[np.intp],
         tokens: list[int],
         first: int,
     ) -> None:
-        """Add what begins with tokens, of which those up to the first are counted in
-        the log-probability.
-        """
-        while len(after := trie.children(node)) == 1:
+        """Add a branch, with the tokens that can only follow; see `_Unread`."""
+        while len(after := self.trie.children(node)) == 1:
             [(token, node)] = after.items()
             tokens = [*tokens, token]
         if not after and len(tokens) == first + 1:
-            complete(logprob, node)
+            self.push_complete(logprob, node)
             return
         span = slice(node.start, node.stop)
-        bound = float(logprob / lengths[span].max() + added[span].max())
-        heapq.heappush(
-            heap, (-bound, False, node.start, logprob, (node, before, tokens, first))
-        )
+        bound = float(logprob / self.divisors[span].max() + self.prior[span].max())
+        branch = _Unread(logprob, node, before, tokens, first)
+        heapq.heappush(self.heap, (-bound, False, node.start, branch))
 
-    def complete(logprob: float, node: Span) -> None:
-        for i in range(node.start, node.stop):  # of one text
-            score = float(logprob / lengths[i] + added[i])
-            heapq.heappush(heap, (-score, True, trie.places[i], score, None))
+    def push_complete(self, logprob: float, node: Span) -> None:
+        """Add the sequences that end at a node, which are of one text."""
+        for i in range(node.start, node.stop):
+            score = float(logprob / self.divisors[i] + self.prior[i])
+            heapq.heappush(self.heap, (-score, True, self.trie.places[i], score))
 
-    found: list[tuple[int, float]] = []
-    push(0.0, trie.root, np.zeros(0, dtype=np.intp), list(prompt), len(prompt) - 1)
-    while heap and len(found) < most:
-        branches: list[tuple[float, Any]] = []
-        left = _TOKENS
-        while heap and not heap[0][1] and (not branches or len(heap[0][4][2]) <= left):
-            _, _, _, logprob, branch = heapq.heappop(heap)
-            branches.append((logprob, branch))
-            left -= len(branch[2])
-        if not branches:
-            _, _, place, score, _ = heapq.heappop(heap)
-            found.append((place, score))
-            continue
-        whole = [
-            tokens if trie.children(node) else tokens[:-1]
-            for _, (node, _, tokens, _) in branches
-        ]
-        asked = [
-            (before, read, first)
-            for read, (_, (_, before, _, first)) in zip(whole, branches, strict=True)
-        ]
-        for (logprob, (node, _, tokens, first)), (logits, before) in zip(
-            branches, reader.read(asked), strict=True
-        ):
-            shares, forced = logits.float().log_softmax(-1), tokens[first + 1 :]
-            logprob += float(shares[range(len(forced)), forced].sum())
-            after = trie.children(node)
-            if logprob != logprob or shares[-1].isnan().any():
-                raise ModelError("the model's logits are NaN")
-            if not after:
-                complete(logprob, node)
-            for token, share in zip(after, shares[-1, [*after]].tolist(), strict=True):
-                push(logprob + min(share, 0.0), after[token], before, [token], 0)
-    return found
+    def pop_branches(self) -> list[_Unread]:
+        """Return the best branches, as many as are read at once.
+
+        There are none where a complete sequence is above all bounds.
+        """
+        branches: list[_Unread] = []
+        room = _TOKENS
+        while self.heap:
+            branch = self.heap[0][3]
+            if not isinstance(branch, _Unread):
+                break
+            if branches and len(branch.tokens) > room:
+                break
+            heapq.heappop(self.heap)
+            branches.append(branch)
+            room -= len(branch.tokens)
+        return branches
+
+    def pop_sequence(self) -> tuple[int, float]:
+        """Return the place and the score of the best complete sequence."""
+        negated, _, place, _ = heapq.heappop(self.heap)
+        return place, -negated
+
+    def extend(self, branch: _Unread, shares: Any, before: NDArray[np.intp]) -> None:
+        """Add what follows a branch by the log-probabilities after each of its tokens.
+
+        Raises
+        ------
+        ModelError
+            When one is NaN.
+        """
+        forced = branch.tokens[branch.first + 1 :]
+        logprob = branch.logprob + float(shares[range(len(forced)), forced].sum())
+        if logprob != logprob or shares[-1].isnan().any():
+            raise ModelError("the model's logits are NaN")
+        after = self.trie.children(branch.node)
+        if not after:
+            self.push_complete(logprob, branch.node)
+            return
+        next_shares = shares[-1, [*after]].tolist()
+        for (token, node), share in zip(after.items(), next_shares, strict=True):
+            self.push(logprob + min(share, 0.0), node, before, [token], 0)

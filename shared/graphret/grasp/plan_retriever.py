@@ -15,7 +15,7 @@ from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
 from graphret.planning.graph_plan import Anchor, GraphPlan, Target
-from graphret.planning.matches import Bindings, Match
+from graphret.planning.matches import Bindings, PlanMatch
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import Call, Compute, Retriever, Steps, require_on_failure
@@ -241,7 +241,9 @@ class PlanRetriever(Retriever):
         )
         return {one.id: one.score for one in found}
 
-    def _matches(self, plan: GraphPlan, bindings: Bindings, limit: int) -> list[Match]:
+    def _matches(
+        self, plan: GraphPlan, bindings: Bindings, limit: int
+    ) -> list[PlanMatch]:
         if self._schema is None and self._database is not None:
             self._schema = self._database.schema()
         return find_matches(
@@ -254,8 +256,8 @@ class PlanRetriever(Retriever):
         )
 
     def _rescored(
-        self, query: str, plan: GraphPlan, matches: list[Match], trace: Trace
-    ) -> list[Match]:
+        self, query: str, plan: GraphPlan, matches: list[PlanMatch], trace: Trace
+    ) -> list[PlanMatch]:
         """Add the likeness of each node to the plan's relevance text; without one the
         question decides between equals.
 

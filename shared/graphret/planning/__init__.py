@@ -3,7 +3,7 @@ names in a question.
 """
 
 from graphret.planning.graph_plan import Anchor, GraphPlan, Order, PlanHop, Target
-from graphret.planning.matches import Bindings, Match
+from graphret.planning.matches import Bindings, PlanMatch
 from graphret.planning.path_planner import PathPlanner
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
@@ -16,12 +16,12 @@ __all__ = [
     "Bindings",
     "GraphPlan",
     "Hop",
-    "Match",
     "Order",
     "PathPlanner",
     "PathScorer",
     "PathSpace",
     "PlanHop",
+    "PlanMatch",
     "Planned",
     "Planner",
     "Target",

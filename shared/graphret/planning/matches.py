@@ -27,7 +27,7 @@ _Pairs: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class PlanMatch:
     """A node that a plan's target may be, and its anchor score: the sum of the cosines
     of the nodes that the anchors stand for, where several paths lead to it that of the
     best; and how many paths there are.
@@ -40,7 +40,7 @@ class Match:
 
 def match_in_memory(
     plan: GraphPlan, graph: Graph, bindings: Bindings, limit: int
-) -> list[Match]:
+) -> list[PlanMatch]:
     """Return what a plan finds in a graph, as `find_matches` does; two variables may
     stand for one node.
 
@@ -55,7 +55,7 @@ def match_in_memory(
     positions = positions[order]
     ids, counts = graph.nodes.ids.take(positions), paths[order].astype(np.int64)
     found = [
-        Match(*row)
+        PlanMatch(*row)
         for row in zip(ids, scores[order].tolist(), counts.tolist(), strict=True)
     ]
     return (
@@ -66,8 +66,8 @@ def match_in_memory(
 
 
 def ordered(
-    order: Order, matches: Sequence[Match], nodes: Sequence[Node | None]
-) -> list[Match]:
+    order: Order, matches: Sequence[PlanMatch], nodes: Sequence[Node | None]
+) -> list[PlanMatch]:
     """Return matches by a property of their nodes, as many as the order wants: numbers,
     then texts, then the others.
     """

@@ -8,7 +8,7 @@ from graphret.planning.graph_plan import GraphPlan, PlanHop
 from graphret.planning.matches import (
     DECIMALS,
     Bindings,
-    Match,
+    PlanMatch,
     match_in_memory,
     ordered,
 )
@@ -30,7 +30,7 @@ def find_matches(
     schema: GraphSchema | None = None,
     limit: int = 1000,
     timeout: float | None = None,
-) -> list[Match]:
+) -> list[PlanMatch]:
     """Return what a plan finds in a graph.
 
     It is found by one query where the store answers Cypher, and else by set joins: over
@@ -74,7 +74,7 @@ def find_matches(
     )
     rows = database.query(query, parameters, timeout=timeout)
     found = [
-        Match(node_id, round(score, DECIMALS), int(paths))
+        PlanMatch(node_id, round(score, DECIMALS), int(paths))
         for node_id, score, paths in rows.rows
     ]
     found.sort(key=lambda match: (-match.score, -match.paths, match.id))

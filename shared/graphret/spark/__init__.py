@@ -2,12 +2,17 @@
 (SAGE paper, section 2.2).
 """
 
-from graphret.spark.plan import CypherStep, SemanticStep, SparkPlan
-from graphret.spark.retriever import Answered, Found, Planned, Spark
+from graphret.spark.cypher_step import CheckedQuery, CypherStep
+from graphret.spark.plan import SparkPlan
+from graphret.spark.retriever import Answered, Planned, Spark
+from graphret.spark.semantic_step import SemanticStep
 from graphret.spark.settings import SparkSettings
+from graphret.spark.step import CheckedStep, Found, Step, StepContext
 
 __all__ = [
     "Answered",
+    "CheckedQuery",
+    "CheckedStep",
     "CypherStep",
     "Found",
     "Planned",
@@ -15,4 +20,6 @@ __all__ = [
     "Spark",
     "SparkPlan",
     "SparkSettings",
+    "Step",
+    "StepContext",
 ]

@@ -4,14 +4,13 @@ find.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from graphret.contracts import implements, require_same_view
-from graphret.cypher import check, edits, run_checked
-from graphret.errors import GraphretError, InvalidInput, QueryRefused, RetrievalFailed
+from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.index_retriever import IndexRetriever
 from graphret.llm.chat import ChatModel, Message, Reply, Usage
 from graphret.llm.errors import as_chat_error, usage_of
@@ -25,17 +24,14 @@ from graphret.retriever import (
 )
 from graphret.schema import GraphSchema
 from graphret.search.index import TextIndex
-from graphret.spark.plan import SemanticStep, SparkPlan, plan_schema, read_plan
+from graphret.spark.plan import SparkPlan, plan_schema, read_plan
 from graphret.spark.prompt import system_prompt
-from graphret.spark.repairs import RepairedQuery, repair, with_known_values
-from graphret.spark.rows import nodes_of, shown
 from graphret.spark.settings import SparkSettings
-from graphret.stores.base import CypherStore, Rows, require_cypher
-from graphret.trace import Stage, Trace
-from graphret.types import Evidence, Hit, Node, Retrieval, Signals
+from graphret.spark.step import RETRIEVER, CheckedStep, Found, StepContext
+from graphret.stores.base import CypherStore, require_cypher
+from graphret.trace import Trace
+from graphret.types import Hit, Node, Retrieval, Signals
 from graphret.where import Where
-
-_NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
 
 _AGAIN = """\
 That plan cannot be used: {problem}
@@ -63,26 +59,6 @@ class Planned:
             "plan": str(self.plan or self.problem),
             **error,
         }
-
-
-#: A step of a plan as it will run: a search, a query that was mended, or a query that
-#: was refused.
-Checked: TypeAlias = SemanticStep | RepairedQuery
-
-
-@dataclass(slots=True)
-class Found:
-    """What the last step of a plan found: nodes, best first, and why each is there.
-
-    `ordered` where the query says in which order, `walked` where relations were walked;
-    `problem` says what went wrong.
-    """
-
-    nodes: list[Node] = field(default_factory=list)
-    evidence: dict[str, Evidence] = field(default_factory=dict)
-    ordered: bool = False
-    walked: bool = False
-    problem: str = ""
 
 
 class Spark(Retriever):
@@ -127,7 +103,7 @@ class Spark(Retriever):
     >>> spark.retrieve("papers of 2019 by authors from Ulm").hits  # doctest: +SKIP
     """
 
-    name = "spark"
+    name = RETRIEVER
 
     def __init__(
         self,
@@ -213,38 +189,28 @@ class Spark(Retriever):
 
     # -- the plan
 
-    def check(self, plan: SparkPlan) -> list[Checked]:
-        """Return the steps as they will run: queries checked, and mended where the
-        schema says how.
-        """
-        return [
-            step if isinstance(step, SemanticStep) else self._mended(step.cypher)
-            for step in plan.steps
-        ]
+    def context(self) -> StepContext:
+        """Return what the steps of a plan are checked against and run on."""
+        return StepContext(self.store, self.index, self.schema(), self.settings)
 
-    def _mended(self, query: str) -> RepairedQuery:
-        schema = self.schema()
-        return repair(
-            check(query, schema, dialect=self.store.dialect),
-            schema,
-            rows=self.settings.max_rows,
-        )
+    def check(self, plan: SparkPlan) -> list[CheckedStep]:
+        """Return the steps as they will run, checked and mended."""
+        context = self.context()
+        return [step.check(context) for step in plan.steps]
 
-    def run(self, question: str, steps: Sequence[Checked], trace: Trace) -> Found:
-        """Run the steps of a plan and rank what the last one found; what goes wrong is
-        in the result and the trace.
+    def run(self, question: str, steps: Sequence[CheckedStep], trace: Trace) -> Found:
+        """Run the steps of a plan and rank what the last one found.
+
+        What goes wrong is in the result and the trace.
         """
+        context = self.context()
         found, problems = Found(), list[str]()
         ids: dict[str, list[str]] = {}
         for number, step in enumerate(steps, 1):
             walked = found.walked
             with trace.stage(f"step {number}") as stage:
                 try:
-                    found = (
-                        self._search(step, stage)
-                        if isinstance(step, SemanticStep)
-                        else self._query(step, ids, stage)
-                    )
+                    found = step.run(context, ids, stage)
                 except GraphretError as error:
                     found = Found()
                     stage.details["error"] = f"{type(error).__name__}: {error}"
@@ -253,129 +219,20 @@ class Spark(Retriever):
             found.walked |= walked
             ids[f"step{number}"] = [node.id for node in found.nodes]
         with trace.stage("rank", by="the query" if found.ordered else "relevance"):
-            if not found.ordered and len(found.nodes) > 1:
-                scores = self.index.score(
-                    question, [node.id for node in found.nodes]
-                ).tolist()
-                ranked = sorted(
-                    zip(scores, range(len(scores)), strict=True),
-                    key=lambda one: (-one[0], one[1]),
-                )
-                found.nodes = [found.nodes[place] for _, place in ranked]
+            if not found.ordered:
+                found.nodes = self._by_relevance(question, found.nodes)
         found.problem = "; ".join(problems) or (
             "" if found.nodes else "the plan found nothing"
         )
         return found
 
-    def _search(self, step: SemanticStep, stage: Stage) -> Found:
-        """Find nodes by text; a label that there is not is left out."""
-        labels = (
-            [step.label]
-            if step.label is not None and step.label in self.schema().labels
-            else None
-        )
-        k = min(step.k, self.settings.semantic_k)
-        stage.details.update(search=step.text, label=labels and step.label, k=k)
-        matches = self.index.search(step.text, k, labels=labels)
-        given = zip(self.store.get(matches.ids), matches.scores.tolist(), strict=True)
-        nodes = [node for node, score in given if node is not None and score > 0]
-        evidence = {
-            node.id: Evidence("seed", rank=rank, retriever=self.name)
-            for rank, node in enumerate(nodes, 1)
-        }
-        return Found(nodes, evidence, ordered=True)
-
-    def _query(
-        self, step: RepairedQuery, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> Found:
-        """Run a query, and read the nodes in what it returns."""
-        step, parameters, rows = self.rows(step, ids)
-        stage.details.update(
-            cypher=step.query,
-            parameters=parameters,
-            mended=list(step.notes),
-            rows=len(rows),
-        )
-        found = Found(
-            ordered=edits.is_ordered(step.report.tree),
-            walked=bool(edits.relationships(step.report.tree)),
-        )
-        for number, (row, nodes) in enumerate(
-            zip(rows.rows, nodes_of(rows, self.store, self.index), strict=True), 1
-        ):
-            for node in nodes:
-                if node.id not in found.evidence:
-                    said = {
-                        "cypher": step.query,
-                        "parameters": parameters,
-                        "row": shown(dict(zip(rows.columns, row, strict=True))),
-                    }
-                    found.nodes.append(node)
-                    found.evidence[node.id] = Evidence(
-                        "query", rank=number, retriever=self.name, properties=said
-                    )
-        return found
-
-    def rows(
-        self, step: RepairedQuery, ids: Mapping[str, Sequence[str]]
-    ) -> tuple[RepairedQuery, dict[str, Any], Rows]:
-        """Run a query; one that finds nothing runs once more with what is doubtful in
-        it mended, and its values.
-
-        Parameters
-        ----------
-        ids
-            What earlier steps found, by the name of the parameter.
-
-        Returns
-        -------
-        step, parameters, rows
-            What ran in the end, and what came back.
-
-        Raises
-        ------
-        QueryRefused
-            When the guard or the database refuses it.
-        QueryTimeout
-            When it took longer than `settings.timeout`.
-        """
-        parameters, rows = self._run(step, ids)
-        if not any(value not in _NOTHING for row in rows.rows for value in row):
-            again = repair(
-                step.report, self.schema(), rows=self.settings.max_rows, doubtful=True
-            )
-            again = replace(
-                again if again.report.ok else step, parameters=step.parameters
-            )
-            better = with_known_values(again, self.store, self.index) or again
-            if better.query != step.query:
-                step = replace(
-                    better, notes=tuple(dict.fromkeys((*step.notes, *better.notes)))
-                )
-                parameters, rows = self._run(step, ids)
-        return step, parameters, rows
-
-    def _run(
-        self, step: RepairedQuery, ids: Mapping[str, Sequence[str]]
-    ) -> tuple[dict[str, Any], Rows]:
-        if not step.report.ok:
-            raise QueryRefused(
-                f"the query was refused: {'; '.join(map(str, step.report.errors))}",
-                step.report,
-            )
-        named = {
-            name: list(found) for name, found in ids.items() if f"${name}" in step.query
-        }
-        parameters = {**step.parameters, **named}
-        limits = self.settings
-        rows = run_checked(
-            self.store,
-            step.report,
-            parameters,
-            timeout=limits.timeout,
-            max_rows=limits.max_rows,
-        )
-        return parameters, rows
+    def _by_relevance(self, question: str, nodes: list[Node]) -> list[Node]:
+        """Return nodes by their scores in the index, as they came where those tie."""
+        if len(nodes) < 2:
+            return nodes
+        scores = self.index.score(question, [node.id for node in nodes]).tolist()
+        order = sorted(range(len(nodes)), key=lambda place: -scores[place])
+        return [nodes[place] for place in order]
 
     # -- the answer
 
@@ -406,7 +263,7 @@ class Answered(Retriever):
     For frameworks that run the steps in their own way, and as seeds of an `Expand`.
     """
 
-    name = "spark"
+    name = RETRIEVER
 
     def __init__(self, spark: Spark, found: Found, trace: Trace | None = None) -> None:
         self.spark = spark

@@ -4,7 +4,7 @@ from graphret.training.fusion import Case, cases_of, tune_fusion
 from graphret.training.lora import Example, Tuning, fine_tune
 from graphret.training.paths import Choice, fit_scorer, train_paths
 from graphret.training.queries import Report, synthesize
-from graphret.training.questions import Question, read_questions
+from graphret.training.questions import LabelledQuestion, read_questions
 from graphret.training.ranker import train_ranking
 from graphret.training.writer import train_reasoner, train_writer
 
@@ -12,7 +12,7 @@ __all__ = [
     "Case",
     "Choice",
     "Example",
-    "Question",
+    "LabelledQuestion",
     "Report",
     "Tuning",
     "cases_of",

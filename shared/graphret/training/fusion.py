@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from graphret.fusion import fills
 from graphret.grasp.retriever import Grasp
 from graphret.grasp.settings import GraspSettings, StaticWeights
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 from graphret.training.tuned import Progress, cross_validated, middle
 from graphret.types import Signals
 
@@ -48,7 +48,7 @@ class Case:
 
 def cases_of(
     grasp: Grasp,
-    questions: Sequence[Question],
+    questions: Sequence[LabelledQuestion],
     *,
     progress: Progress = lambda done, of: None,
 ) -> list[Case]:

@@ -19,10 +19,8 @@ from graphret.llm.causal import SETTINGS, SMALL, answer_tokens, chat_tokens, loa
 
 _log = logging.getLogger(__name__)
 _VALIDATED = 64  # examples at most
-_EVALUATIONS, _PATIENCE = (
-    5,
-    2,
-)  # measurements in a whole training, each with a checkpoint, and without a better one
+_EVALUATIONS = 5  # measurements in a whole training, each with a checkpoint
+_PATIENCE = 2  # measurements without a better one
 
 
 @dataclass(frozen=True)
@@ -114,36 +112,16 @@ def fine_tune(
     MissingDependency, ModelError
         Without the extra ``train``, or when the model cannot be loaded.
     """
-    folder = Path(out)
     if len(examples) < 2:
         raise InvalidInput(
             f"data: at least two examples are needed, not {len(examples)}"
         )
-    if (folder / SETTINGS).exists():
+    if (Path(out) / SETTINGS).exists():
         raise InvalidInput(f"{out}: there is a trained model; name another folder")
-    checkpoints = folder / "checkpoints"
-    checkpoints.mkdir(parents=True, exist_ok=True)
-    read = json.dumps(
-        [[[one.content for one in each.prompt], each.answer] for each in examples]
-    )
-    run = json.dumps(
-        {"examples": hashlib.sha256(read.encode()).hexdigest(), **asdict(tuning)}
-    )
-    if (known := checkpoints / "run.json").exists() and known.read_text("utf-8") != run:
-        raise InvalidInput(
-            f"{checkpoints}: of a training with other data or settings; name another"
-            " folder"
-        )
-    known.write_text(run, "utf-8")
+    checkpoints = _checkpoints_of(Path(out), examples, tuning)
     try:
         from peft import LoraConfig, get_peft_model
-        from transformers import (
-            EarlyStoppingCallback,
-            Trainer,
-            TrainerCallback,
-            TrainingArguments,
-            set_seed,
-        )
+        from transformers import Trainer, set_seed
         from transformers.trainer_callback import PrinterCallback
     except ImportError as error:
         raise MissingDependency(
@@ -158,18 +136,84 @@ def fine_tune(
         task_type="CAUSAL_LM",
     )
     model: Any = get_peft_model(base, lora)
-    answers = answer_tokens(tokenizer, [one.answer for one in examples])
-    data = [
+    data = _tokenized(tokenizer, examples)
+    n_validated = max(1, min(len(data) // 10, _VALIDATED))
+    n_trained = len(data) - n_validated
+    on_cpu = base.device.type == "cpu"
+    trainer = Trainer(
+        model=model,
+        args=_training_arguments(checkpoints, tuning, n_trained, on_cpu),
+        train_dataset=data[n_validated:],
+        eval_dataset=data[:n_validated],
+        data_collator=_Collator(int(tokenizer.pad_token_id)),
+        callbacks=_callbacks(progress),
+    )
+    trainer.remove_callback(PrinterCallback)
+    start = time.perf_counter()
+    trainer.train(resume_from_checkpoint=_newest_checkpoint(checkpoints))
+    batch = _batch_that_fitted(trainer, tuning)
+    counts = {
+        "trained": n_trained,
+        "validated": n_validated,
+        "steps": trainer.state.global_step,
+        "parameters": sum(
+            weights.numel() for weights in model.parameters() if weights.requires_grad
+        ),
+    }
+    return FineTuned(
+        model.eval(),
+        tokenizer,
+        replace(tuning, batch=batch),
+        _curve(trainer.state.log_history),
+        counts,
+        time.perf_counter() - start,
+    )
+
+
+def _checkpoints_of(folder: Path, examples: Sequence[Example], tuning: Tuning) -> Path:
+    """Return the folder of checkpoints; those of another training are refused."""
+    checkpoints = folder / "checkpoints"
+    checkpoints.mkdir(parents=True, exist_ok=True)
+    texts = json.dumps(
+        [
+            [[message.content for message in example.prompt], example.answer]
+            for example in examples
+        ]
+    )
+    digest = hashlib.sha256(texts.encode()).hexdigest()
+    training = json.dumps({"examples": digest, **asdict(tuning)})
+    record = checkpoints / "run.json"
+    if record.exists() and record.read_text("utf-8") != training:
+        raise InvalidInput(
+            f"{checkpoints}: of a training with other data or settings; name another"
+            " folder"
+        )
+    record.write_text(training, "utf-8")
+    return checkpoints
+
+
+def _tokenized(tokenizer: Any, examples: Sequence[Example]) -> list[dict[str, Any]]:
+    """Return the tokens of each example, and how many of them are its answer."""
+    answers = answer_tokens(tokenizer, [example.answer for example in examples])
+    return [
         {
-            "input_ids": [*chat_tokens(tokenizer, one.prompt), *answer],
+            "input_ids": [*chat_tokens(tokenizer, example.prompt), *answer],
             "answer": len(answer),
         }
-        for one, answer in zip(examples, answers, strict=True)
+        for example, answer in zip(examples, answers, strict=True)
     ]
-    held = max(1, min(len(data) // 10, _VALIDATED))
-    steps = max(1, int(tuning.epochs * -(-(len(data) - held) // tuning.batch)))
-    on_cpu = base.device.type == "cpu"
-    arguments = TrainingArguments(
+
+
+def _training_arguments(
+    checkpoints: Path, tuning: Tuning, n_trained: int, on_cpu: bool
+) -> Any:
+    """Return the arguments of the `Trainer`."""
+    from transformers import TrainingArguments
+
+    steps_an_epoch = -(-n_trained // tuning.batch)
+    steps = max(1, int(tuning.epochs * steps_an_epoch))
+    between_evaluations = max(1, steps // _EVALUATIONS)
+    return TrainingArguments(
         output_dir=str(checkpoints),
         per_device_train_batch_size=tuning.batch,
         per_device_eval_batch_size=tuning.batch,
@@ -184,9 +228,9 @@ def fine_tune(
         remove_unused_columns=False,
         eval_strategy="steps",
         save_strategy="steps",
-        eval_steps=max(1, steps // _EVALUATIONS),
-        save_steps=max(1, steps // _EVALUATIONS),
-        logging_steps=max(1, steps // _EVALUATIONS),
+        eval_steps=between_evaluations,
+        save_steps=between_evaluations,
+        logging_steps=between_evaluations,
         save_total_limit=2,
         load_best_model_at_end=True,
         metric_for_best_model="eval_loss",
@@ -197,7 +241,12 @@ def fine_tune(
         report_to="none",
     )
 
-    class Progress(TrainerCallback):
+
+def _callbacks(progress: Callable[[str, int, int], None] | None) -> list[Any]:
+    """Return what reports on the training, and what ends it early."""
+    from transformers import EarlyStoppingCallback, TrainerCallback
+
+    class Reporting(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
             if progress is not None:
                 progress("train", state.global_step, state.max_steps)
@@ -207,45 +256,40 @@ def fine_tune(
         ) -> None:
             _log.info("step %d of %d: %s", state.global_step, state.max_steps, logs)
 
-    trainer = Trainer(
-        model=model,
-        args=arguments,
-        train_dataset=data[held:],
-        eval_dataset=data[:held],
-        data_collator=_Collator(int(tokenizer.pad_token_id)),
-        callbacks=[Progress(), EarlyStoppingCallback(_PATIENCE)],
+    return [Reporting(), EarlyStoppingCallback(_PATIENCE)]
+
+
+def _newest_checkpoint(checkpoints: Path) -> str | None:
+    """Return the last checkpoint that was written in whole."""
+    # the state is what a checkpoint writes last
+    states = checkpoints.glob("checkpoint-*/trainer_state.json")
+    newest = max(
+        (state.parent for state in states),
+        key=lambda folder: int(folder.name.partition("-")[2]),
+        default=None,
     )
-    trainer.remove_callback(PrinterCallback)
-    start = time.perf_counter()
-    whole = (
-        path.parent for path in checkpoints.glob("checkpoint-*/trainer_state.json")
-    )  # which is written last
-    newest = max(whole, key=lambda one: int(one.name.partition("-")[2]), default=None)
-    trainer.train(resume_from_checkpoint=None if newest is None else str(newest))
-    used = int(trainer._train_batch_size or tuning.batch)
-    if used < tuning.batch:
+    return None if newest is None else str(newest)
+
+
+def _batch_that_fitted(trainer: Any, tuning: Tuning) -> int:
+    """Return the size of batch that memory was enough for."""
+    batch = int(trainer._train_batch_size or tuning.batch)
+    if batch < tuning.batch:
         _log.warning(
             "a batch of %d did not fit in memory: batches of %d were used",
             tuning.batch,
-            used,
+            batch,
         )
-    counts = {
-        "trained": len(data) - held,
-        "validated": held,
-        "steps": trainer.state.global_step,
-    }
-    counts["parameters"] = sum(
-        one.numel() for one in model.parameters() if one.requires_grad
-    )
-    curve: list[Mapping[str, float]] = [
-        {key: one[key] for key in ("step", "loss", "eval_loss") if key in one}
-        for one in trainer.state.log_history
-        if "loss" in one or "eval_loss" in one
+    return batch
+
+
+def _curve(log_history: Sequence[Mapping[str, float]]) -> list[Mapping[str, float]]:
+    """Return the losses of each measurement."""
+    return [
+        {key: logged[key] for key in ("step", "loss", "eval_loss") if key in logged}
+        for logged in log_history
+        if "loss" in logged or "eval_loss" in logged
     ]
-    seconds = time.perf_counter() - start
-    return FineTuned(
-        model.eval(), tokenizer, replace(tuning, batch=used), curve, counts, seconds
-    )
 
 
 def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str) -> None:

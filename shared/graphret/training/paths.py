@@ -23,7 +23,7 @@ from graphret.planning.scorer import (
     masked,
     parts_of_path,
 )
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 
 #: Questions that are learned of at most, and paths whose ends are compared with the
 #: answers of each.
@@ -58,7 +58,7 @@ class Choice:
 
 
 def train_paths(
-    planner: PathPlanner, questions: Sequence[Question], seed: int = 0
+    planner: PathPlanner, questions: Sequence[LabelledQuestion], seed: int = 0
 ) -> PathScorer:
     """Learn which paths questions mean from nothing but the ids of their right answers.
 
@@ -81,7 +81,7 @@ def train_paths(
     )
 
 
-def _choice(planner: PathPlanner, question: Question) -> Choice | None:
+def _choice(planner: PathPlanner, question: LabelledQuestion) -> Choice | None:
     """The paths around the name of a question from which a path leads to its answers,
     and which that is.
     """
@@ -117,61 +117,102 @@ def _choice(planner: PathPlanner, question: Question) -> Choice | None:
 
 
 def fit_scorer(choices: Sequence[Choice]) -> PathScorer:
-    """Return the scorer that gives the right paths of some questions the most weight
-    among the others (softmax).
-    """
+    """Return the scorer that gives the right paths the most weight (softmax)."""
     if not choices:
         raise InvalidInput(
             "questions: none of them has a right answer at the end of a path"
         )
-    times = Counter(one for choice in choices for one in counted(choice.words))
-    words = sorted(one for one, n in times.items() if n >= min(_TIMES, len(choices)))
-    distinct = list(dict.fromkeys(path for choice in choices for path in choice.paths))
-    parts = sorted({part for path in distinct for part in parts_of_path(path)})
-    model = PathScorer(words, parts)
-    place = {path: i for i, path in enumerate(distinct)}
-    has, rows = (
-        model.parts_of(distinct),
-        model.rows([choice.words for choice in choices]),
-    )
-    sizes = np.asarray([len(choice.paths) for choice in choices])
-    starts, asked = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(choices)), sizes)
-    which = np.asarray([place[path] for choice in choices for path in choice.paths])
-    facts, right = (
-        np.concatenate([c.facts for c in choices]),
-        starts + [c.best for c in choices],
-    )
-    cells, n = model.weights.size, len(choices)
-
-    def loss(flat: _Floats) -> tuple[float, _Floats]:
-        weights, held = (
-            flat[:cells].reshape(model.weights.shape),
-            flat[cells:] - UNTRAINED,
-        )
-        scores = (has @ (rows @ weights).T).T[asked, which] - facts @ flat[cells:]
-        scores = np.exp(scores - np.maximum.reduceat(scores, starts)[asked])
-        shares = scores / np.add.reduceat(scores, starts)[asked]
-        wrong = shares.copy()
-        wrong[right] -= 1
-        by_path = np.bincount(
-            asked * len(distinct) + which, weights=wrong, minlength=n * len(distinct)
-        )
-        slope = rows.T @ (has.T @ by_path.reshape(n, -1).T).T + _HELD * weights
-        total = -np.log(np.maximum(shares[right], 1e-300)).sum() + _HELD / 2 * (
-            (weights**2).sum() + (held**2).sum()
-        )
-        return float(total), np.concatenate(
-            [slope.ravel(), _HELD * held - wrong @ facts]
-        )
-
-    begin = np.concatenate([np.zeros(cells), UNTRAINED])
-    bounds = [(None, None)] * cells + [(0.05, None)] * len(UNTRAINED)
-    found = minimize(
-        loss,
-        begin,
+    words = _frequent_words(choices)
+    paths = list(dict.fromkeys(path for choice in choices for path in choice.paths))
+    parts = sorted({part for path in paths for part in parts_of_path(path)})
+    objective = _Objective(PathScorer(words, parts), choices, paths)
+    n_weights = objective.n_weights
+    fitted: _Floats = minimize(
+        objective,
+        np.concatenate([np.zeros(n_weights), UNTRAINED]),
         jac=True,
         method="L-BFGS-B",
-        bounds=bounds,
+        bounds=[(None, None)] * n_weights + [(0.05, None)] * len(UNTRAINED),
         options={"maxiter": _ROUNDS},
     ).x
-    return PathScorer(words, parts, found[:cells], found[cells:].tolist())
+    return PathScorer(words, parts, fitted[:n_weights], fitted[n_weights:].tolist())
+
+
+def _frequent_words(choices: Sequence[Choice]) -> list[str]:
+    """Return the words, or two in a row, that enough questions have."""
+    times = Counter(word for choice in choices for word in counted(choice.words))
+    least = min(_TIMES, len(choices))
+    return sorted(word for word, n in times.items() if n >= least)
+
+
+class _Objective:
+    """The penalised cross-entropy of the right paths, and its gradient.
+
+    The candidates of all questions stand in one row, those of a question side by side.
+
+    Parameters
+    ----------
+    model
+        An untrained scorer, for the features of questions and paths.
+    paths
+        The distinct candidates.
+    """
+
+    def __init__(
+        self,
+        model: PathScorer,
+        choices: Sequence[Choice],
+        paths: Sequence[tuple[Hop, ...]],
+    ) -> None:
+        self.shape = model.weights.shape
+        self.n_weights = model.weights.size
+        self.n_questions = len(choices)
+        self.n_paths = len(paths)
+        self.part_features = model.parts_of(paths)
+        self.word_features = model.rows([choice.words for choice in choices])
+        place = {path: i for i, path in enumerate(paths)}
+        sizes = np.asarray([len(choice.paths) for choice in choices])
+        # of each candidate its question and its path; where a question's begin
+        self.question_of = np.repeat(np.arange(self.n_questions), sizes)
+        self.path_of = np.asarray(
+            [place[path] for choice in choices for path in choice.paths]
+        )
+        self.starts = np.cumsum(sizes) - sizes
+        self.right = self.starts + [choice.best for choice in choices]
+        self.facts = np.concatenate([choice.facts for choice in choices])
+
+    def __call__(self, parameters: _Floats) -> tuple[float, _Floats]:
+        """Return the loss and its gradient by the weights and those of the facts."""
+        weights = parameters[: self.n_weights].reshape(self.shape)
+        fact_weights = parameters[self.n_weights :]
+        from_untrained = fact_weights - UNTRAINED
+        shares = self._shares(weights, fact_weights)
+        surprise = -np.log(np.maximum(shares[self.right], 1e-300)).sum()
+        penalty = (weights**2).sum() + (from_untrained**2).sum()
+        # by the scores, the loss has the slope of what is predicted less what is right
+        errors = shares.copy()
+        errors[self.right] -= 1
+        by_weights = self._by_weights(errors) + _HELD * weights
+        by_facts = _HELD * from_untrained - errors @ self.facts
+        gradient = np.concatenate([by_weights.ravel(), by_facts])
+        return float(surprise + _HELD / 2 * penalty), gradient
+
+    def _shares(self, weights: _Floats, fact_weights: _Floats) -> _Floats:
+        """Return the probability of each candidate among those of its question."""
+        fits = (self.part_features @ (self.word_features @ weights).T).T
+        scores = fits[self.question_of, self.path_of] - self.facts @ fact_weights
+        highest = np.maximum.reduceat(scores, self.starts)
+        exponentials = np.exp(scores - highest[self.question_of])
+        totals = np.add.reduceat(exponentials, self.starts)
+        shares: _Floats = exponentials / totals[self.question_of]
+        return shares
+
+    def _by_weights(self, errors: _Floats) -> _Floats:
+        """Return the slope by the weights from that by the score of each candidate."""
+        by_path = np.bincount(
+            self.question_of * self.n_paths + self.path_of,
+            weights=errors,
+            minlength=self.n_questions * self.n_paths,
+        ).reshape(self.n_questions, self.n_paths)
+        slope: _Floats = self.word_features.T @ (self.part_features.T @ by_path.T).T
+        return slope

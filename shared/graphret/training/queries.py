@@ -12,7 +12,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput
 from graphret.graphraft import Candidate, CandidateFinder, Entity
-from graphret.training.questions import Question, json_lines
+from graphret.training.questions import LabelledQuestion, json_lines
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Report:
 def synthesize(
     finder: CandidateFinder,
     entities: Callable[[str], list[Entity]],
-    questions: Sequence[Question],
+    questions: Sequence[LabelledQuestion],
     out: str | Path,
     *,
     recall: float = 0.0,
@@ -97,7 +97,7 @@ def synthesize(
 def _record(
     finder: CandidateFinder,
     entities: Sequence[Entity],
-    question: Question,
+    question: LabelledQuestion,
     recall: float,
     precision: float,
 ) -> dict[str, Any]:
@@ -119,7 +119,9 @@ def _record(
     }
 
 
-def _good(one: Candidate, question: Question, recall: float, precision: float) -> bool:
+def _good(
+    one: Candidate, question: LabelledQuestion, recall: float, precision: float
+) -> bool:
     hits = one.hits or 0
     return (
         hits > 0

@@ -14,7 +14,7 @@ from graphret.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class LabelledQuestion:
     """A question, the ids of the nodes that answer it, and the part of the data that it
     belongs to.
     """
@@ -24,7 +24,9 @@ class Question:
     half: str = ""
 
 
-def read_questions(path: str | Path, limit: int | None = None) -> list[Question]:
+def read_questions(
+    path: str | Path, limit: int | None = None
+) -> list[LabelledQuestion]:
     """Read labelled questions, JSON Lines of ``{"question": …, "answers": [ids]}``; an
     error names the line.
     """
@@ -50,11 +52,11 @@ def json_lines(path: str | Path) -> Iterator[tuple[str, Any]]:
         raise InvalidInput(f"{where}: {error}") from error
 
 
-def _question(record: Any, where: str) -> Question:
+def _question(record: Any, where: str) -> LabelledQuestion:
     text = record.get("question") if isinstance(record, dict) else None
     answers = record.get("answers") if isinstance(record, dict) else None
     if not isinstance(text, str) or not isinstance(answers, list) or not answers:
         raise InvalidInput(
             f'{where}: {{"question": text, "answers": [ids]}} is expected'
         )
-    return Question(text, frozenset(map(str, answers)))
+    return LabelledQuestion(text, frozenset(map(str, answers)))

@@ -17,7 +17,7 @@ from graphret.expansion import Coverage, Frontier
 from graphret.ranker import LearnedRanking, features_of
 from graphret.sage import SageGraph
 from graphret.sage.state import SageState
-from graphret.training.questions import Question
+from graphret.training.questions import LabelledQuestion
 from graphret.training.tuned import Progress, cross_validated
 
 #: Where recall is taken; the ranking is chosen by the mean.
@@ -65,7 +65,7 @@ class _Case:
 
 def train_ranking(
     graph: SageGraph,
-    questions: Sequence[Question],
+    questions: Sequence[LabelledQuestion],
     inner: Coverage | None = None,
     *,
     depth: int = 150,
@@ -95,48 +95,24 @@ def train_ranking(
         import lightgbm
     except ImportError as error:
         raise MissingDependency("lightgbm", "train", "training a ranking") from error
-    inner, state, cases = inner or Coverage(), graph.state, []
-    answers = _answers_of(state, questions)
-    if state.index.dense is not None:
-        state.index.dense.prepare([question.text for question in questions])
-    names: tuple[str, ...] = ()
-    for done, question in enumerate(questions, 1):
-        seeds = state.index.top(question.text, inner.n_seeds(max(SHOWN_AT)))
-        frontier = Frontier(question.text, state.graph, state.index, seeds)
-        ranked, pairs, together = inner.cover(frontier)
-        columns = features_of(frontier, ranked, pairs, together, depth)
-        names = tuple(columns)
-        gold = [answers[answer] for answer in question.gold]
-        rows = LearnedRanking("", names).rows(columns)
-        cases.append(_Case(rows, columns["score"], ranked.positions[:depth], gold))
-        progress(done, len(questions))
+    inner = inner or Coverage()
+    names, cases = _cases(graph.state, questions, inner, depth, progress)
 
     def fitted(chosen: NDArray[Any], weight: float) -> LearnedRanking:
-        learned = [cases[one] for one in chosen.tolist() if cases[one].right.any()]
+        training = [cases[place] for place in chosen.tolist()]
+        learned = [case for case in training if case.right.any()]
         if not learned:
             raise InvalidInput(
                 f"questions: none has an answer among its first {depth} candidates"
             )
-        data = lightgbm.Dataset(
-            np.concatenate([one.rows for one in learned]),
-            np.concatenate([one.right for one in learned]).astype(int),
-            group=[len(one.rows) for one in learned],
-            init_score=weight * np.concatenate([one.scores for one in learned]),
-        )
-        return LearnedRanking(
-            lightgbm.train(
-                _TREES, data, min(_ROUNDS, 20 + len(chosen) // 4)
-            ).model_to_string(),
-            names,
-            weight,
-            depth,
-            inner,
-        )
+        rounds = min(_ROUNDS, 20 + len(training) // 4)
+        booster = lightgbm.train(_TREES, _lightgbm_data(learned, weight), rounds)
+        return LearnedRanking(booster.model_to_string(), names, weight, depth, inner)
 
     def values(
         chosen: NDArray[Any], ranking: LearnedRanking | None
     ) -> NDArray[np.float64]:
-        return np.stack([_values(cases[one], ranking) for one in chosen.tolist()])
+        return np.stack([_values(cases[place], ranking) for place in chosen.tolist()])
 
     searches = {
         name: partial(fitted, weight=weight) for name, weight in _WEIGHTS.items()
@@ -144,6 +120,44 @@ def train_ranking(
     shown = ("mean recall", *(f"recall@{k}" for k in SHOWN_AT), "hit@1", "mrr")
     ranking, metrics = cross_validated(len(questions), None, searches, values, shown)
     return ranking and replace(ranking, metrics=metrics), metrics
+
+
+def _cases(
+    state: SageState,
+    questions: Sequence[LabelledQuestion],
+    inner: Coverage,
+    depth: int,
+    progress: Progress,
+) -> tuple[tuple[str, ...], list[_Case]]:
+    """Return the names of the features, and each question with its candidates."""
+    answers = _answers_of(state, questions)
+    if state.index.dense is not None:
+        state.index.dense.prepare([question.text for question in questions])
+    names: tuple[str, ...] = ()
+    cases: list[_Case] = []
+    for done, question in enumerate(questions, 1):
+        seeds = state.index.top(question.text, inner.n_seeds(max(SHOWN_AT)))
+        frontier = Frontier(question.text, state.graph, state.index, seeds)
+        ranked, pairs, together = inner.cover(frontier)
+        columns = features_of(frontier, ranked, pairs, together, depth)
+        names = tuple(columns)
+        rows = LearnedRanking("", names).rows(columns)
+        gold = [answers[answer] for answer in question.gold]
+        cases.append(_Case(rows, columns["score"], ranked.positions[:depth], gold))
+        progress(done, len(questions))
+    return names, cases
+
+
+def _lightgbm_data(cases: Sequence[_Case], weight: float) -> Any:
+    """Return cases as LightGBM reads them, each a group that starts from coverage."""
+    import lightgbm
+
+    return lightgbm.Dataset(
+        np.concatenate([case.rows for case in cases]),
+        np.concatenate([case.right for case in cases]).astype(int),
+        group=[len(case.rows) for case in cases],
+        init_score=weight * np.concatenate([case.scores for case in cases]),
+    )
 
 
 def _values(case: _Case, ranking: LearnedRanking | None) -> NDArray[np.float64]:
@@ -162,7 +176,7 @@ def _values(case: _Case, ranking: LearnedRanking | None) -> NDArray[np.float64]:
 
 
 def _answers_of(
-    state: SageState, questions: Sequence[Question]
+    state: SageState, questions: Sequence[LabelledQuestion]
 ) -> dict[str, NDArray[np.int64]]:
     """Return the nodes that are each answer; an `InvalidInput` names one that the graph
     does not have.

@@ -52,47 +52,23 @@ def parse(query: str, dialect: str = "neo4j") -> Parsed:
     try:
         tokens = tokenise(query)
     except Unreadable as problem:
-        return Parsed(
-            query,
-            dialect,
-            [],
-            None,
-            _error(query, problem.reason, problem.start, problem.end),
-        )
+        finding = _error(query, problem.reason, problem.start, problem.end)
+        return Parsed(query, dialect, [], error=finding)
     if tokens[0].kind == END:
-        return Parsed(
-            query,
-            dialect,
-            tokens,
-            None,
-            _error(query, "there is no query", len(query), len(query)),
-        )
-    parser = (
-        LadybugClauses(query, tokens)
-        if dialect == "ladybug"
-        else Clauses(query, tokens)
-    )
+        finding = _error(query, "there is no query", len(query), len(query))
+        return Parsed(query, dialect, tokens, error=finding)
+    grammar = LadybugClauses if dialect == "ladybug" else Clauses
+    parser = grammar(query, tokens)
     try:
         return Parsed(query, dialect, tokens, parser.parse())
     except RecursionError:
         # What backtracking met before it is no reason then.
-        return Parsed(
-            query,
-            dialect,
-            tokens,
-            None,
-            _error(query, "nested too deeply to be read", 0, len(query)),
-        )
+        finding = _error(query, "nested too deeply to be read", 0, len(query))
     except Unexpected as problem:
         furthest = parser.furthest or problem
         place = furthest.token
-        return Parsed(
-            query,
-            dialect,
-            tokens,
-            None,
-            _error(query, furthest.reason, place.start, place.end),
-        )
+        finding = _error(query, furthest.reason, place.start, place.end)
+    return Parsed(query, dialect, tokens, error=finding)
 
 
 def _error(query: str, reason: str, start: int, end: int) -> Finding:
