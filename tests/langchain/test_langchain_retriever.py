@@ -82,8 +82,9 @@ async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(
 
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     for wrong, named in (
-        ({}, "'retriever' alone"),
-        ({"retriever": graph.retriever(), "ranking": "paper"}, "'retriever' alone"),
+        ({}, "'graph'"),
+        ({"graph": "papers"}, "SageGraph or a graphret Retriever"),
+        ({"graph": graph.retriever(), "ranking": "paper"}, "for a SageGraph"),
         ({"graph": graph, "seeds": "bm25"}, "LangChain retriever"),
         ({"graph": graph, "where": {"year": {"$near": 3}}}, r"\$near"),
         ({"graph": graph, "k": 0}, "k"),
