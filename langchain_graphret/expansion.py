@@ -78,7 +78,7 @@ class SageExpansion(CoreCompressor):
         where: WhereLike = None,
         name: str | None = None,
     ) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             graph=graph,
             ranking=ranking,
             on_failure=require_on_failure(on_failure),

@@ -56,7 +56,7 @@ class RRFFusionRetriever(CoreRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             retrievers=retrievers,
             weights=weights,
             rrf_k=rrf_k,

@@ -99,7 +99,7 @@ class GraphRAFTRetriever(CoreRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             store=store,
             index=index,
             writer=writer,

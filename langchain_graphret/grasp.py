@@ -77,7 +77,7 @@ class GraspRetriever(CoreRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             planner=planner,
             store=store,
             index=index,

@@ -59,7 +59,7 @@ class GraphReranker(CoreCompressor):
     ) -> None:
         # Made once: a cross-encoder is loaded when it is first used.
         reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             model=reranker,
             weight=weight,
             on_failure=require_on_failure(on_failure),

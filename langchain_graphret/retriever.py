@@ -200,7 +200,7 @@ class SageRetriever(CoreRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             graph=graph,
             ranking=ranking,
             seeds=seeds,

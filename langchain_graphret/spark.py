@@ -320,7 +320,7 @@ class SparkRetriever(CoreRetriever):
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
             model=model,
             store=store,
             index=index,
