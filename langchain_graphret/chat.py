@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages
@@ -14,8 +14,19 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, ChatOptions, Message, Reply, ToolCall, Usage
+from graphret.llm import (
+    ChatError,
+    ChatModel,
+    ChatOptions,
+    Message,
+    Reply,
+    ToolCall,
+    Usage,
+)
 from graphret.llm.errors import as_chat_error
+
+#: A chat model of LangChain, what stands for one, or a graphret one.
+ChatModelLike: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
 
 # Additional arguments that repeat text and calls.
 _REPEATED = frozenset({"tool_calls", "function_call", "refusal", "parsed"})

@@ -12,12 +12,24 @@ from langchain_core.stores import BaseStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from graphret import corpus, sage
-from graphret.corpus import from_chunks, to_edges
+from graphret.corpus import (
+    HeuristicMetadata,
+    MetadataExtractor,
+    from_chunks,
+    to_edges,
+)
 from graphret.errors import InvalidInput
+from graphret.executors import LOCAL, Executor
+from graphret.expansion import Ranking
+from graphret.retriever import Retriever
+from graphret.sage import SageSettings
+from graphret.sage.graph import Progress
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
+from graphret.where import WhereLike
 from langchain_graphret.documents import from_chunk
 from langchain_graphret.retriever import SageRetriever
+from langchain_graphret.seeds import LangChainRetriever
 
 
 class SageGraph(sage.SageGraph):
@@ -31,8 +43,11 @@ class SageGraph(sage.SageGraph):
         documents: Iterable[Document],
         embedding: Any = "default",
         *,
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
+        settings: SageSettings | None = None,
         edges: Iterable[Edge] = (),
-        **options: Any,
+        progress: Progress | None = None,
+        executor: Executor = LOCAL,
     ) -> Self:
         """Build a graph of documents, one node each.
 
@@ -48,9 +63,8 @@ class SageGraph(sage.SageGraph):
         embedding
             LangChain embeddings, or anything else that `graphret.SageGraph.build`
             takes; `None` goes without.
-        edges, options
-            As `graphret.SageGraph.build` has them; options are ``metadata``,
-            ``settings`` and ``progress``.
+        metadata, settings, edges, progress, executor
+            As `graphret.SageGraph.build` has them.
 
         Raises
         ------
@@ -60,7 +74,13 @@ class SageGraph(sage.SageGraph):
         """
         nodes = from_chunks(_chunks(documents))
         return cls.from_nodes(
-            nodes, encoder=embedding, edges=to_edges(edges, nodes), **options
+            nodes,
+            encoder=embedding,
+            metadata=metadata,
+            settings=settings,
+            edges=to_edges(edges, nodes),
+            progress=progress,
+            executor=executor,
         )
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
@@ -95,11 +115,30 @@ class SageGraph(sage.SageGraph):
         """
         return self.refresh(_chunks(documents_of(store)))
 
-    def as_retriever(self, **options: Any) -> SageRetriever:
-        """Return a LangChain retriever over the graph; `options` are the parameters of
-        `SageRetriever`.
-        """
-        return SageRetriever(graph=self, **options)
+    def as_retriever(
+        self,
+        *,
+        ranking: Ranking | str | None = None,
+        seeds: LangChainRetriever | Retriever | None = None,
+        on_failure: str = "fallback",
+        k: int = 10,
+        where: WhereLike = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> SageRetriever:
+        """Return a LangChain retriever over the graph, as `SageRetriever` makes it."""
+        return SageRetriever(
+            self,
+            ranking=ranking,
+            seeds=seeds,
+            on_failure=on_failure,
+            k=k,
+            where=where,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
 
 
 def documents_of(

@@ -7,24 +7,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import RunnableLambda
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
-from graphret.graphraft import Candidate, Entity, GraphRAFT
-from graphret.search.index import require_k
+from graphret.graphraft import Candidate, Entity, GraphRAFT, GraphRAFTSettings
+from graphret.graphraft.candidates import QueryWriter
+from graphret.graphraft.entities import EntityNamer
+from graphret.graphraft.reasoner import Reasoner
+from graphret.planning import PathPlanner
+from graphret.retriever import Retriever
+from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
 from graphret.trace import Trace
 from graphret.types import Hit
-from langchain_graphret.chat import as_core_model
+from graphret.where import WhereLike
+from langchain_graphret.chat import ChatModelLike, as_core_model
 from langchain_graphret.documents import plain
-from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.retriever import CoreRetriever, Part
+from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import (
     AnswerOutput,
     Asked,
+    Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
@@ -36,15 +42,6 @@ from langchain_graphret.state import (
 _ENTITIES = TypeAdapter(list[Entity])
 _CANDIDATES = TypeAdapter(list[Candidate])
 _HITS = TypeAdapter(list[Hit])
-
-
-def _core(store: GraphStore, index: Any, **options: Any) -> GraphRAFT:
-    models = {
-        name: as_core_model(one)
-        for name, one in options.items()
-        if isinstance(one, BaseChatModel)
-    }
-    return GraphRAFT(store, index, **options | models)
 
 
 class GraphRAFTRetriever(CoreRetriever):
@@ -60,10 +57,10 @@ class GraphRAFTRetriever(CoreRetriever):
         The graph.
     index
         What fills free places: a text index over its nodes.
-    writer, planner, entities, reasoner, settings, on_failure
+    writer, planner, entities, reasoner, settings, fallback, fill, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
-        chat models of LangChain.
-    k, where
+        chat models of LangChain, and `fallback` a retriever of LangChain.
+    k, where, name, tags, metadata
         As `SageRetriever` has them.
 
     Examples
@@ -72,8 +69,68 @@ class GraphRAFTRetriever(CoreRetriever):
     >>> retriever.invoke("films that share a director with Heat")  # doctest: +SKIP
     """
 
-    def __init__(self, store: GraphStore, index: Any, **options: Any) -> None:
-        super().__init__(_core, store, index, **options)
+    store: Part[GraphStore]
+    index: Part[TextIndex]
+    writer: Part[QueryWriter | None] = None
+    planner: Part[PathPlanner | None] = None
+    entities: Part[ChatModelLike | EntityNamer | None] = None
+    reasoner: Part[ChatModelLike | Reasoner | None] = None
+    settings: Part[GraphRAFTSettings | None] = None
+    fallback: Part[LangChainRetriever | Retriever | None] = None
+    fill: bool = True
+    on_failure: str = "fallback"
+
+    def __init__(
+        self,
+        store: GraphStore,
+        index: TextIndex,
+        *,
+        writer: QueryWriter | None = None,
+        planner: PathPlanner | None = None,
+        entities: ChatModelLike | EntityNamer | None = None,
+        reasoner: ChatModelLike | Reasoner | None = None,
+        settings: GraphRAFTSettings | None = None,
+        fallback: LangChainRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        k: int = 10,
+        where: WhereLike = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
+            store=store,
+            index=index,
+            writer=writer,
+            planner=planner,
+            entities=entities,
+            reasoner=reasoner,
+            settings=settings,
+            fallback=fallback,
+            fill=fill,
+            on_failure=on_failure,
+            k=k,
+            where=where,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
+        self._check()
+
+    def _make(self) -> GraphRAFT:
+        return GraphRAFT(
+            self.store,
+            self.index,
+            writer=self.writer,
+            planner=self.planner,
+            entities=as_core_model(self.entities),
+            reasoner=as_core_model(self.reasoner),
+            settings=self.settings,
+            fallback=as_seeds(self.fallback),
+            fill=self.fill,
+            on_failure=self.on_failure,
+        )
 
 
 class GraphRAFTState(AnswerOutput, Asked, total=False):
@@ -97,12 +154,19 @@ GraphRAFTGraph: TypeAlias = CompiledStateGraph[
 
 
 def create_graphraft_graph(
-    store: Any,
-    index: Any,
+    store: GraphStore,
+    index: TextIndex,
     *,
+    writer: QueryWriter | None = None,
+    planner: PathPlanner | None = None,
+    entities: ChatModelLike | EntityNamer | None = None,
+    reasoner: ChatModelLike | Reasoner | None = None,
+    settings: GraphRAFTSettings | None = None,
+    fallback: LangChainRetriever | Retriever | None = None,
+    fill: bool = True,
+    on_failure: str = "fallback",
     k: int = 10,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    **options: Any,
+    checkpointer: Checkpointer = None,
 ) -> GraphRAFTGraph:
     """Return a LangGraph graph with the nodes ``entities``, ``paths``, ``write``,
     ``run`` and ``reason``.
@@ -112,14 +176,31 @@ def create_graphraft_graph(
 
     Parameters
     ----------
-    store, index, options
+    store, index, writer, planner, entities, reasoner, settings, fallback, fill,
+    on_failure
         As `GraphRAFTRetriever` has them.
     k
         How many hits are returned: exactly as many where they qualify.
     checkpointer
         As `StateGraph.compile` takes it.
     """
-    core, k = _core(store, index, **options), require_k(k)
+    core = GraphRAFT(
+        store,
+        index,
+        writer=writer,
+        planner=planner,
+        entities=as_core_model(entities),
+        reasoner=as_core_model(reasoner),
+        settings=settings,
+        fallback=as_seeds(fallback),
+        fill=fill,
+        on_failure=on_failure,
+    )
+    return _compiled(core, require_k(k), checkpointer)
+
+
+def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTGraph:
+    """Return the graph whose nodes do the steps of `core`."""
 
     def entities(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         question, asked = first_asked(state, k)

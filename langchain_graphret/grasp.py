@@ -8,13 +8,17 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
-from graphret.grasp import Grasp, LLMPlanner
+from graphret.grasp import Grasp, GraspSettings, LLMPlanner
+from graphret.linking import Linker
 from graphret.planning import Planner
-from graphret.retriever import Call
+from graphret.rerank import Reranker
+from graphret.retriever import Call, Retriever
+from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from langchain_graphret.chat import as_core_model
-from langchain_graphret.retriever import CoreRetriever
-from langchain_graphret.seeds import LangChainSeeds
+from graphret.where import WhereLike
+from langchain_graphret.chat import ChatModelLike, as_core_model
+from langchain_graphret.retriever import CoreRetriever, Part
+from langchain_graphret.seeds import LangChainRetriever, LangChainSeeds
 from langchain_graphret.state import Json, NodeSteps, asked_of, node
 
 
@@ -23,7 +27,7 @@ class GraspRetriever(CoreRetriever):
     reranked (GRASP).
 
     Exactly `k` documents come back where that many qualify; evidence and traces are as
-    `SageRetriever` has them. For a stage alone give ``SageRetriever(retriever=…)`` a
+    `SageRetriever` has them. For a stage alone give `as_langchain_retriever` a
     `graphret.grasp.PlanRetriever`, a `graphret.Fuse` or a `graphret.rerank.Rerank`.
 
     Parameters
@@ -38,7 +42,7 @@ class GraspRetriever(CoreRetriever):
         retriever.
     documents, linker, reranker, settings, on_failure
         As `graphret.grasp.Grasp` has them.
-    k, where
+    k, where, name, tags, metadata
         As `SageRetriever` has them.
 
     Examples
@@ -47,11 +51,61 @@ class GraspRetriever(CoreRetriever):
     >>> retriever.invoke("films that share a director with Heat")  # doctest: +SKIP
     """
 
+    planner: Part[Planner | ChatModelLike | None]
+    store: Part[GraphStore]
+    index: Part[TextIndex | LangChainRetriever | Retriever]
+    documents: Part[TextIndex | None] = None
+    linker: Part[Linker | None] = None
+    reranker: Part[Reranker | None] = None
+    settings: Part[GraspSettings | None] = None
+    on_failure: str = "fallback"
+
     def __init__(
-        self, planner: Any, store: GraphStore, index: Any, **options: Any
+        self,
+        planner: Planner | ChatModelLike | None,
+        store: GraphStore,
+        index: TextIndex | LangChainRetriever | Retriever,
+        *,
+        documents: TextIndex | None = None,
+        linker: Linker | None = None,
+        reranker: Reranker | None = None,
+        settings: GraspSettings | None = None,
+        on_failure: str = "fallback",
+        k: int = 10,
+        where: WhereLike = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
-        index = LangChainSeeds(index) if isinstance(index, Runnable) else index
-        super().__init__(Grasp, as_core_model(planner), store, index, **options)
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
+            planner=planner,
+            store=store,
+            index=index,
+            documents=documents,
+            linker=linker,
+            reranker=reranker,
+            settings=settings,
+            on_failure=on_failure,
+            k=k,
+            where=where,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
+        self._check()
+
+    def _make(self) -> Retriever:
+        index = self.index
+        return Grasp(
+            as_core_model(self.planner),
+            self.store,
+            LangChainSeeds(index) if isinstance(index, Runnable) else index,
+            documents=self.documents,
+            linker=self.linker,
+            reranker=self.reranker,
+            settings=self.settings,
+            on_failure=self.on_failure,
+        )
 
 
 class PlanOutput(TypedDict, total=False):
@@ -65,7 +119,7 @@ class PlanOutput(TypedDict, total=False):
 
 
 def create_plan_node(
-    planner: Any, store: GraphStore | None = None
+    planner: Planner | ChatModelLike, store: GraphStore | None = None
 ) -> RunnableLambda[Any, PlanOutput]:
     """Return a node for a graph of LangGraph that turns the question of the state into
     a plan.

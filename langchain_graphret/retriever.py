@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias
+from operator import is_
+from typing import Annotated, Any, TypeAlias, TypeVar
 
 from langchain_core.callbacks import (
     AsyncCallbackManager,
@@ -20,52 +20,84 @@ from langchain_core.callbacks import (
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.config import patch_config, set_config_context
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    SkipValidation,
+)
 
 from graphret.errors import InvalidInput
+from graphret.expansion import Ranking
 from graphret.retriever import Call, Retriever, adrive, drive
 from graphret.sage import SageGraph
 from graphret.search.index import require_k
 from graphret.types import Retrieval
-from graphret.where import Where, both
+from graphret.where import Where, WhereLike, both
 from langchain_graphret.documents import plain, to_document
-from langchain_graphret.seeds import LangChainSeeds
+from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import NodeSteps
+
+T = TypeVar("T")
 
 #: The custom event that carries a retrieval's trace to callback handlers.
 TRACE_EVENT = "graphret_trace"
 
+#: A field that keeps what it is given; its JSON is the name of its class.
+Part: TypeAlias = Annotated[
+    T,
+    SkipValidation,
+    PlainSerializer(
+        lambda part: type(part).__name__, return_type=str, when_used="json-unless-none"
+    ),
+]
+
 #: A field of a pydantic class that takes a filter dictionary or a `Where`.
-Filter: TypeAlias = Annotated[Any, BeforeValidator(Where.parse)]
+Filter: TypeAlias = Annotated[
+    Any,
+    BeforeValidator(Where.parse),
+    PlainSerializer(lambda where: where and where.to_dict()),
+]
 
 log = logging.getLogger("langchain_graphret")
 
 
 class CoreRetriever(BaseRetriever):
-    """What a graphret retriever finds, as LangChain's documents: `k` and `where` at a
-    call, evidence, callbacks.
+    """What a graphret retriever finds, as LangChain's documents.
 
-    `core` is the graphret retriever that does the work; its `retrieve` returns hits,
-    signals and trace. It is made of the parts, and of those options that are none of a
-    retriever of LangChain.
+    Fields are the parameters of `core`, the graphret retriever that does the work, and
+    `k` and `where`, which a call may give too.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    core: Any = Field(repr=False)
     k: int = Field(default=10, ge=1, strict=True)
     where: Filter = None
 
-    def __init__(
-        self, make: Callable[..., Retriever], *parts: Any, **options: Any
-    ) -> None:
-        own: dict[str, Any] = {
-            name: options.pop(name)
-            for name in CoreRetriever.model_fields
-            if name in options
-        }
-        own["core"] = make(*parts, **options)
-        super().__init__(**own)
+    _made: tuple[list[object], Retriever] | None = PrivateAttr(default=None)
+
+    @property
+    def core(self) -> Retriever:
+        """The graphret retriever that does the work; its `retrieve` has the trace.
+
+        It is made again when a field has another value, as `model_copy` gives it.
+        """
+        values = [
+            value for name, value in self if name not in CoreRetriever.model_fields
+        ]
+        if self._made is None or not all(map(is_, values, self._made[0])):
+            self._made = values, self._make()
+        return self._made[1]
+
+    def _check(self) -> None:
+        """Refuse what is malformed in the fields, when they are given."""
+        _ = self.core
+
+    def _make(self) -> Retriever:
+        """Make the core of the fields; an `InvalidInput` names a malformed one."""
+        raise NotImplementedError
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
@@ -96,7 +128,7 @@ class CoreRetriever(BaseRetriever):
             )
         wanted, condition = (
             self.k if k is None else require_k(k),
-            both(self.where, Where.parse(where)),
+            both(Where.parse(self.where), Where.parse(where)),
         )
         retrieval = yield from traced(self.core, query, wanted, condition, callbacks)
         return [to_document(hit) for hit in retrieval]
@@ -114,15 +146,11 @@ class SageRetriever(CoreRetriever):
     Parameters
     ----------
     graph
-        A `SageGraph`, or a view of one.
-    retriever
-        Any graphret `Retriever` instead: a combinator, another method.
-    k
-        How many documents are returned.
-    where
-        A filter dictionary, as `graphret.Where` has them, or a `Where`.
+        A `SageGraph` or a view of one, or any graphret `Retriever`: a combinator,
+        another method.
     ranking
-        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"`` or a `Ranking`.
+        Over a graph: ``"coverage"``, ``"propagate"``, ``"paper"`` or a `Ranking`; by
+        default the one that was trained for it, ``"coverage"`` where none was.
     seeds
         Over a graph: who finds the seeds, a LangChain or a graphret retriever; by
         default the graph's hybrid search.
@@ -130,6 +158,12 @@ class SageRetriever(CoreRetriever):
         Over a graph: ``"fallback"`` seeds from the graph's search when `seeds` fails,
         and goes by words alone when the question cannot be embedded; the trace and a
         logged warning say so. ``"raise"`` raises `RetrievalFailed`.
+    k
+        How many documents are returned.
+    where
+        A filter dictionary, as `graphret.Where` has them, or a `Where`.
+    name, tags, metadata
+        As any LangChain retriever has them.
 
     Notes
     -----
@@ -148,26 +182,72 @@ class SageRetriever(CoreRetriever):
     'emma'
     """
 
-    def __init__(self, graph: SageGraph | None = None, **options: Any) -> None:
-        super().__init__(_sage, graph, **options)
+    graph: Part[SageGraph | Retriever]
+    ranking: Part[Ranking | str | None] = None
+    seeds: Part[LangChainRetriever | Retriever | None] = None
+    on_failure: str = "fallback"
+
+    def __init__(
+        self,
+        graph: SageGraph | Retriever,
+        *,
+        ranking: Ranking | str | None = None,
+        seeds: LangChainRetriever | Retriever | None = None,
+        on_failure: str = "fallback",
+        k: int = 10,
+        where: WhereLike = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
+            graph=graph,
+            ranking=ranking,
+            seeds=seeds,
+            on_failure=on_failure,
+            k=k,
+            where=where,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
+        self._check()
+
+    def _make(self) -> Retriever:
+        if isinstance(self.graph, SageGraph):
+            return self.graph.retriever(
+                self.ranking,
+                seeds=as_seeds(self.seeds, graph=self.graph),
+                on_failure=self.on_failure,
+            )
+        if not isinstance(self.graph, Retriever):
+            kind = type(self.graph).__name__
+            raise InvalidInput(
+                f"graph: a SageGraph or a graphret Retriever is expected, not {kind}"
+            )
+        if self.ranking is not None or self.seeds is not None:
+            raise InvalidInput(
+                "ranking and seeds are for a SageGraph; a graphret Retriever has its"
+                " own"
+            )
+        return self.graph
 
 
-def _sage(
-    graph: SageGraph | None,
+def as_langchain_retriever(
+    retriever: SageGraph | Retriever,
     *,
-    retriever: Retriever | None = None,
-    seeds: Any = None,
-    **options: Any,
-) -> Retriever:
-    if graph is not None and retriever is None:
-        if seeds is not None and not isinstance(seeds, Retriever):
-            seeds = LangChainSeeds(seeds, graph=graph)
-        return graph.retriever(seeds=seeds, **options)
-    if graph is None and retriever is not None and seeds is None and not options:
-        return retriever
-    raise InvalidInput(
-        "SageRetriever: 'graph' is expected, with 'seeds' and 'ranking', or 'retriever'"
-        " alone"
+    k: int = 10,
+    where: WhereLike = None,
+    name: str | None = None,
+    tags: list[str] | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> SageRetriever:
+    """Return a graphret retriever, or a graph, as a LangChain retriever.
+
+    The parameters are those of `SageRetriever`.
+    """
+    return SageRetriever(
+        retriever, k=k, where=where, name=name, tags=tags, metadata=metadata
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
 from langchain_core.runnables import Runnable
@@ -16,6 +16,9 @@ from graphret.trace import Trace
 from graphret.types import Evidence, Hit, Node, Retrieval, Signals
 from graphret.where import Where
 from langchain_graphret.documents import from_document, known_nodes
+
+#: A LangChain retriever, or any runnable from a question to documents.
+LangChainRetriever: TypeAlias = Runnable[str, list[Document]]
 
 
 class LangChainSeeds(Retriever):
@@ -42,7 +45,7 @@ class LangChainSeeds(Retriever):
 
     def __init__(
         self,
-        retriever: Runnable[str, list[Document]],
+        retriever: LangChainRetriever,
         *,
         graph: SageGraph | None = None,
         name: str = "langchain",
@@ -92,6 +95,15 @@ class LangChainSeeds(Retriever):
             Signals(candidates=len(nodes), walked_edges=False),
             trace,
         )
+
+
+def as_seeds(
+    retriever: LangChainRetriever | Retriever | None, *, graph: SageGraph | None = None
+) -> Retriever | None:
+    """Return a LangChain retriever as a graphret one; those and `None` as they are."""
+    if retriever is None or isinstance(retriever, Retriever):
+        return retriever
+    return LangChainSeeds(retriever, graph=graph)
 
 
 def seed_hits(nodes: Iterable[Node], name: str | None = None) -> list[Hit]:

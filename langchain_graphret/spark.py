@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
@@ -16,15 +15,25 @@ from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
-from graphret.spark import Answered, Found, Planned, Spark, SparkPlan
+from graphret.spark import (
+    Answered,
+    Found,
+    Planned,
+    Spark,
+    SparkPlan,
+    SparkSettings,
+)
 from graphret.stores.base import CypherStore
 from graphret.trace import Trace
-from langchain_graphret.chat import as_core_model
+from graphret.where import WhereLike
+from langchain_graphret.chat import ChatModelLike, as_core_model
 from langchain_graphret.documents import plain
-from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.retriever import CoreRetriever, Part
+from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import (
     AnswerOutput,
     Asked,
+    Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
@@ -64,16 +73,20 @@ SparkGraph: TypeAlias = CompiledStateGraph[SparkState, None, QuestionInput, Spar
 
 
 def create_spark_graph(
-    model: Any,
+    model: ChatModelLike,
     store: CypherStore,
     index: TextIndex,
     *,
-    k: int = 10,
+    settings: SparkSettings | None = None,
+    hints: str = "",
     expand: Policy | None = None,
     ranking: Ranking | None = None,
+    fallback: LangChainRetriever | Retriever | None = None,
+    fill: bool = True,
+    on_failure: str = "fallback",
+    k: int = 10,
     approve: bool = False,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    **options: Any,
+    checkpointer: Checkpointer = None,
 ) -> SparkGraph:
     """Return a LangGraph graph that answers a question with one call of a model (SPARK;
     SAGE paper, section 2.2).
@@ -90,20 +103,24 @@ def create_spark_graph(
         A LangChain chat model, or a graphret one.
     store, index
         A graph that answers Cypher, and what finds its nodes by text; no views.
-    k
-        How many hits are returned: exactly as many where they qualify.
+    settings, hints
+        As `graphret.Spark` has them.
     expand, ranking
         The policy and the ranking of the expansion, as `graphret.Expand` has them;
         `None` does not expand.
+    fallback
+        Who answers where the plan finds nothing, and fills the places below what it
+        found: a LangChain or graphret retriever; by default a search of `index`.
+    fill, on_failure
+        As `graphret.Spark` has them.
+    k
+        How many hits are returned: exactly as many where they qualify.
     approve
         Whether a person must approve the queries before they run: the graph is
         interrupted with ``{"question", "steps"}``; resume with `True`, or with `False`
         or a reason for the fallback to answer. Needs a checkpointer.
     checkpointer
         As `StateGraph.compile` takes it.
-    options
-        As `graphret.spark.Spark` has them: ``settings``, ``hints``, ``fallback``,
-        ``fill``, ``on_failure``.
 
     Raises
     ------
@@ -116,132 +133,136 @@ def create_spark_graph(
     >>> graph.invoke({"question": "Which papers of 2019 cite Ada Ames?"})["hits"]  #
     doctest: +SKIP
     """
-    spark, k = Spark(as_core_model(model), store, index, **options), require_k(k)
-    _expanded(
-        spark, spark, expand, ranking
-    )  # an option that is malformed is refused before anything is asked
+    spark = Spark(
+        as_core_model(model),
+        store,
+        index,
+        settings=settings,
+        hints=hints,
+        fallback=as_seeds(fallback),
+        fill=fill,
+        on_failure=on_failure,
+    )
+    steps = _Steps(spark, expand, ranking, require_k(k), approve)
+    return steps.compile(checkpointer)
 
-    def plan(state: SparkState) -> NodeSteps:
+
+class _Steps:
+    """The nodes of `create_spark_graph`: the steps of `spark`, each on its own."""
+
+    def __init__(
+        self,
+        spark: Spark,
+        policy: Policy | None,
+        ranking: Ranking | None,
+        k: int,
+        approve: bool,
+    ) -> None:
+        self.spark = spark
+        self.policy = policy
+        self.ranking = ranking
+        self.k = k
+        self.approve = approve
+        # What is malformed is refused before anything is asked.
+        _expanded(spark, spark, policy, ranking)
+
+    def compile(self, checkpointer: Checkpointer) -> SparkGraph:
+        builder = StateGraph(
+            SparkState, input_schema=QuestionInput, output_schema=SparkOutput
+        )
+        builder.add_node("plan", node(self.plan))
+        builder.add_node("check", self.check)
+        builder.add_node("run", self.run)
+        builder.add_node("fallback", node(self.answer))
+        builder.add_node("expand", node(self.answer))
+        builder.add_edge(START, "plan")
+        builder.add_conditional_edges("plan", _after_plan, ["check", "fallback"])
+        builder.add_conditional_edges("check", _after_check, ["run", "fallback"])
+        builder.add_conditional_edges("run", _after_run, ["plan", "expand", "fallback"])
+        builder.add_edge("fallback", END)
+        builder.add_edge("expand", END)
+        return builder.compile(checkpointer=checkpointer, name="spark")
+
+    def plan(self, state: SparkState) -> NodeSteps:
         """Ask the model for a plan, or for a better one."""
-        before, trace, calls = None, Trace(), 1
-        asked: Json = {}  # a second call is for what was asked before
-        if state.get("again"):
-            question, before = (
-                state["question"],
-                Planned(None, state["problem"], state["reply"]),
-            )
-            trace, calls = Trace.from_dict(state["trace"]), state["calls"] + 1
+        update: Json = {"again": False, "steps": [], "found": None}
+        if state.get("again"):  # for what was asked before
+            question, trace = state["question"], Trace.from_dict(state["trace"])
+            before = Planned(None, state["problem"], state["reply"])
+            update["calls"] = state["calls"] + 1
         else:
-            question, asked = first_asked(state, k)
-        with trace.stage("plan", model=spark.model.name) as stage:
-            planned = yield from spark.plan(question, before)
+            question, asked = first_asked(state, self.k)
+            trace, before = Trace(), None
+            update |= {**asked, "calls": 1}
+        with trace.stage("plan", model=self.spark.model.name) as stage:
+            planned = yield from self.spark.plan(question, before)
             stage.details.update(planned.trace_details)
-        written = None if planned.plan is None else planned.plan.model_dump()
-        told = {
-            "plan": written,
+        return update | {
+            "plan": None if planned.plan is None else planned.plan.model_dump(),
             "reply": planned.reply,
             "problem": planned.problem,
             "trace": plain(trace.to_dict()),
         }
-        return (
-            told | asked | {"calls": calls, "again": False, "steps": [], "found": None}
-        )
 
-    def check(state: SparkState) -> Json:
-        """Check and mend the queries, and wait for a person where one has to approve
-        them.
-        """
-        plan = SparkPlan.model_validate(state["plan"])
-        steps = [step.to_dict() for step in spark.check(plan)]
-        word = (
-            interrupt({"question": state["question"], "steps": steps})
-            if approve
-            else True
-        )
-        why = word if isinstance(word, str) else "it was not approved"
-        return {
-            "steps": steps,
-            "problem": "" if word is True else f"the plan was not run: {why}",
-        }
+    def check(self, state: SparkState) -> Json:
+        """Check and mend the queries; wait for a person where one must approve them."""
+        checked = self.spark.check(SparkPlan.model_validate(state["plan"]))
+        steps = [step.to_dict() for step in checked]
+        decision: Any = True
+        if self.approve:
+            decision = interrupt({"question": state["question"], "steps": steps})
+        reason = decision if isinstance(decision, str) else "it was not approved"
+        problem = "" if decision is True else f"the plan was not run: {reason}"
+        return {"steps": steps, "problem": problem}
 
-    def run(state: SparkState) -> Json:
+    def run(self, state: SparkState) -> Json:
+        """Run the queries; the model is asked again where they find nothing."""
         trace = Trace.from_dict(state["trace"])
-        found = spark.run(
-            state["question"],
-            spark.check(SparkPlan.model_validate(state["plan"])),
-            trace,
-        )
-        again = not found.nodes and state["calls"] <= spark.settings.repair_calls
-        told = {
-            "found": _FOUND.dump_python(found),
+        steps = self.spark.check(SparkPlan.model_validate(state["plan"]))
+        found = self.spark.run(state["question"], steps, trace)
+        may_repair = state["calls"] <= self.spark.settings.repair_calls
+        return {
+            "found": plain(_FOUND.dump_python(found)),
             "problem": found.problem,
-            "trace": trace.to_dict(),
+            "trace": plain(trace.to_dict()),
+            "again": not found.nodes and may_repair,
         }
-        return {name: plain(value) for name, value in told.items()} | {"again": again}
 
-    def after_run(state: SparkState) -> str:
-        """Go on with what was found; ask once more where nothing was and that is
-        allowed.
-        """
-        return (
-            "plan"
-            if state["again"]
-            else "expand"
-            if (state["found"] or {})["nodes"]
-            else "fallback"
-        )
-
-    def answer(state: SparkState) -> NodeSteps:
-        """Answer with what the plan found and what the graph connects it to, or by text
-        where it found nothing.
-        """
-        saved = state["found"]
-        found = (
-            Found(problem=state["problem"])
-            if saved is None
-            else _FOUND.validate_python(saved)
-        )
-        asked: Retriever = Answered(spark, found, Trace.from_dict(state["trace"]))
+    def answer(self, state: SparkState) -> NodeSteps:
+        """Answer with what the plan found and its surroundings, or by text."""
+        found = Found(problem=state["problem"])
+        if state["found"] is not None:
+            found = _FOUND.validate_python(state["found"])
+        trace = Trace.from_dict(state["trace"])
+        retriever: Retriever = Answered(self.spark, found, trace)
         if found.nodes:
-            asked = _expanded(asked, spark, expand, ranking)
-        return (yield from retrieved(asked, *asked_of({**state, **state["asked"]}, k)))
+            retriever = _expanded(retriever, self.spark, self.policy, self.ranking)
+        question, k, where = asked_of({**state, **state["asked"]}, self.k)
+        return (yield from retrieved(retriever, question, k, where))
 
-    builder = StateGraph(
-        SparkState, input_schema=QuestionInput, output_schema=SparkOutput
-    )
-    builder.add_node("plan", node(plan))
-    builder.add_node("check", check)
-    builder.add_node("run", run)
-    builder.add_node("fallback", node(answer))
-    builder.add_node("expand", node(answer))
-    builder.add_edge(START, "plan")
-    builder.add_conditional_edges(
-        "plan",
-        lambda state: "check" if state.get("plan") else "fallback",
-        ["check", "fallback"],
-    )
-    builder.add_conditional_edges(
-        "check",
-        lambda state: "fallback" if state["problem"] else "run",
-        ["run", "fallback"],
-    )
-    builder.add_conditional_edges("run", after_run, ["plan", "expand", "fallback"])
-    builder.add_edge("fallback", END)
-    builder.add_edge("expand", END)
-    return builder.compile(checkpointer=checkpointer, name="spark")
+
+def _after_plan(state: SparkState) -> str:
+    return "check" if state.get("plan") else "fallback"
+
+
+def _after_check(state: SparkState) -> str:
+    return "fallback" if state["problem"] else "run"
+
+
+def _after_run(state: SparkState) -> str:
+    """Go on with what was found; ask again where nothing was and that is allowed."""
+    if state["again"]:
+        return "plan"
+    return "expand" if (state["found"] or {})["nodes"] else "fallback"
 
 
 def _expanded(
     seeds: Retriever, spark: Spark, policy: Policy | None, ranking: Ranking | None
 ) -> Retriever:
-    """Return an expansion from seeds by a policy; the seeds themselves where there is
-    none.
-    """
-    return (
-        seeds
-        if policy is None
-        else Expand(seeds, spark.store, spark.index, policy=policy, ranking=ranking)
-    )
+    """Return an expansion from seeds by a policy, and without one the seeds."""
+    if policy is None:
+        return seeds
+    return Expand(seeds, spark.store, spark.index, policy=policy, ranking=ranking)
 
 
 class SparkRetriever(CoreRetriever):
@@ -253,26 +274,70 @@ class SparkRetriever(CoreRetriever):
 
     Parameters
     ----------
-    model, store, index, settings, hints, expand, ranking, fallback, on_failure
+    model, store, index, settings, hints, expand, ranking, fallback, fill, on_failure
         As `create_spark_graph` has them.
-    k, where
+    k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
+    model: Part[ChatModelLike]
+    store: Part[CypherStore]
+    index: Part[TextIndex]
+    settings: Part[SparkSettings | None] = None
+    hints: str = ""
+    expand: Part[Policy | None] = None
+    ranking: Part[Ranking | None] = None
+    fallback: Part[LangChainRetriever | Retriever | None] = None
+    fill: bool = True
+    on_failure: str = "fallback"
+
     def __init__(
-        self, model: Any, store: CypherStore, index: TextIndex, **options: Any
+        self,
+        model: ChatModelLike,
+        store: CypherStore,
+        index: TextIndex,
+        *,
+        settings: SparkSettings | None = None,
+        hints: str = "",
+        expand: Policy | None = None,
+        ranking: Ranking | None = None,
+        fallback: LangChainRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        k: int = 10,
+        where: WhereLike = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(_core, as_core_model(model), store, index, **options)
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
+            model=model,
+            store=store,
+            index=index,
+            settings=settings,
+            hints=hints,
+            expand=expand,
+            ranking=ranking,
+            fallback=fallback,
+            fill=fill,
+            on_failure=on_failure,
+            k=k,
+            where=where,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
+        self._check()
 
-
-def _core(
-    model: Any,
-    store: CypherStore,
-    index: TextIndex,
-    *,
-    expand: Policy | None = None,
-    ranking: Ranking | None = None,
-    **options: Any,
-) -> Retriever:
-    spark = Spark(model, store, index, **options)
-    return _expanded(spark, spark, expand, ranking)
+    def _make(self) -> Retriever:
+        spark = Spark(
+            as_core_model(self.model),
+            self.store,
+            self.index,
+            settings=self.settings,
+            hints=self.hints,
+            fallback=as_seeds(self.fallback),
+            fill=self.fill,
+            on_failure=self.on_failure,
+        )
+        return _expanded(spark, spark, self.expand, self.ranking)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Required, TypeAlias
 
 from langchain_core.runnables import RunnableLambda
 from langgraph.channels import EphemeralValue
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from typing_extensions import TypedDict
 
 from graphret.errors import InvalidInput
@@ -20,6 +21,9 @@ from langchain_graphret.documents import plain
 
 #: An object of JSON types.
 Json: TypeAlias = dict[str, Any]
+
+#: What `StateGraph.compile` takes as a checkpointer.
+Checkpointer: TypeAlias = BaseCheckpointSaver[Any] | bool | None
 
 #: What a node does: it yields calls of what is outside, is sent what came of them, and
 #: returns the node's update.

@@ -13,7 +13,10 @@ import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.rate_limiter import BaseRateLimiter
 from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.storage.kvstore.types import BaseKVStore
 from pydantic import SkipValidation
 
 from graphret.errors import InvalidInput
@@ -38,7 +41,9 @@ class EncoderEmbedding(BaseEmbedding):
     encoder
         ``"default"`` for all-MiniLM-L6-v2, or anything that
         `graphret.search.encoder.as_encoder` takes.
-    options
+    model_name
+        What traces call it; the encoder's name by default.
+    embed_batch_size, num_workers, callback_manager, embeddings_cache, rate_limiter
         As any LlamaIndex embedding model has them.
     """
 
@@ -46,12 +51,29 @@ class EncoderEmbedding(BaseEmbedding):
         exclude=True, repr=False, description="What embeds."
     )
 
-    def __init__(self, encoder: Any = "default", **options: Any) -> None:
+    def __init__(
+        self,
+        encoder: Any = "default",
+        *,
+        model_name: str | None = None,
+        embed_batch_size: int = 512,
+        num_workers: int | None = None,
+        callback_manager: CallbackManager | None = None,
+        embeddings_cache: BaseKVStore | None = None,
+        rate_limiter: BaseRateLimiter | None = None,
+    ) -> None:
         resolved = as_encoder(encoder)
         if resolved is None:
             raise InvalidInput("encoder: embeddings need one")
-        options = {"model_name": resolved.name, "embed_batch_size": 512, **options}
-        super().__init__(encoder=resolved, **options)  # type: ignore[call-arg]
+        super().__init__(  # type: ignore[call-arg]  # the field is of this class
+            encoder=resolved,
+            model_name=model_name or resolved.name,
+            embed_batch_size=embed_batch_size,
+            num_workers=num_workers,
+            callback_manager=callback_manager or CallbackManager([]),
+            embeddings_cache=embeddings_cache,
+            rate_limiter=rate_limiter,
+        )
 
     @classmethod
     def class_name(cls) -> str:

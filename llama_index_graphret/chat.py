@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Any, TypeAlias, Unpack
 
 from llama_index.core.base.llms.types import (
     ChatMessage,
@@ -21,8 +21,20 @@ from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
 from graphret.errors import InvalidInput
-from graphret.llm import ChatError, ChatOptions, Message, Reply, Tool, ToolCall, Usage
+from graphret.llm import (
+    ChatError,
+    ChatModel,
+    ChatOptions,
+    Message,
+    Reply,
+    Tool,
+    ToolCall,
+    Usage,
+)
 from graphret.llm.errors import as_chat_error
+
+#: An LLM of LlamaIndex, or a graphret chat model.
+ChatModelLike: TypeAlias = LLM | ChatModel
 
 _USAGE = (("input_tokens", "output_tokens"), ("prompt_tokens", "completion_tokens"))
 # Additional arguments that repeat text, calls and usage.

@@ -8,19 +8,32 @@ from pathlib import Path
 from typing import Any, Self
 
 from llama_index.core import VectorStoreIndex
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.utils import embed_nodes
-from llama_index.core.schema import BaseNode, Document
+from llama_index.core.schema import BaseNode, Document, IndexNode
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import graphret
-from graphret.corpus import Corpus, from_chunks
+from graphret.corpus import (
+    Chunker,
+    Corpus,
+    HeuristicMetadata,
+    MetadataExtractor,
+    from_chunks,
+)
 from graphret.errors import InvalidInput
+from graphret.executors import LOCAL, Executor
+from graphret.expansion import Ranking
+from graphret.retriever import Retriever
 from graphret.sage import SageSettings
+from graphret.sage.graph import Progress
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
 from llama_index_graphret.adapters import encoder_of
 from llama_index_graphret.evidence import mark
+from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.nodes import from_llama_node
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
@@ -35,8 +48,12 @@ class SageGraph(graphret.SageGraph):
         index: VectorStoreIndex,
         *,
         embed_model: BaseEmbedding | None = None,
+        chunker: Chunker | None = None,
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
         settings: SageSettings | None = None,
-        **options: Any,
+        edges: Iterable[Edge] = (),
+        progress: Progress | None = None,
+        executor: Executor = LOCAL,
     ) -> Self:
         """Build a graph over the nodes of a vector index.
 
@@ -50,7 +67,7 @@ class SageGraph(graphret.SageGraph):
         ----------
         embed_model
             What embeds questions: the index's own model by default.
-        settings, options
+        chunker, metadata, settings, edges, progress, executor
             As `from_nodes` takes them.
 
         Raises
@@ -74,7 +91,16 @@ class SageGraph(graphret.SageGraph):
         settings = replace(
             settings, similarity=replace(settings.similarity, contents_only=True)
         )
-        return cls.from_nodes(nodes, embed_model=model, settings=settings, **options)
+        return cls.from_nodes(
+            nodes,
+            embed_model=model,
+            chunker=chunker,
+            metadata=metadata,
+            settings=settings,
+            edges=edges,
+            progress=progress,
+            executor=executor,
+        )
 
     @classmethod
     def from_nodes(
@@ -83,7 +109,13 @@ class SageGraph(graphret.SageGraph):
         *,
         embed_model: BaseEmbedding | None = None,
         encoder: Any = "default",
-        **options: Any,
+        chunker: Chunker | None = None,
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
+        settings: SageSettings | None = None,
+        edges: Iterable[Edge] = (),
+        vectors: Any = None,
+        progress: Progress | None = None,
+        executor: Executor = LOCAL,
     ) -> Self:
         """Build a graph of LlamaIndex nodes, or of graphret's.
 
@@ -97,26 +129,57 @@ class SageGraph(graphret.SageGraph):
             carry are taken for its own, and the nodes without one are embedded by it.
         encoder
             As `graphret.SageGraph.build` takes it; it embeds all nodes.
-        options
+        chunker, metadata, settings, edges, vectors, progress, executor
             As `graphret.SageGraph.from_nodes` takes them.
         """
         listed: Sequence[Any] = list(nodes)
         if any(isinstance(node, BaseNode) for node in listed):
             if embed_model is not None:
                 embedded = embed_nodes(listed, embed_model)
-                options["vectors"] = [embedded[node.node_id] for node in listed]
+                vectors = [embedded[node.node_id] for node in listed]
             listed = from_chunks(_own(listed))
         if embed_model is not None:
             encoder = encoder_of(embed_model)
-        return super().from_nodes(listed, encoder=encoder, **options)
+        return super().from_nodes(
+            listed,
+            encoder=encoder,
+            chunker=chunker,
+            metadata=metadata,
+            settings=settings,
+            edges=edges,
+            vectors=vectors,
+            progress=progress,
+            executor=executor,
+        )
 
     @classmethod
-    def from_documents(cls, documents: Sequence[Document], **options: Any) -> Self:
-        """Build a graph of LlamaIndex documents, cut by `SageNodeParser`; `from_nodes`
-        takes what others cut.
+    def from_documents(
+        cls,
+        documents: Sequence[Document],
+        *,
+        embed_model: BaseEmbedding | None = None,
+        encoder: Any = "default",
+        chunker: Chunker | None = None,
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
+        settings: SageSettings | None = None,
+        edges: Iterable[Edge] = (),
+        progress: Progress | None = None,
+        executor: Executor = LOCAL,
+    ) -> Self:
+        """Build a graph of LlamaIndex documents, cut by `SageNodeParser`.
+
+        `from_nodes` has the parameters, and takes what others cut.
         """
         return cls.from_nodes(
-            SageNodeParser().get_nodes_from_documents(documents), **options
+            SageNodeParser().get_nodes_from_documents(documents),
+            embed_model=embed_model,
+            encoder=encoder,
+            chunker=chunker,
+            metadata=metadata,
+            settings=settings,
+            edges=edges,
+            progress=progress,
+            executor=executor,
         )
 
     @classmethod
@@ -125,14 +188,26 @@ class SageGraph(graphret.SageGraph):
         folder: str | Path,
         *,
         embed_model: BaseEmbedding | None = None,
-        **options: Any,
+        encoder: Any = "saved",
+        metadata: MetadataExtractor | None = HeuristicMetadata(),
+        chunker: Chunker | str | None = "saved",
+        verify: bool = True,
     ) -> Self:
-        """Open a saved graph; one made with a LlamaIndex embedding model is given the
-        same model again.
+        """Open a saved graph.
+
+        Parameters
+        ----------
+        embed_model
+            The LlamaIndex embedding model that it was built with, in place of
+            `encoder`.
+        encoder, metadata, chunker, verify
+            As `graphret.SageGraph.load` takes them.
         """
         if embed_model is not None:
-            options["encoder"] = encoder_of(embed_model)
-        return super().load(folder, **options)
+            encoder = encoder_of(embed_model)
+        return super().load(
+            folder, encoder=encoder, metadata=metadata, chunker=chunker, verify=verify
+        )
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex
@@ -166,11 +241,34 @@ class SageGraph(graphret.SageGraph):
         """
         return self.refresh(_own(nodes_of(index)))
 
-    def as_retriever(self, **options: Any) -> SageRetriever:
-        """Return a LlamaIndex retriever over the graph; `options` are those of
-        `SageRetriever`.
-        """
-        return SageRetriever(self, **options)
+    def as_retriever(
+        self,
+        *,
+        ranking: Ranking | str | None = None,
+        seeds: BaseRetriever | Retriever | None = None,
+        on_failure: str = "fallback",
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> SageRetriever:
+        """Return a LlamaIndex retriever over the graph, as `SageRetriever` makes it."""
+        return SageRetriever(
+            self,
+            ranking=ranking,
+            seeds=seeds,
+            on_failure=on_failure,
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
 
 
 def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:

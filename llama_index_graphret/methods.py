@@ -5,26 +5,35 @@ ARK's operations as tools.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.llms import LLM
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import IndexNode
 from llama_index.core.tools import FunctionTool
 
 from graphret.ark import Ark, ArkSettings, Toolbox
+from graphret.ark.retriever import OnRun
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
-from graphret.graphraft import GraphRAFT
-from graphret.grasp import Grasp
-from graphret.llm import ChatModel, Tool
-from graphret.planning import Planner
+from graphret.graphraft import GraphRAFT, GraphRAFTSettings
+from graphret.graphraft.candidates import QueryWriter
+from graphret.graphraft.entities import EntityNamer
+from graphret.graphraft.reasoner import Reasoner
+from graphret.grasp import Grasp, GraspSettings
+from graphret.linking import Linker
+from graphret.llm import Tool
+from graphret.planning import PathPlanner, Planner
+from graphret.rerank import Reranker
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex
-from graphret.spark import Spark
+from graphret.spark import Spark, SparkSettings
 from graphret.stores.base import CypherStore, GraphStore
 from graphret.where import WhereLike
 from llama_index_graphret.adapters import as_seeds
-from llama_index_graphret.chat import as_core_model, metadata_of
+from llama_index_graphret.chat import ChatModelLike, as_core_model, metadata_of
+from llama_index_graphret.filters import FiltersLike
 from llama_index_graphret.retriever import CoreRetriever
 
 
@@ -45,10 +54,10 @@ class ArkRetriever(CoreRetriever):
         graphs hold.
     index
         A text index over its nodes.
-    similarity_top_k, k, filters
-        As `SageRetriever` has them. The agents see what filters leave out all the same;
-        to hide nodes altogether give ``store.view(...)`` and ``index.view(...)`` of one
-        condition.
+    n_agents
+        How many agents there are; as `settings` say (3) by default.
+    settings, hints, fill, on_failure, on_run
+        As `graphret.Ark` has them.
     fallback
         Who fills the places below what was selected, and stands in where agents fail: a
         LlamaIndex or graphret retriever; search in `index` by default. What it reads
@@ -56,8 +65,10 @@ class ArkRetriever(CoreRetriever):
     temperature
         Of all agents or one for each; `None` leaves it to the LLM, whose provider may
         take no other.
-    options
-        As `graphret.Ark` has them: `settings`, `hints`, `fill`, `on_failure`, `on_run`.
+    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
+        As `SageRetriever` has them. The agents see what filters leave out all the same;
+        to hide nodes altogether give ``store.view(...)`` and ``index.view(...)`` of one
+        condition.
 
     Raises
     ------
@@ -68,34 +79,56 @@ class ArkRetriever(CoreRetriever):
 
     def __init__(
         self,
-        llm: LLM | ChatModel | Sequence[LLM | ChatModel],
+        llm: ChatModelLike | Sequence[ChatModelLike],
         store: GraphStore,
         index: TextIndex,
-        **options: Any,
+        *,
+        n_agents: int | None = None,
+        settings: ArkSettings | None = None,
+        hints: str = "",
+        temperature: float | Sequence[float | None] | None = None,
+        fallback: BaseRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        on_run: OnRun | None = None,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
     ) -> None:
-        super().__init__(_ark, llm, store, index, **options)
-
-
-def _ark(
-    llm: Any,
-    store: GraphStore,
-    index: TextIndex,
-    *,
-    fallback: Any = None,
-    **options: Any,
-) -> Retriever:
-    models = (
-        list(map(as_core_model, llm))
-        if isinstance(llm, (list, tuple))
-        else as_core_model(llm)
-    )
-    return Ark(
-        models,
-        store,
-        index,
-        fallback=as_seeds(fallback),
-        **{"temperature": None, **options},
-    )
+        settings = settings or ArkSettings()
+        if n_agents is not None:
+            settings = replace(settings, n_agents=n_agents)
+        models = (
+            list(map(as_core_model, llm))
+            if isinstance(llm, (list, tuple))
+            else as_core_model(llm)
+        )
+        core = Ark(
+            models,
+            store,
+            index,
+            settings=settings,
+            hints=hints,
+            temperature=temperature,
+            fallback=as_seeds(fallback),
+            fill=fill,
+            on_failure=on_failure,
+            on_run=on_run,
+        )
+        super().__init__(
+            core,
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
 
 
 class GraspRetriever(CoreRetriever):
@@ -118,22 +151,50 @@ class GraspRetriever(CoreRetriever):
     index
         The second opinion: a text index over its nodes, or a LlamaIndex or graphret
         retriever.
-    similarity_top_k, k, filters
+    documents, linker, reranker, settings, on_failure
+        As `graphret.grasp.Grasp` has them.
+    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
         As `SageRetriever` has them.
-    options
-        As `graphret.grasp.Grasp` has them: `documents`, `linker`, `reranker`,
-        `settings`, `on_failure`.
     """
 
     def __init__(
         self,
-        planner: LLM | ChatModel | Planner | None,
+        planner: ChatModelLike | Planner | None,
         store: GraphStore,
         index: TextIndex | BaseRetriever | Retriever,
-        **options: Any,
+        *,
+        documents: TextIndex | None = None,
+        linker: Linker | None = None,
+        reranker: Reranker | None = None,
+        settings: GraspSettings | None = None,
+        on_failure: str = "fallback",
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
     ) -> None:
+        core = Grasp(
+            as_core_model(planner),
+            store,
+            as_seeds(index),
+            documents=documents,
+            linker=linker,
+            reranker=reranker,
+            settings=settings,
+            on_failure=on_failure,
+        )
         super().__init__(
-            Grasp, as_core_model(planner), store, as_seeds(index), **options
+            core,
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
         )
 
 
@@ -154,20 +215,56 @@ class GraphRAFTRetriever(CoreRetriever):
     writer
         Ranks the queries: `graphret.graphraft.writer.Writer`, or `None`, which needs no
         model.
-    similarity_top_k, k, filters
+    planner, entities, reasoner, settings, fallback, fill, on_failure
+        As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
+        LLMs of LlamaIndex, and `fallback` a retriever of LlamaIndex.
+    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
         As `SageRetriever` has them.
-    options
-        As `graphret.graphraft.GraphRAFT` has them: `planner`, `settings`, `on_failure`,
-        and `entities` and `reasoner`, which may be LLMs of LlamaIndex.
     """
 
-    def __init__(self, store: GraphStore, index: TextIndex, **options: Any) -> None:
-        models = {
-            name: as_core_model(one)
-            for name, one in options.items()
-            if isinstance(one, LLM)
-        }
-        super().__init__(GraphRAFT, store, index, **options | models)
+    def __init__(
+        self,
+        store: GraphStore,
+        index: TextIndex,
+        *,
+        writer: QueryWriter | None = None,
+        planner: PathPlanner | None = None,
+        entities: ChatModelLike | EntityNamer | None = None,
+        reasoner: ChatModelLike | Reasoner | None = None,
+        settings: GraphRAFTSettings | None = None,
+        fallback: BaseRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        core = GraphRAFT(
+            store,
+            index,
+            writer=writer,
+            planner=planner,
+            entities=as_core_model(entities),
+            reasoner=as_core_model(reasoner),
+            settings=settings,
+            fallback=as_seeds(fallback),
+            fill=fill,
+            on_failure=on_failure,
+        )
+        super().__init__(
+            core,
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
 
 
 class SparkRetriever(CoreRetriever):
@@ -186,16 +283,18 @@ class SparkRetriever(CoreRetriever):
         of a Neo4j that LlamaIndex wrote.
     index
         A text index over its nodes.
-    similarity_top_k, k, filters
-        As `SageRetriever` has them.
+    settings, hints
+        As `graphret.Spark` has them.
     expand, ranking
         The policy and the ranking of the expansion, as `graphret.Expand` has them;
         `None` does not expand.
     fallback
         Who answers where the plan finds nothing: a LlamaIndex or graphret retriever;
         search in `index` by default.
-    options
-        As `graphret.spark.Spark` has them: `settings`, `hints`, `fill`, `on_failure`.
+    fill, on_failure
+        As `graphret.Spark` has them.
+    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
+        As `SageRetriever` has them.
 
     Raises
     ------
@@ -204,29 +303,48 @@ class SparkRetriever(CoreRetriever):
     """
 
     def __init__(
-        self, llm: LLM | ChatModel, store: CypherStore, index: TextIndex, **options: Any
+        self,
+        llm: ChatModelLike,
+        store: CypherStore,
+        index: TextIndex,
+        *,
+        settings: SparkSettings | None = None,
+        hints: str = "",
+        expand: Policy | None = None,
+        ranking: Ranking | None = None,
+        fallback: BaseRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
     ) -> None:
-        super().__init__(_spark, llm, store, index, **options)
-
-
-def _spark(
-    llm: Any,
-    store: CypherStore,
-    index: TextIndex,
-    *,
-    expand: Policy | None = None,
-    ranking: Ranking | None = None,
-    fallback: Any = None,
-    **options: Any,
-) -> Retriever:
-    spark = Spark(
-        as_core_model(llm), store, index, fallback=as_seeds(fallback), **options
-    )
-    return (
-        spark
-        if expand is None
-        else Expand(spark, store, index, policy=expand, ranking=ranking)
-    )
+        core: Retriever = Spark(
+            as_core_model(llm),
+            store,
+            index,
+            settings=settings,
+            hints=hints,
+            fallback=as_seeds(fallback),
+            fill=fill,
+            on_failure=on_failure,
+        )
+        if expand is not None:
+            core = Expand(core, store, index, policy=expand, ranking=ranking)
+        super().__init__(
+            core,
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
 
 
 def ark_tools(

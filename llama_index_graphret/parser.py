@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from llama_index.core.bridge.pydantic import Field
+from llama_index.core.callbacks import CallbackManager
 from llama_index.core.node_parser import NodeParser
+from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship
 from pydantic import SkipValidation
 
@@ -33,7 +35,7 @@ class SageNodeParser(NodeParser):
         An embedding model, LlamaIndex's or any that graphret takes: documents are then
         cut where neighbouring sentences are least alike. Without one, sentences are
         packed into chunks.
-    options
+    include_metadata, include_prev_next_rel, callback_manager, id_func
         As any node parser has them.
     """
 
@@ -41,10 +43,24 @@ class SageNodeParser(NodeParser):
         exclude=True, repr=False, description="What cuts documents."
     )
 
-    def __init__(self, *, encoder: Any = None, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        encoder: Any = None,
+        include_metadata: bool = True,
+        include_prev_next_rel: bool = True,
+        callback_manager: CallbackManager | None = None,
+        id_func: Callable[[int, BaseNode], str] = default_id_func,
+    ) -> None:
         model = as_encoder(encoder)
         chunker = SentenceChunker() if model is None else SemanticChunker(model)
-        super().__init__(chunker=chunker, **options)  # type: ignore[call-arg]
+        super().__init__(  # type: ignore[call-arg]  # the field is of this class
+            chunker=chunker,
+            include_metadata=include_metadata,
+            include_prev_next_rel=include_prev_next_rel,
+            callback_manager=callback_manager or CallbackManager([]),
+            id_func=id_func,
+        )
 
     @classmethod
     def class_name(cls) -> str:

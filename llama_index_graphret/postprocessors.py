@@ -117,9 +117,10 @@ class SageExpansion(CorePostprocessor):
         How many nodes are returned, in total: exactly so many where that many qualify;
         10 by default.
     ranking
-        ``"coverage"``, ``"propagate"``, ``"paper"`` or a `graphret.expansion.Ranking`.
-        With ``"paper"`` the nodes that were handed in come first, as many as its share
-        of seeds allows.
+        ``"coverage"``, ``"propagate"``, ``"paper"`` or a `graphret.expansion.Ranking`;
+        by default the one that was trained for the graph, ``"coverage"`` where none
+        was. With ``"paper"`` the nodes that were handed in come first, as many as its
+        share of seeds allows.
     filters
         What may be returned. The graph knows nothing of the filters of the engine's
         retriever: give the same ones here, or a ``graph.view(...)``.
@@ -141,7 +142,7 @@ class SageExpansion(CorePostprocessor):
         *,
         top_n: int | None = None,
         k: int | None = None,
-        ranking: Ranking | str = "coverage",
+        ranking: Ranking | str | None = None,
         filters: FiltersLike = None,
         on_failure: str = "fallback",
     ) -> None:

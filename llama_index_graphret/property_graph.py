@@ -487,7 +487,11 @@ def from_property_graph_store(
     *,
     name_property: str | None = None,
     text_property: str | None = None,
-    **options: Any,
+    id_property: str | None = None,
+    label: str | None = None,
+    hidden: Sequence[str] = (),
+    timeout: float | None = None,
+    database: str | None = None,
 ) -> GraphStore:
     """Return a LlamaIndex property graph as a graphret store.
 
@@ -504,15 +508,15 @@ def from_property_graph_store(
     name_property, text_property
         The properties that are the name and the text of nodes which have none
         themselves.
-    **options
-        For Neo4j, further options of `Neo4jStore.from_driver`: ``id_property`` where
-        the id is not ``id``, ``label="__Node__"`` to read LlamaIndex's nodes alone
-        where the database has others, ``hidden``, ``timeout``.
+    id_property, label, hidden, timeout, database
+        For Neo4j alone, as `Neo4jStore` has them: ``id_property`` where the id is not
+        ``id``, ``label="__Node__"`` to read LlamaIndex's nodes alone where the database
+        has others; the database is the property graph's by default.
 
     Raises
     ------
     InvalidInput
-        When `store` is no property graph, or an option is not one of its store's.
+        When `store` is no property graph, or an option is for Neo4j and `store` is not.
     StoreUnavailable, AccessDenied
         When Neo4j cannot be reached or refuses the user.
     """
@@ -524,29 +528,39 @@ def from_property_graph_store(
     if any(kind.__name__ == "Neo4jPropertyGraphStore" for kind in type(store).__mro__):
         from graphret.stores.neo4j import Neo4jStore
 
-        if (
-            name_property
-            or text_property
-            or not options.keys().isdisjoint(("id_property", "label"))
-        ):
-            names = [name_property, "name"] if name_property else "name"
-            texts = [text_property, "text"] if text_property else "text"
-            options = {
-                "id_property": "id",
-                "name_property": names,
-                "text_property": texts,
-                **options,
+        described: dict[str, Any] = {}
+        if name_property or text_property or id_property or label:
+            described = {
+                "id_property": id_property or "id",
+                "name_property": _with_default(name_property, "name"),
+                "text_property": _with_default(text_property, "text"),
+                "label": label,
             }
         return Neo4jStore.from_driver(
-            store.client, **{"database": getattr(store, "_database", None), **options}
+            store.client,
+            database=database or getattr(store, "_database", None),
+            hidden=hidden,
+            timeout=timeout,
+            **described,
         )
-    if options:
-        raise InvalidInput(
-            f"{next(iter(options))}: not an option for a {type(store).__name__}"
-        )
+    for_neo4j = {
+        "id_property": id_property,
+        "label": label,
+        "hidden": hidden,
+        "timeout": timeout,
+        "database": database,
+    }
+    for name, value in for_neo4j.items():
+        if value:
+            raise InvalidInput(f"{name}: not an option for a {type(store).__name__}")
     if isinstance(store, GraphretPropertyGraphStore):
         return store.store
     return _copied(store, name_property or "", text_property or "")
+
+
+def _with_default(name: str | None, default: str) -> list[str] | str:
+    """Return the properties to try: one that was named, and then LlamaIndex's own."""
+    return [name, default] if name else default
 
 
 def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:

@@ -4,18 +4,19 @@ retrievers, fused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
 from graphret import SageGraph
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
-from graphret.retriever import Fuse, Retriever
+from graphret.retriever import Fuse, Retriever, Weights
 from graphret.search.index import require_k
 from graphret.types import Retrieval
 from llama_index_graphret.adapters import LlamaIndexSeeds, as_seeds
@@ -25,21 +26,18 @@ from llama_index_graphret.nodes import to_llama_node
 
 dispatcher = get_dispatcher(__name__)
 
-_OPTIONS = {
-    "callback_manager",
-    "object_map",
-    "objects",
-    "verbose",
-}  # of any LlamaIndex retriever
-
 
 class CoreRetriever(BaseRetriever):
-    """What a graphret retriever finds, as LlamaIndex's nodes: filters, evidence and
-    events.
+    """What a graphret retriever finds, as LlamaIndex's nodes, with evidence and events.
 
-    `core` is the graphret retriever that does the work. It is made of the parts, and of
-    those options that are none of any LlamaIndex retriever: ``callback_manager``,
-    ``object_map``, ``objects``, ``verbose``.
+    Parameters
+    ----------
+    core
+        The graphret retriever that does the work.
+    similarity_top_k, k, filters
+        As `SageRetriever` has them.
+    callback_manager, object_map, objects, verbose
+        As any LlamaIndex retriever has them.
     """
 
     # Whether the scores of nodes are their relevance, rather than what the method
@@ -48,19 +46,25 @@ class CoreRetriever(BaseRetriever):
 
     def __init__(
         self,
-        make: Callable[..., Retriever],
-        *parts: Any,
+        core: Retriever,
+        *,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
-        **options: Any,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
-            **{name: options.pop(name) for name in _OPTIONS & options.keys()}
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
         )
+        self.core = core
         self.similarity_top_k = top_k(k, similarity_top_k)
         self.where = to_where(filters)
-        self.core = make(*parts, **options)
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -109,7 +113,8 @@ class SageRetriever(CoreRetriever):
         How many nodes are returned, in total: exactly so many where that many qualify;
         10 by default.
     ranking
-        ``"coverage"`` (the default), ``"propagate"``, ``"paper"`` or a `Ranking`.
+        ``"coverage"``, ``"propagate"``, ``"paper"`` or a `Ranking`; by default the one
+        that was trained for the graph, ``"coverage"`` where none was.
     seeds
         Who finds the seeds: any LlamaIndex or graphret retriever; the graph's own
         search by default.
@@ -121,22 +126,44 @@ class SageRetriever(CoreRetriever):
         ``"fallback"``: if the seed retriever fails, the graph's own search finds the
         seeds; if the embedding model fails, words alone count; the trace says so.
         ``"raise"`` raises `RetrievalFailed`.
-    options
-        As any LlamaIndex retriever has them: ``callback_manager``, ``object_map``,
-        ``objects``, ``verbose``.
+    callback_manager, object_map, objects, verbose
+        As any LlamaIndex retriever has them.
     """
 
-    def __init__(self, graph: SageGraph | Retriever, **options: Any) -> None:
-        super().__init__(_sage, graph, **options)
+    def __init__(
+        self,
+        graph: SageGraph | Retriever,
+        *,
+        ranking: Ranking | str | None = None,
+        seeds: BaseRetriever | Retriever | None = None,
+        on_failure: str = "fallback",
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(
+            _over(graph, ranking, seeds, on_failure),
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
 
 
-def _sage(
+def _over(
     graph: SageGraph | Retriever,
-    *,
-    ranking: Ranking | str | None = None,
-    seeds: BaseRetriever | Retriever | None = None,
-    on_failure: str = "fallback",
+    ranking: Ranking | str | None,
+    seeds: BaseRetriever | Retriever | None,
+    on_failure: str,
 ) -> Retriever:
+    """Return a retriever over a graph; a graphret retriever as it is."""
     if not isinstance(graph, Retriever):
         return require_graph(graph).retriever(
             ranking, seeds=as_seeds(seeds), on_failure=on_failure
@@ -149,12 +176,30 @@ def _sage(
 
 
 def as_llama_index_retriever(
-    retriever: SageGraph | Retriever, **options: Any
+    retriever: SageGraph | Retriever,
+    *,
+    similarity_top_k: int | None = None,
+    k: int | None = None,
+    filters: FiltersLike = None,
+    callback_manager: CallbackManager | None = None,
+    object_map: dict[str, Any] | None = None,
+    objects: list[IndexNode] | None = None,
+    verbose: bool = False,
 ) -> SageRetriever:
-    """Return a graphret retriever, or a graph, as a LlamaIndex retriever; `options` are
-    those of `SageRetriever`.
+    """Return a graphret retriever, or a graph, as a LlamaIndex retriever.
+
+    The parameters are those of `SageRetriever`.
     """
-    return SageRetriever(retriever, **options)
+    return SageRetriever(
+        retriever,
+        similarity_top_k=similarity_top_k,
+        k=k,
+        filters=filters,
+        callback_manager=callback_manager,
+        object_map=object_map,
+        objects=objects,
+        verbose=verbose,
+    )
 
 
 class RRFFusionRetriever(CoreRetriever):
@@ -181,33 +226,55 @@ class RRFFusionRetriever(CoreRetriever):
         ``"fallback"`` goes on with those that answered and says so in the trace,
         ``"raise"`` raises `RetrievalFailed`, as does a retrieval in which every
         retriever fails.
-    options
-        As any LlamaIndex retriever has them.
+    filters, callback_manager, object_map, objects, verbose
+        As `SageRetriever` has them.
     """
 
     _relevance = False
 
     def __init__(
-        self, retrievers: Sequence[BaseRetriever | Retriever], **options: Any
+        self,
+        retrievers: Sequence[BaseRetriever | Retriever],
+        *,
+        weights: Weights | None = None,
+        rrf_k: float = 60.0,
+        names: Sequence[str] | None = None,
+        on_failure: str = "fallback",
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        callback_manager: CallbackManager | None = None,
+        object_map: dict[str, Any] | None = None,
+        objects: list[IndexNode] | None = None,
+        verbose: bool = False,
     ) -> None:
-        n = top_k(options.get("k"), options.get("similarity_top_k"))
-        asked = [
-            SageRetriever(one, k=n) if isinstance(one, Retriever) else one
-            for one in retrievers
+        wanted = top_k(k, similarity_top_k)
+        listed = [
+            LlamaIndexSeeds(
+                SageRetriever(retriever, k=wanted)
+                if isinstance(retriever, Retriever)
+                else retriever,
+                name=name,
+                deepen=False,
+            )
+            for retriever, name in zip(
+                retrievers, names or [""] * len(retrievers), strict=True
+            )
         ]
-        super().__init__(_fused, asked, **options)
-
-
-def _fused(
-    retrievers: Sequence[BaseRetriever],
-    *,
-    names: Sequence[str] | None = None,
-    rrf_k: float = 60.0,
-    **options: Any,
-) -> Retriever:
-    named = zip(retrievers, names or [""] * len(retrievers), strict=True)
-    listed = [LlamaIndexSeeds(one, name=name, deepen=False) for one, name in named]
-    return Fuse(listed, rrf_k=rrf_k, depth=1000, **options)  # all that each found
+        # Deep enough for all that each finds.
+        fused = Fuse(
+            listed, weights=weights, rrf_k=rrf_k, depth=1000, on_failure=on_failure
+        )
+        super().__init__(
+            fused,
+            similarity_top_k=similarity_top_k,
+            k=k,
+            filters=filters,
+            callback_manager=callback_manager,
+            object_map=object_map,
+            objects=objects,
+            verbose=verbose,
+        )
 
 
 def top_k(k: int | None, other: int | None) -> int:

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, Any, Required, TypeAlias
 
 from langgraph.channels import EphemeralValue
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -21,12 +20,15 @@ from langgraph.types import Command, interrupt
 from typing_extensions import TypedDict
 
 from graphret.ark import Ark, ArkRun, ArkSession, ArkSettings
+from graphret.ark.retriever import OnRun
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.llm.chat import Message, ToolCall
+from graphret.retriever import Retriever
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
-from langchain_graphret.chat import as_core_model
-from langchain_graphret.state import Json, NodeSteps, node
+from langchain_graphret.chat import ChatModelLike, as_core_model
+from langchain_graphret.seeds import LangChainRetriever, as_seeds
+from langchain_graphret.state import Checkpointer, Json, NodeSteps, node
 
 #: Which calls that read the graph a person must approve: all, or those of the tools
 #: named.
@@ -63,17 +65,20 @@ AgentGraph: TypeAlias = CompiledStateGraph[AgentState, None, AgentState, AgentOu
 
 
 def core_ark(
-    model: Any,
+    model: ChatModelLike | Sequence[ChatModelLike],
     store: GraphStore,
     index: TextIndex,
     *,
-    settings: ArkSettings | None = None,
-    n_agents: int | None = None,
-    **options: Any,
+    n_agents: int | None,
+    settings: ArkSettings | None,
+    hints: str,
+    temperature: float | Sequence[float | None] | None,
+    fallback: LangChainRetriever | Retriever | None,
+    fill: bool,
+    on_failure: str,
+    on_run: OnRun | None,
 ) -> Ark:
-    """Return the core's retriever over chat models of LangChain or of graphret;
-    temperatures are the models' own.
-    """
+    """Return the core's retriever over chat models of LangChain or of graphret."""
     settings = settings or ArkSettings()
     if n_agents is not None:
         settings = replace(settings, n_agents=n_agents)
@@ -83,31 +88,58 @@ def core_ark(
         else as_core_model(model)
     )
     return Ark(
-        models, store, index, settings=settings, **{"temperature": None, **options}
+        models,
+        store,
+        index,
+        settings=settings,
+        hints=hints,
+        temperature=temperature,
+        fallback=as_seeds(fallback),
+        fill=fill,
+        on_failure=on_failure,
+        on_run=on_run,
     )
 
 
 def create_ark_agent(
-    model: Any,
+    model: ChatModelLike | Sequence[ChatModelLike],
     store: GraphStore,
     index: TextIndex,
     *,
+    n_agents: int | None = 1,
+    settings: ArkSettings | None = None,
+    hints: str = "",
+    temperature: float | Sequence[float | None] | None = None,
+    fallback: LangChainRetriever | Retriever | None = None,
+    fill: bool = True,
+    on_failure: str = "fallback",
+    on_run: OnRun | None = None,
     approve: Approve = False,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    **options: Any,
+    checkpointer: Checkpointer = None,
 ) -> AgentGraph:
-    """Return an exploring agent, to be a node of your own graph: ``question`` in,
-    ``agents`` and ``selection`` out.
+    """Return an exploring agent, to be a node of your own graph.
 
-    The parameters are those of `create_ark_graph`, which fans several out and joins
-    them by a vote; here `n_agents` is 1 by default. To fan out yourself, say how many
-    there are and send each its number: ``Send("agent", {"question": question, "agent":
-    1})``. Your state needs a channel that merges what they come to: ``agents:
-    Annotated[list, by_agent]``.
+    ``question`` goes in, ``agents`` and ``selection`` come out. The parameters are
+    those of `create_ark_graph`, which fans several out and joins them by a vote; here
+    `n_agents` is 1 by default. To fan out yourself, say how many there are and send
+    each its number: ``Send("agent", {"question": question, "agent": 1})``. Your state
+    needs a channel that merges what they come to: ``agents: Annotated[list,
+    by_agent]``.
     """
-    return Agent(
-        core_ark(model, store, index, **{"n_agents": 1, **options}), approve
-    ).compile(checkpointer)
+    ark = core_ark(
+        model,
+        store,
+        index,
+        n_agents=n_agents,
+        settings=settings,
+        hints=hints,
+        temperature=temperature,
+        fallback=fallback,
+        fill=fill,
+        on_failure=on_failure,
+        on_run=on_run,
+    )
+    return Agent(ark, approve).compile(checkpointer)
 
 
 class Agent:
@@ -136,9 +168,7 @@ class Agent:
             lambda id_, question: ark.begin(question)
         )  # its clock starts
 
-    def compile(
-        self, checkpointer: BaseCheckpointSaver[Any] | bool | None = None
-    ) -> AgentGraph:
+    def compile(self, checkpointer: Checkpointer = None) -> AgentGraph:
         builder = StateGraph(AgentState, output_schema=AgentOutput)
         builder.add_node("begin", self._begin, destinations=("model", END))
         builder.add_node(

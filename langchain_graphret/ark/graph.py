@@ -5,21 +5,27 @@ as a LangChain retriever.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Any, TypeAlias
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from graphret.ark import ArkRun, ArkSession, Explored
+from graphret.ark import Ark, ArkRun, ArkSession, ArkSettings, Explored
+from graphret.ark.retriever import OnRun
+from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
+from graphret.where import WhereLike
 from langchain_graphret.ark.agent import Agent, Approve, core_ark
-from langchain_graphret.retriever import CoreRetriever
+from langchain_graphret.chat import ChatModelLike
+from langchain_graphret.retriever import CoreRetriever, Part
+from langchain_graphret.seeds import LangChainRetriever
 from langchain_graphret.state import (
     AnswerOutput,
     Asked,
+    Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
@@ -60,14 +66,21 @@ ArkGraph: TypeAlias = CompiledStateGraph[ArkState, None, QuestionInput, ArkOutpu
 
 
 def create_ark_graph(
-    model: Any,
+    model: ChatModelLike | Sequence[ChatModelLike],
     store: GraphStore,
     index: TextIndex,
     *,
+    n_agents: int | None = None,
+    settings: ArkSettings | None = None,
+    hints: str = "",
+    temperature: float | Sequence[float | None] | None = None,
+    fallback: LangChainRetriever | Retriever | None = None,
+    fill: bool = True,
+    on_failure: str = "fallback",
+    on_run: OnRun | None = None,
     k: int = 10,
     approve: Approve = False,
-    checkpointer: BaseCheckpointSaver[Any] | bool | None = None,
-    **options: Any,
+    checkpointer: Checkpointer = None,
 ) -> ArkGraph:
     """Return a LangGraph graph whose agents explore a knowledge graph and vote (ARK,
     section 3).
@@ -85,6 +98,21 @@ def create_ark_graph(
     store, index
         The graph, and what finds its nodes by text; give views of both, of one
         condition, to limit what agents may read.
+    n_agents
+        How many agents there are; as `settings` say (3) by default.
+    settings, hints
+        Steps, sizes, budgets and the way of voting; what else the agents should know of
+        the domain. Agents look at budgets, and at the vote, before they ask their
+        models.
+    temperature
+        Of all agents or one for each; `None` leaves it to the models.
+    fallback
+        Who fills the places below what the agents selected, and answers alone where
+        they selected nothing: a LangChain or graphret retriever; by default a search of
+        `index`. What it reads cannot be checked: with views give one that reads nothing
+        else.
+    fill, on_failure, on_run
+        As `graphret.Ark` has them.
     k
         How many hits are returned: exactly as many where they qualify.
     approve
@@ -98,11 +126,6 @@ def create_ark_graph(
     checkpointer
         As `StateGraph.compile` takes it. The state is plain JSON; with
         ``on_failure="raise"``, invoking again with `None` tries what failed once more.
-    options
-        ``n_agents``, how many agents there are (3), and as `graphret.ark.Ark` has them
-        ``settings``, ``hints``, ``temperature`` (the models' own by default),
-        ``fallback``, ``fill``, ``on_failure``, ``on_run``. Agents look at budgets, and
-        at the vote, before they ask their models.
 
     Raises
     ------
@@ -126,8 +149,27 @@ def create_ark_graph(
     >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred
     in?"})["hits"]  # doctest: +SKIP
     """
-    ark = core_ark(model, store, index, **options)
-    n_agents, k = ark.settings.n_agents, require_k(k)
+    ark = core_ark(
+        model,
+        store,
+        index,
+        n_agents=n_agents,
+        settings=settings,
+        hints=hints,
+        temperature=temperature,
+        fallback=fallback,
+        fill=fill,
+        on_failure=on_failure,
+        on_run=on_run,
+    )
+    return _compiled(ark, require_k(k), approve, checkpointer)
+
+
+def _compiled(
+    ark: Ark, k: int, approve: Approve, checkpointer: Checkpointer
+) -> ArkGraph:
+    """Return the graph that fans out the agents of `ark` and joins them."""
+    n_agents = ark.settings.n_agents
 
     def begin(state: ArkState) -> Json:
         """Check what is asked; what an earlier question of the thread left is none of
@@ -174,14 +216,76 @@ class ArkRetriever(CoreRetriever):
 
     Parameters
     ----------
-    model, store, index, n_agents, hints, settings, temperature, fallback, fill,
+    model, store, index, n_agents, settings, hints, temperature, fallback, fill,
     on_failure, on_run
         As `create_ark_graph` has them.
-    k, where
+    k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
+    model: Part[ChatModelLike | Sequence[ChatModelLike]]
+    store: Part[GraphStore]
+    index: Part[TextIndex]
+    n_agents: int | None = None
+    settings: Part[ArkSettings | None] = None
+    hints: str = ""
+    temperature: Part[float | Sequence[float | None] | None] = None
+    fallback: Part[LangChainRetriever | Retriever | None] = None
+    fill: bool = True
+    on_failure: str = "fallback"
+    on_run: Part[OnRun | None] = None
+
     def __init__(
-        self, model: Any, store: GraphStore, index: TextIndex, **options: Any
+        self,
+        model: ChatModelLike | Sequence[ChatModelLike],
+        store: GraphStore,
+        index: TextIndex,
+        *,
+        n_agents: int | None = None,
+        settings: ArkSettings | None = None,
+        hints: str = "",
+        temperature: float | Sequence[float | None] | None = None,
+        fallback: LangChainRetriever | Retriever | None = None,
+        fill: bool = True,
+        on_failure: str = "fallback",
+        on_run: OnRun | None = None,
+        k: int = 10,
+        where: WhereLike = None,
+        name: str | None = None,
+        tags: list[str] | None = None,
+        metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(core_ark, model, store, index, **options)
+        super().__init__(  # type: ignore[call-arg]  # fields of this class
+            model=model,
+            store=store,
+            index=index,
+            n_agents=n_agents,
+            settings=settings,
+            hints=hints,
+            temperature=temperature,
+            fallback=fallback,
+            fill=fill,
+            on_failure=on_failure,
+            on_run=on_run,
+            k=k,
+            where=where,
+            name=name,
+            tags=tags,
+            metadata=metadata,
+        )
+        self._check()
+
+    def _make(self) -> Ark:
+        return core_ark(
+            self.model,
+            self.store,
+            self.index,
+            n_agents=self.n_agents,
+            settings=self.settings,
+            hints=self.hints,
+            temperature=self.temperature,
+            fallback=self.fallback,
+            fill=self.fill,
+            on_failure=self.on_failure,
+            on_run=self.on_run,
+        )

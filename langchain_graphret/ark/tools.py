@@ -14,6 +14,7 @@ from graphret.ark import ArkSettings, Observation, Toolbox, hits_text
 from graphret.llm.chat import Tool
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
+from graphret.where import WhereLike
 from langchain_graphret.documents import plain
 from langchain_graphret.state import asked_of
 
@@ -25,7 +26,11 @@ _DESCRIPTION = (
 
 
 def ark_tools(
-    store: GraphStore, index: TextIndex, *, settings: ArkSettings | None = None
+    store: GraphStore,
+    index: TextIndex,
+    *,
+    settings: ArkSettings | None = None,
+    where: WhereLike = None,
 ) -> list[BaseTool]:
     """Return the tools `global_search` and `explore_neighborhood` over a graph (ARK,
     section 3.1).
@@ -37,11 +42,14 @@ def ark_tools(
     Parameters
     ----------
     store, index
-        The graph, and what finds its nodes by text; give views of both, of one
-        condition, to limit what the tools may read.
+        The graph, and what finds its nodes by text.
     settings
         How much a call returns.
+    where
+        What the tools may read at all: a filter dictionary or a `graphret.Where`.
     """
+    if where is not None:
+        store, index = store.view(where), index.view(where)
     toolbox = Toolbox(store, index, settings or ArkSettings())
     return [_tool(toolbox, one) for one in toolbox.operations]
 

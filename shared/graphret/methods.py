@@ -250,6 +250,7 @@ def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriev
         "hints": options.hints,
         "on_failure": options.on_failure,
         "on_run": options.on_run,
+        "temperature": 0.7,  # as in the paper: agents of one model are to differ
     }
     model = options.chat_model() or ScriptedExplorer(aliases=options.aliases)
     return Ark(model, store, index, settings=settings, **more)

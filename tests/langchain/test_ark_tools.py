@@ -294,9 +294,7 @@ async def test_a_model_or_none_plans_and_each_document_says_why() -> None:
 
 def test_the_second_opinion_may_be_a_retriever_of_langchain() -> None:
     search = SageRetriever(
-        retriever=PlanRetriever(
-            GraspRetriever(None, STORE, INDEX).core.plan.planner, STORE
-        ),
+        PlanRetriever(GraspRetriever(None, STORE, INDEX).core.plan.planner, STORE),
         k=5,
     )
     settings = GraspSettings(weights=StaticWeights(0.0))

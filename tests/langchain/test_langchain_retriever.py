@@ -29,11 +29,14 @@ from graphret.errors import InvalidInput, RetrievalFailed
 from langchain_graphret import (
     KEY,
     EncoderEmbeddings,
+    GraphReranker,
     LangChainSeeds,
+    RRFFusionRetriever,
     SageExpansion,
     SageGraph,
     SageRetriever,
     evidence_of,
+    to_document,
 )
 
 CITY = "Which ballpark is in the city of Wisconsin on Lake Michigan?"
@@ -82,8 +85,9 @@ async def test_k_and_where_at_a_call_mean_the_same_in_both_forms(
 
 def test_malformed_constructions_are_refused(graph: SageGraph) -> None:
     for wrong, named in (
-        ({}, "'retriever' alone"),
-        ({"retriever": graph.retriever(), "ranking": "paper"}, "'retriever' alone"),
+        ({}, "'graph'"),
+        ({"graph": "papers"}, "SageGraph or a graphret Retriever"),
+        ({"graph": graph.retriever(), "ranking": "paper"}, "for a SageGraph"),
         ({"graph": graph, "seeds": "bm25"}, "LangChain retriever"),
         ({"graph": graph, "where": {"year": {"$near": 3}}}, r"\$near"),
         ({"graph": graph, "k": 0}, "k"),
@@ -355,3 +359,42 @@ def test_an_encoder_is_langchain_embeddings(encoder: Any) -> None:
     assert embeddings.embed_documents([]) == []
     with pytest.raises(InvalidInput, match="encoder"):
         EncoderEmbeddings(None)
+
+
+# -- reranking and fusion
+
+
+class Likes:
+    """A cross-encoder that likes one text."""
+
+    def __init__(self, liked: str) -> None:
+        self.liked = liked
+
+    def predict(self, pairs: list[tuple[str, str]], **_: object) -> list[float]:
+        return [float(self.liked in text) for _, text in pairs]
+
+
+async def test_documents_are_reranked_and_keep_their_evidence(graph: SageGraph) -> None:
+    found = SageRetriever(graph, k=4).invoke(QUESTION)
+    reranker = GraphReranker(Likes(found[-1].page_content), weight=1.0, k=2)
+    best = reranker.compress_documents(found, QUESTION)
+    assert best == await reranker.acompress_documents(found, QUESTION)
+    assert (len(best), best[0].id) == (2, found[-1].id)
+    kept, gained = evidence_of(found[-1]), evidence_of(best[0])
+    assert [one for one in gained if one in kept] == kept
+    assert len(gained) > len(kept)
+    assert reranker.compress_documents([], QUESTION) == []
+
+
+async def test_several_retrievers_are_fused(graph: SageGraph) -> None:
+    first, second = (
+        ListRetriever(documents=[graph_document(graph, one)])
+        for one in ("pilots", "sicks")
+    )
+    fused = RRFFusionRetriever([first, second, BrokenRetriever()], weights=[1, 2, 1])
+    assert ids(fused.invoke(QUESTION)) == ["sicks", "pilots"]
+    assert ids(await fused.ainvoke(QUESTION, k=1)) == ["sicks"]
+
+
+def graph_document(graph: SageGraph, id_: str) -> Document:
+    return next(to_document(node) for node in graph.nodes if node.id == id_)

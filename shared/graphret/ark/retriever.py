@@ -65,8 +65,8 @@ class Ark(Retriever):
         Agents, steps, sizes, budgets and the way of voting; what else the agents should
         know of the domain.
     temperature
-        Of all agents or one for each (ARK, section 4.3: 0.7), so that several of one
-        model differ; `None` leaves it to the model.
+        Of all agents or one for each; `None` leaves it to the model. The paper has 0.7,
+        so that several agents of one model differ (ARK, section 4.3).
     fallback
         Who fills the places below what the agents selected, and answers alone where
         they selected nothing; by default a search of `index`. What it reads cannot be
@@ -97,9 +97,9 @@ class Ark(Retriever):
         store: GraphStore,
         index: TextIndex,
         *,
-        settings: ArkSettings = ArkSettings(),
+        settings: ArkSettings | None = None,
         hints: str = "",
-        temperature: float | Sequence[float | None] | None = 0.7,
+        temperature: float | Sequence[float | None] | None = None,
         fallback: Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
@@ -107,7 +107,7 @@ class Ark(Retriever):
     ) -> None:
         self.store = store
         self.index = index
-        self.settings = settings
+        self.settings = settings = settings or ArkSettings()
         self.toolbox = Toolbox(store, index, settings)
         self.models = _callers(model, settings.n_agents)
         self.temperatures = _one_each("temperature", temperature, settings.n_agents)

@@ -408,7 +408,8 @@ def _falling(positions: Positions, scores: Floats) -> Positions:
     # bits, the negative ones in the reverse of it.
     bits = (scores.astype(np.float32) + np.float32(0)).view(np.int32).astype(np.int64)
     rising = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    return (positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising)
+    keys: Positions = (positions.astype(np.int64) << 32) | (0x7FFFFFFF - rising)
+    return keys
 
 
 def spread(positions: Positions, at: Positions, values: NDArray[Any]) -> NDArray[Any]:

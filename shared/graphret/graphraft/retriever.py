@@ -74,6 +74,11 @@ class GraphRAFT(Retriever):
         4.3).
     settings
         How much is looked for and run.
+    fallback
+        Who fills the places below what the queries found, and answers alone where they
+        find nothing; by default a search of `index`.
+    fill
+        Whether it fills: exactly k hits come back then where that many qualify.
     on_failure
         ``"fallback"`` goes on with what did not fail and says so in the trace;
         ``"raise"`` raises `RetrievalFailed`.
@@ -91,6 +96,8 @@ class GraphRAFT(Retriever):
         entities: ChatModel | EntityNamer | None = None,
         reasoner: ChatModel | Reasoner | None = None,
         settings: GraphRAFTSettings | None = None,
+        fallback: Retriever | None = None,
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
         if as_cypher(store) is not None:
@@ -101,7 +108,8 @@ class GraphRAFT(Retriever):
         self.settings = settings or GraphRAFTSettings()
         names = index if store.local_graph() is None else None
         self.planner = planner or PathPlanner(store, names)
-        self.text = IndexRetriever(index, store, name="text")
+        self.fallback = fallback or IndexRetriever(index, store, name="text")
+        self.fill = fill
         if entities is not None and not isinstance(entities, EntityNamer):
             entities = EntityNamer(entities, store, self.planner.names)
         self.namer = entities
@@ -275,15 +283,15 @@ class GraphRAFT(Retriever):
     def answer(
         self, query: str, k: int, where: Where | None, hits: Sequence[Hit], trace: Trace
     ) -> _Part:
-        """Return the first `k` hits, places that are free filled from the index: a
-        `Retrieval`.
-        """
+        """Return a `Retrieval` of the first `k` hits, free places filled."""
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits[:k])) or None
         signals = Signals(len(hits), None, bool(hits), labels, plan_valid=bool(hits))
         if not hits:
             trace.note("fallback", reason="no query finds anything")
-        found = Retrieval(query, k, list(hits), signals, trace)
-        return (yield from backfill(found, self.text, self.on_failure, where))
+        found = Retrieval(query, k, list(hits[:k]), signals, trace)
+        if hits and not self.fill:
+            return found
+        return (yield from backfill(found, self.fallback, self.on_failure, where))
 
     def _tried(self, what: str, step: Call[Any] | Compute, trace: Trace) -> _Part:
         """What comes of a step; `None` where it fails, which the trace is told."""

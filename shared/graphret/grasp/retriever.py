@@ -47,6 +47,8 @@ class Grasp(Retriever):
         The third stage; none without.
     settings
         Weights and depths: `GraspSettings.load` reads what ``graphret tune`` wrote.
+        There is neither ``fallback`` nor ``fill``: the search in `index` is always
+        fused in, and fills what the plan leaves.
     on_failure
         ``"fallback"`` goes on with what did not fail; ``"raise"`` raises
         `RetrievalFailed`.

@@ -281,12 +281,7 @@ class SageGraph:
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
         """
-        return SageRetriever(
-            self,
-            ranking or self.ranking or "coverage",
-            seeds=seeds,
-            on_failure=on_failure,
-        )
+        return SageRetriever(self, ranking, seeds=seeds, on_failure=on_failure)
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""

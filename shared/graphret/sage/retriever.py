@@ -17,8 +17,21 @@ if TYPE_CHECKING:
 
 
 class SageRetriever(Retriever):
-    """Expansion over a `SageGraph` as it is when the question comes (SAGE, section
-    2.2).
+    """Expansion over a `SageGraph` as it is when the question comes (SAGE, 2.2).
+
+    Parameters
+    ----------
+    graph
+        The graph.
+    ranking
+        ``"coverage"``, ``"propagate"``, ``"paper"``, or a `Ranking` of your own; by
+        default the one that was trained for this graph, ``"coverage"`` where none was.
+    seeds
+        Who finds the seeds; the graph's own hybrid search by default.
+    on_failure
+        ``"fallback"`` seeds from the graph's search where `seeds` fails, and goes by
+        words alone where the question cannot be embedded; ``"raise"`` raises
+        `RetrievalFailed`.
     """
 
     name = "sage"
@@ -26,13 +39,13 @@ class SageRetriever(Retriever):
     def __init__(
         self,
         graph: SageGraph,
-        ranking: Ranking | str = "coverage",
+        ranking: Ranking | str | None = None,
         *,
         seeds: Retriever | None = None,
         on_failure: str = "fallback",
     ) -> None:
         self.graph = graph
-        self.ranking = ranking_of(ranking)
+        self.ranking = ranking_of(ranking or graph.ranking or "coverage")
         self.seeds = seeds
         self.on_failure = on_failure
 

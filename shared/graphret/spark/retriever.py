@@ -111,7 +111,7 @@ class Spark(Retriever):
         store: CypherStore,
         index: TextIndex,
         *,
-        settings: SparkSettings = SparkSettings(),
+        settings: SparkSettings | None = None,
         hints: str = "",
         fallback: Retriever | None = None,
         fill: bool = True,
@@ -126,7 +126,7 @@ class Spark(Retriever):
         self.model = model
         self.store = store
         self.index = index
-        self.settings = settings
+        self.settings = settings or SparkSettings()
         self.hints = hints
         self.fallback = IndexRetriever(index, store) if fallback is None else fallback
         self.fill = fill
