@@ -77,7 +77,7 @@ class LangChainChat:
     def __init__(self, model: BaseChatModel | Runnable[Any, Any]) -> None:
         if not _is_chat_model(model):
             raise InvalidInput(
-                f"model: a LangChain chat model is expected, not {type(model).__name__}"
+                f"model: expected a LangChain chat model, got {type(model).__name__}"
             )
         self.model: Any = (
             model  # of a runnable also what it hands on to the model inside

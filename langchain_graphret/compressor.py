@@ -120,5 +120,5 @@ def _read(value: dict[str, Any], name: str) -> tuple[Sequence[Document], str]:
         return value["documents"], value["query"]
     except (KeyError, TypeError) as error:
         raise InvalidInput(
-            f"{name}: an object with 'query' and 'documents' is expected"
+            f"{name}: expected an object with 'query' and 'documents'"
         ) from error

@@ -88,7 +88,7 @@ class SageExpansion(CoreCompressor):
         )
         if not isinstance(graph, SageGraph):
             kind = type(graph).__name__
-            raise InvalidInput(f"graph: a SageGraph is expected, not {kind}")
+            raise InvalidInput(f"graph: expected a SageGraph, got {kind}")
         graph.retriever(ranking)  # refuses what is no ranking
 
     def _steps(

@@ -185,9 +185,7 @@ def _chunks(documents: Iterable[Document]) -> list[Node]:
         if not isinstance(document, Document):
             package = type(document).__module__.split(".")[0]
             kind = f"{package}.{type(document).__qualname__}"
-            raise InvalidInput(
-                f"documents: a LangChain Document is expected, not {kind}"
-            )
+            raise InvalidInput(f"documents: expected a LangChain Document, got {kind}")
         node = from_chunk(document)
         times[node.id] += 1
         again = times[node.id] > 1 and not document.id

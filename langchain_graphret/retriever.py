@@ -223,7 +223,7 @@ class SageRetriever(CoreRetriever):
         if not isinstance(self.graph, Retriever):
             kind = type(self.graph).__name__
             raise InvalidInput(
-                f"graph: a SageGraph or a graphret Retriever is expected, not {kind}"
+                f"graph: expected a SageGraph or a graphret Retriever, got {kind}"
             )
         if self.ranking is not None or self.seeds is not None:
             raise InvalidInput(

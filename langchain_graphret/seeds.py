@@ -52,7 +52,7 @@ class LangChainSeeds(Retriever):
     ) -> None:
         if not isinstance(retriever, Runnable):
             raise InvalidInput(
-                "retriever: a LangChain retriever is expected, not"
+                "retriever: expected a LangChain retriever, got"
                 f" {type(retriever).__name__}"
             )
         self.retriever = retriever
@@ -76,7 +76,7 @@ class LangChainSeeds(Retriever):
                 isinstance(one, Document) for one in found
             ):
                 raise RetrievalFailed(
-                    f"{self.name}: a list of documents is expected, not"
+                    f"{self.name}: expected a list of documents, got"
                     f" {type(found).__name__}"
                 )
             stage.details["found"] = len(found)

@@ -64,7 +64,7 @@ def asked_of(state: Any, k: int) -> tuple[str, int, Where | None]:
     """
     question = state.get("question")
     if not isinstance(question, str) or not question.strip():
-        raise InvalidInput(f"question: words are expected, not {question!r}")
+        raise InvalidInput(f"question: expected words, got {question!r}")
     return (
         question,
         require_k(k if state.get("k") is None else state["k"]),

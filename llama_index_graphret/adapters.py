@@ -120,7 +120,7 @@ class LlamaIndexSeeds(Retriever):
     ) -> None:
         if not isinstance(retriever, BaseRetriever):
             raise InvalidInput(
-                "retriever: a LlamaIndex retriever is expected, not"
+                "retriever: expected a LlamaIndex retriever, got"
                 f" {type(retriever).__name__}"
             )
         self.retriever = retriever

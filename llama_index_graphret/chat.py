@@ -62,7 +62,7 @@ class LlamaIndexChat:
     def __init__(self, llm: LLM) -> None:
         if not isinstance(llm, LLM):
             raise InvalidInput(
-                f"llm: a LlamaIndex LLM is expected, not {type(llm).__name__}"
+                f"llm: expected a LlamaIndex LLM, got {type(llm).__name__}"
             )
         self.llm = llm
         model = llm.metadata.model_name

@@ -277,7 +277,7 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
     """
     if not isinstance(index, VectorStoreIndex):
         raise InvalidInput(
-            f"index: a VectorStoreIndex is expected, not {type(index).__name__}"
+            f"index: expected a VectorStoreIndex, got {type(index).__name__}"
         )
     ids = list(index.index_struct.nodes_dict.values())
     found: list[BaseNode] = (

@@ -138,7 +138,7 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
     def __init__(self, store: GraphStore) -> None:
         if not isinstance(store, GraphStore):
             raise InvalidInput(
-                f"store: a graphret GraphStore is expected, not {type(store).__name__}"
+                f"store: expected a graphret GraphStore, got {type(store).__name__}"
             )
         self.store = store
         self.supports_structured_queries = as_cypher(store) is not None
@@ -522,7 +522,7 @@ def from_property_graph_store(
     """
     if not isinstance(store, PropertyGraphStore):
         raise InvalidInput(
-            "store: a LlamaIndex PropertyGraphStore is expected, not"
+            "store: expected a LlamaIndex PropertyGraphStore, got"
             f" {type(store).__name__}"
         )
     if any(kind.__name__ == "Neo4jPropertyGraphStore" for kind in type(store).__mro__):

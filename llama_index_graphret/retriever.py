@@ -292,6 +292,6 @@ def require_graph(graph: Any) -> SageGraph:
     """Return what is a graph; an `InvalidInput` refuses anything else."""
     if not isinstance(graph, SageGraph):
         raise InvalidInput(
-            f"graph: a graphret SageGraph is expected, not {type(graph).__name__}"
+            f"graph: expected a graphret SageGraph, got {type(graph).__name__}"
         )
     return graph

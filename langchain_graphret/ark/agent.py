@@ -160,7 +160,7 @@ class Agent:
         )
         if isinstance(names, str) or not set(names) <= set(reading):
             raise InvalidInput(
-                f"approve: true, or a list of {' and '.join(reading)} is expected, not"
+                f"approve: expected true, or a list of {' and '.join(reading)}, got"
                 f" {approve!r}"
             )
         self.approve = frozenset(names)
@@ -189,7 +189,7 @@ class Agent:
         number, n, problem = state.get("agent", 0), self.ark.settings.n_agents, None
         if number not in range(n):
             raise InvalidInput(
-                f"agent: a number from 0 to {n - 1} is expected, not {number!r}"
+                f"agent: expected a number from 0 to {n - 1}, got {number!r}"
             )
         about = state.get("ark_run") or {"id": uuid.uuid4().hex}
         session = self.run(about["id"], state["question"]).sessions[number]

@@ -100,7 +100,7 @@ class Column(Sequence[T]):
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"a string is expected, not {type(value).__name__}")
+        raise TypeError(f"expected a string, got {type(value).__name__}")
     return value
 
 

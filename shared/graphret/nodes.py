@@ -446,6 +446,6 @@ def _with_labels(where: Where | None, labels: Collection[str] | None) -> Where |
         return where
     if isinstance(labels, str):
         raise InvalidInput(
-            f"labels: a list of labels is expected, not the string {labels!r}"
+            f"labels: expected a list of labels, got the string {labels!r}"
         )
     return both(Where("$in", "label", tuple(labels)), where)

@@ -117,7 +117,7 @@ class Retriever:
 
 def _checked(query: Any, k: Any, where: Any) -> tuple[str, int, Where | None]:
     if not isinstance(query, str):
-        raise InvalidInput(f"query: a string is expected, not {type(query).__name__}")
+        raise InvalidInput(f"query: expected a string, got {type(query).__name__}")
     return query, require_k(k), Where.parse(where)
 
 
@@ -240,9 +240,7 @@ def backfill(
 def require_on_failure(value: str) -> str:
     """Return `value` if it is ``"fallback"`` or ``"raise"``."""
     if value not in ("fallback", "raise"):
-        raise InvalidInput(
-            f"on_failure: 'fallback' or 'raise' is expected, not {value!r}"
-        )
+        raise InvalidInput(f"on_failure: expected 'fallback' or 'raise', got {value!r}")
     return value
 
 
@@ -310,8 +308,8 @@ class Fuse(Retriever):
             0 <= weight < math.inf for weight in weights
         ):
             raise InvalidInput(
-                f"weights: {len(self.retrievers)} numbers of at least 0 are expected,"
-                f" not {weights}"
+                f"weights: expected {len(self.retrievers)} numbers of at least 0,"
+                f" got {weights}"
             )
         return list(weights)
 

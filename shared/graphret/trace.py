@@ -113,5 +113,5 @@ class Trace:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f"trace: an object with a list of stages is expected ({error!r})"
+                f"trace: expected an object with a list of stages ({error!r})"
             ) from error

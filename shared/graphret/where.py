@@ -76,7 +76,7 @@ class Where:
             return condition
         if not isinstance(condition, Mapping):
             raise InvalidInput(
-                "where: a mapping of conditions is expected, not"
+                "where: expected a mapping of conditions, got"
                 f" {type(condition).__name__}"
             )
         try:

@@ -197,7 +197,7 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
         ),
         (
             ["query", "x", "--graph", "GRAPH", "--where", "[]"],
-            "where: a mapping of conditions is expected",
+            "where: expected a mapping of conditions",
         ),
         (
             ["query", "x", "--graph", "GRAPH", "--where", '{"a": {"$x": 1}}'],
@@ -209,7 +209,7 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
         ),
         (
             ["inspect", "GRAPH", "--plot", "plot.txt"],
-            "a .pdf, .png or .svg file is expected",
+            "expected a .pdf, .png or .svg file",
         ),
         (["remove", "GRAPH", "ann", "nobody"], "'nobody'"),
         (["remove", "GRAPH", "ann", "bob", "cafe", "films"], "is empty"),

@@ -192,7 +192,7 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
         2, "import", bad, "--to", out
     )
     over = ("--replace", "--to", out)
-    assert "bad/kb.txt, line 4: subject|relation|object is expected" in refused(
+    assert "bad/kb.txt, line 4: expected subject|relation|object" in refused(
         2, "import", bad, *over
     )
     assert "the format is not clear" in refused(

@@ -376,7 +376,7 @@ OUTSIDE = [["kitchen", 0, 10_000]]
             r"birds\.json\.gz, question 0: .*'question'",
         ),
         ("birds/birds.json.gz", [], r"birds\.json\.gz: there is no question"),
-        ("birds/birds.json.gz", {}, "a list is expected"),
+        ("birds/birds.json.gz", {}, "expected a list"),
         (
             "birds/birds_corpus.json.gz",
             [{"title": "A", "text": 1}],
@@ -419,7 +419,7 @@ OUTSIDE = [["kitchen", 0, 10_000]]
             [{"question": "q?", "tables": ["seas"]}],
             "question 0: .*no table 'seas'",
         ),
-        ("waters/some.tables.json", ["q?"], "question 0: an object is expected"),
+        ("waters/some.tables.json", ["q?"], "question 0: expected an object"),
     ],
 )
 def test_what_is_malformed_is_named_with_its_set(

@@ -211,7 +211,7 @@ def test_a_trace_a_retrieval_a_run_and_their_json_tell_the_same(tmp_path: Any) -
         {"stages": [{"seconds": 0}]},
     ):
         with pytest.raises(
-            InvalidInput, match="trace: an object with a list of stages is expected"
+            InvalidInput, match="trace: expected an object with a list of stages"
         ):
             Trace.from_dict(no_trace)
 

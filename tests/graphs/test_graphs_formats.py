@@ -77,9 +77,9 @@ def test_labels_are_the_roles_that_a_name_plays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("read", "before", "line", "said"),
     [
-        (read_metaqa, FILMS, b"a|directed_by", "subject|relation|object is expected"),
+        (read_metaqa, FILMS, b"a|directed_by", "expected subject|relation|object"),
         (read_metaqa, FILMS, b"a|knows|b", "relations are directed_by"),
-        (read_metaqa, FILMS, b"a|directed_by|", "is expected"),
+        (read_metaqa, FILMS, b"a|directed_by|", "expected subject"),
         (read_metaqa, FILMS, b"a|directed_by|\xff", "not UTF-8"),
         (read_ntriples, TRIPLES, b'<http://e/a> <http://e/p> "unclosed .', ""),
         (read_ntriples, TRIPLES, b'<http://e/a> <http://e/p> "\xff" .', ""),
@@ -328,7 +328,7 @@ def test_a_file_that_wants_to_run_something_runs_nothing(
     path = write_stark(tmp_path / "kb") / name
     attacks(canary)[kind](path)
     with pytest.raises(
-        InvalidInput, match=rf"{name}: .*(nothing of it was run|a dict is expected)"
+        InvalidInput, match=rf"{name}: .*(nothing of it was run|expected a dict)"
     ):
         read_stark(path.parent)
     assert not canary.exists()

@@ -295,6 +295,6 @@ def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:
     with pytest.raises(InvalidInput, match=r"langchain_core.*graphret.read"):
         core.add(documents)
     with pytest.raises(
-        InvalidInput, match=r"LangChain Document is expected, not builtins\.str"
+        InvalidInput, match=r"expected a LangChain Document, got builtins\.str"
     ):
         SageGraph.from_documents(["text"], None)  # type: ignore[list-item]

@@ -363,7 +363,7 @@ def test_an_index_that_fails_leaves_everything_as_it_was(
 def test_a_detached_index_stays_as_it_is_and_a_refused_write_changes_none() -> None:
     store = MemoryStore()
     index = BM25Index.of_store(store, text=NodeText.documents())
-    with pytest.raises(InvalidInput, match="or a Linker, is expected, not object"):
+    with pytest.raises(InvalidInput, match="or a Linker, got object"):
         store.attach(object())
     store.attach(index)
     store.attach(index)

@@ -398,9 +398,7 @@ def _callers(model: ChatModel | Sequence[ChatModel], n: int) -> list[ToolCaller]
     """
     models = _one_each("model", model, n)
     if wrong := next((one for one in models if not implements(one, ChatModel)), None):
-        raise InvalidInput(
-            f"model: a chat model is expected, not {type(wrong).__name__}"
-        )
+        raise InvalidInput(f"model: expected a chat model, got {type(wrong).__name__}")
     made = {id(one): ToolCaller(one) for one in models}
     return [made[id(one)] for one in models]
 

@@ -163,7 +163,7 @@ class ArkSession:
         model: str = "",
     ) -> None:
         if not isinstance(question, str) or not question.strip():
-            raise InvalidInput(f"question: words are expected, not {question!r}")
+            raise InvalidInput(f"question: expected words, got {question!r}")
         self.question = question
         self.agent = agent
         self.settings = settings

@@ -66,7 +66,7 @@ class ArkSettings:
             )
             if counted and (type(value) is not int or value < lowest):
                 raise InvalidInput(
-                    f"{one.name}: a whole number of at least {lowest} is expected, not"
+                    f"{one.name}: expected a whole number of at least {lowest}, got"
                     f" {value!r}"
                 )
         seconds = self.max_seconds
@@ -74,5 +74,5 @@ class ArkSettings:
             isinstance(seconds, (int, float)) and 0 < seconds < math.inf
         ):
             raise InvalidInput(
-                f"max_seconds: a number above 0 is expected, not {seconds!r}"
+                f"max_seconds: expected a number above 0, got {seconds!r}"
             )

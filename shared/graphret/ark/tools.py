@@ -88,13 +88,13 @@ class Toolbox:
         ):
             if not implements(given, contract):
                 raise InvalidInput(
-                    f"{what}: a {contract.__name__} is expected, not"
+                    f"{what}: expected a {contract.__name__}, got"
                     f" {type(given).__name__}"
                 )
         require_same_view(store, index)
         if not isinstance(settings, ArkSettings):
             raise InvalidInput(
-                f"settings: ArkSettings are expected, not {type(settings).__name__}"
+                f"settings: expected ArkSettings, got {type(settings).__name__}"
             )
         self.store = store
         self.index = index

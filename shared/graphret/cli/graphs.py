@@ -233,7 +233,7 @@ def inspect(
     if plot is not None:
         if plot.suffix.lower() not in (".pdf", ".png", ".svg"):
             raise InvalidInput(
-                f"--plot: a .pdf, .png or .svg file is expected, not {plot}"
+                f"--plot: expected a .pdf, .png or .svg file, got {plot}"
             )
         with writing_to(plot):
             report.plot(plot)

@@ -158,7 +158,7 @@ def items_of(
 
 def _parsed(value: Any) -> Item | Edge:
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"an object is expected, not {type(value).__name__}")
+        raise InvalidInput(f"expected an object, got {type(value).__name__}")
     kind: Any = next((kind for key, kind in _KINDS.items() if key in value), None)
     if kind is None:
         raise InvalidInput(f"it has none of the keys {', '.join(_KINDS)}")

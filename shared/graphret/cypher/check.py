@@ -73,7 +73,7 @@ def check(
         If the query is no text or the dialect unknown.
     """
     if not isinstance(query, str):
-        raise InvalidInput(f"query: text is expected, not {query!r}")
+        raise InvalidInput(f"query: expected text, got {query!r}")
     if len(query) > MOST_CHARACTERS:
         message = (
             f"the query has {len(query):,} characters, and at most {MOST_CHARACTERS:,}"

@@ -133,7 +133,7 @@ def _check(
         or getattr(query, "dialect", dialect) != dialect
     ):
         raise InvalidInput(
-            f"query: text, or a report in the dialect of {dialect}, is expected, not"
+            f"query: expected text, or a report in the dialect of {dialect}, got"
             f" {query!r}"
         )
     if (
@@ -142,12 +142,11 @@ def _check(
         or not 0 < timeout < float("inf")
     ):
         raise InvalidInput(
-            f"timeout: a number of seconds above 0 is expected, not {timeout!r}"
+            f"timeout: expected a number of seconds above 0, got {timeout!r}"
         )
     if require_limit(max_rows) is None:
         raise InvalidInput(
-            "max_rows: a number is expected; a query that nobody wrote by hand needs"
-            " a cap"
+            "max_rows: expected a number; a query that nobody wrote by hand needs a cap"
         )
     report = (
         check(query, schema, dialect=dialect, **allowed)

@@ -107,5 +107,5 @@ def read_list(path: Path) -> list[Any]:
     """
     listed = read_json(path)
     if not isinstance(listed, list):
-        raise InvalidInput(f"{path}: a list is expected, not {type(listed).__name__}")
+        raise InvalidInput(f"{path}: expected a list, got {type(listed).__name__}")
     return listed

@@ -190,12 +190,11 @@ def bench_metaqa(
     """
     if method not in METHODS:
         raise InvalidInput(
-            f"method: one of {', '.join(METHODS)} is expected, not {method!r}"
+            f"method: expected one of {', '.join(METHODS)}, got {method!r}"
         )
     if not hops or not set(hops) <= set(HOPS):
         raise InvalidInput(
-            f"hops: some of {', '.join(map(str, HOPS))} are expected, not"
-            f" {list(hops)!r}"
+            f"hops: expected some of {', '.join(map(str, HOPS))}, got {list(hops)!r}"
         )
     start = time.perf_counter()
     chosen_hops = list(dict.fromkeys(hops))

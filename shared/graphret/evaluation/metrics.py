@@ -66,7 +66,7 @@ def mrr(ranked: Sequence[str], gold: Collection[str]) -> float:
 
 def _checked(gold: Collection[str], k: int) -> set[str]:
     if isinstance(gold, str) or not gold:
-        raise InvalidInput(f"gold: at least one right answer is expected, not {gold!r}")
+        raise InvalidInput(f"gold: expected at least one right answer, got {gold!r}")
     require_k(k)
     return set(gold)
 
@@ -139,8 +139,7 @@ def paired_bootstrap(ours: ArrayLike, theirs: ArrayLike) -> dict[str, float]:
     a, b = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape or not len(a):
         raise InvalidInput(
-            f"values of the same questions are expected, not of shapes {a.shape} and"
-            f" {b.shape}"
+            f"expected values of the same questions, got shapes {a.shape} and {b.shape}"
         )
     return mean_gain([a - b])
 
@@ -167,7 +166,7 @@ def mean_gain(differences: Sequence[ArrayLike]) -> dict[str, float]:
     sets = [np.asarray(one, dtype=np.float64) for one in differences]
     if not sets or not all(one.ndim == 1 and len(one) for one in sets):
         raise InvalidInput(
-            "differences: at least one set of questions is expected, and one question"
+            "differences: expected at least one set of questions, and one question"
             " in each"
         )
     generator = np.random.default_rng(0)

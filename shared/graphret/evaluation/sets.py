@@ -31,9 +31,9 @@ from graphret.types import Node
 PASSAGES, DOCUMENTS, TABLES = "passages", "documents", "tables"
 #: The corpus file of a layout, and how the names of its files with questions end.
 _FILES = {DOCUMENTS: ("docs", ".spans"), TABLES: ("tables", ".tables")}
-_EXPECTED = """there is no set in it: NAME.json with NAME_corpus.json, docs.json \
-with questions.spans.json, or tables.json with NAME.tables.json is expected, \
-gzipped or not"""
+_EXPECTED = """there is no set in it: expected NAME.json with NAME_corpus.json, \
+docs.json with questions.spans.json, or tables.json with NAME.tables.json, gzipped or \
+not"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +276,8 @@ def _spans(
             case [str(document_id), int(start), int(end)]:
                 pass
             case _:
-                expected = "'spans': [id, start, end] is expected"
-                raise InvalidInput(f"{where}: {expected}, not {given!r}")
+                expected = "'spans': expected [id, start, end]"
+                raise InvalidInput(f"{where}: {expected}, got {given!r}")
         if document_id not in lengths:
             missing = f"the corpus has no document {document_id!r}"
             raise InvalidInput(f"{where}: 'spans': {missing}")
@@ -351,7 +351,7 @@ def _list_field(record: Any, name: str, where: str) -> list[Any]:
 
 def _field(record: Any, name: str, where: str) -> Any:
     if not isinstance(record, dict):
-        raise InvalidInput(f"{where}: an object is expected, not {record!r}")
+        raise InvalidInput(f"{where}: expected an object, got {record!r}")
     if name not in record:
         raise InvalidInput(f"{where}: the field {name!r} is missing")
     return record[name]

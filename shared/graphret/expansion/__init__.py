@@ -24,7 +24,7 @@ def ranking_of(ranking: Ranking | str) -> Ranking:
         return ranking
     if ranking not in RANKINGS:
         raise InvalidInput(
-            f"ranking: one of {', '.join(RANKINGS)} is expected, not {ranking!r}"
+            f"ranking: expected one of {', '.join(RANKINGS)}, got {ranking!r}"
         )
     return RANKINGS[ranking]()
 

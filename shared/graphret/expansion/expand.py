@@ -96,8 +96,7 @@ class Expand(Retriever):
     ) -> None:
         if policy not in get_args(Policy):
             raise InvalidInput(
-                f"policy: one of {', '.join(get_args(Policy))} is expected, not"
-                f" {policy!r}"
+                f"policy: expected one of {', '.join(get_args(Policy))}, got {policy!r}"
             )
         self.policy = policy
         self.store = store

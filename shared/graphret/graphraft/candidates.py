@@ -139,7 +139,7 @@ class GraphRAFTSettings:
             for one in self.templates
         ):
             raise InvalidInput(
-                f"templates: tuples of 1 to {MOST_HOPS} hops are expected, not"
+                f"templates: expected tuples of 1 to {MOST_HOPS} hops, got"
                 f" {self.templates!r}"
             )
 

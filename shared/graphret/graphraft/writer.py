@@ -268,7 +268,7 @@ class ChatWriter:
     def __init__(self, model: ChatModel) -> None:
         if not isinstance(model, ChatModel):
             raise InvalidInput(
-                f"model: a ChatModel is expected, not {type(model).__name__}"
+                f"model: expected a ChatModel, got {type(model).__name__}"
             )
         self.model, self.name = model, model.name
 

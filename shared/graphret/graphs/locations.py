@@ -37,7 +37,7 @@ def kind_of(where: str) -> str:
     """
     if not where:
         raise InvalidInput(
-            "a folder, a Ladybug file or the address of a Neo4j is expected, not an"
+            "expected a folder, a Ladybug file or the address of a Neo4j, got an"
             " empty string"
         )
     if is_address(where):

@@ -61,7 +61,7 @@ def read_metaqa(source: str | Path) -> GraphTables:
         ):
             known = ", ".join(OBJECTS)
             raise InvalidInput(
-                f"{path}, line {number}: subject|relation|object is expected; relations"
+                f"{path}, line {number}: expected subject|relation|object; relations"
                 f" are {known}"
             )
         subject, relation, object_ = fields

@@ -145,7 +145,7 @@ def _integers(path: Path, dimensions: int = 1) -> NDArray[np.int64]:
     array = tensor.numpy() if isinstance(tensor, torch.Tensor) else None
     if array is None or array.ndim != dimensions or array.dtype.kind not in "iu":
         raise InvalidInput(
-            f"{path}: a tensor of whole numbers in {dimensions} dimensions is expected"
+            f"{path}: expected a tensor of whole numbers in {dimensions} dimensions"
         )
     return np.ascontiguousarray(array, dtype=np.int64)
 
@@ -207,5 +207,5 @@ def _load_plain(path: Path) -> dict[Any, Any]:
             f"{path}: is no pickle of plain data, and nothing of it was run ({error})"
         ) from error
     if not isinstance(found, dict):
-        raise InvalidInput(f"{path}: a dict is expected, not {type(found).__name__}")
+        raise InvalidInput(f"{path}: expected a dict, got {type(found).__name__}")
     return found

@@ -164,7 +164,7 @@ def _add_edge(
     for role, end in (("source", source), ("target", target)):
         if not end:
             raise InvalidInput(
-                f"an edge is expected, but the {role} is empty; nodes go in files of"
+                f"expected an edge, but the {role} is empty; nodes go in files of"
                 " their own"
             )
         if make_nodes and end not in tables:
@@ -285,7 +285,7 @@ def _json_lines(path: Path, columns: Columns) -> list[_Table]:
             raise InvalidInput(f"{path}, line {line}: {error}") from error
         if not isinstance(value, dict):
             raise InvalidInput(
-                f"{path}, line {line}: a JSON object is expected, not"
+                f"{path}, line {line}: expected a JSON object, got"
                 f" {type(value).__name__}"
             )
         rows.append(

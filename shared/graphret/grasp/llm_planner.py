@@ -94,7 +94,7 @@ class LLMPlanner:
     ) -> None:
         if not implements(model, ChatModel):
             raise InvalidInput(
-                f"model: a chat model is expected, not {type(model).__name__}"
+                f"model: expected a chat model, got {type(model).__name__}"
             )
         self.model = model
         self.store = store

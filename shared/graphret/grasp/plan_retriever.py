@@ -79,7 +79,7 @@ class PlanRetriever(Retriever):
     ) -> None:
         if not implements(planner, Planner):
             raise InvalidInput(
-                "planner: an object with plan and aplan is expected, not"
+                "planner: expected an object with plan and aplan, got"
                 f" {type(planner).__name__}"
             )
         self._database = as_cypher(store)

@@ -82,7 +82,7 @@ class Grasp(Retriever):
         self.settings = chosen = settings or GraspSettings()
         if not isinstance(chosen, GraspSettings):
             raise InvalidInput(
-                f"settings: GraspSettings are expected, not {type(chosen).__name__}"
+                f"settings: expected GraspSettings, got {type(chosen).__name__}"
             )
         if documents is None and not isinstance(index, Retriever):
             documents = index

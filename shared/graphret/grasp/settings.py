@@ -29,7 +29,7 @@ class StaticWeights:
             or not 0 <= self.graph <= 1
         ):
             raise InvalidInput(
-                "StaticWeights.graph: a number from 0 to 1 is expected, not"
+                "StaticWeights.graph: expected a number from 0 to 1, got"
                 f" {self.graph!r}"
             )
 

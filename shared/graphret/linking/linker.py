@@ -223,17 +223,17 @@ class Linker(CombinedTable):
             no index of documents.
         """
         if mode not in RULES:
-            raise InvalidInput(f"mode: 'name' or 'doc' is expected, not {mode!r}")
+            raise InvalidInput(f"mode: expected 'name' or 'doc', got {mode!r}")
         if not isinstance(mention, str):
             raise InvalidInput(
-                f"mention: a string is expected, not {type(mention).__name__}"
+                f"mention: expected a string, got {type(mention).__name__}"
             )
         k, tau = (
             require_k(RULES[mode][0] if k is None else k),
             RULES[mode][1] if tau is None else tau,
         )
         if not 0 <= tau <= 1:
-            raise InvalidInput(f"tau: a number from 0 to 1 is expected, not {tau!r}")
+            raise InvalidInput(f"tau: expected a number from 0 to 1, got {tau!r}")
         book, state = self.book, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
         found = (
@@ -338,7 +338,7 @@ class Linker(CombinedTable):
         """
         if not isinstance(question, str):
             raise InvalidInput(
-                f"question: a string is expected, not {type(question).__name__}"
+                f"question: expected a string, got {type(question).__name__}"
             )
         book, state = self.book, copy(self)
         mask = state.table.mask(Where.parse(where), labels)

@@ -107,7 +107,7 @@ class Lexicon:
                 isinstance(word, str) and word for word in words
             ):
                 raise InvalidInput(
-                    f"aliases: {name!r}: a list of words is expected, not {words!r}"
+                    f"aliases: {name!r}: expected a list of words, got {words!r}"
                 )
             self._aliases[str(name)] = {root(word.lower()) for word in words}
         self._told = set(self._groups).union(*self._aliases.values())
@@ -139,7 +139,7 @@ def _read(path: str | Path) -> Mapping[str, Iterable[str]]:
         return dict(yaml.safe_load(Path(path).read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
         raise InvalidInput(
-            f"aliases: {path}: names with lists of words are expected: {error}"
+            f"aliases: {path}: expected names with lists of words: {error}"
         ) from error
 
 

@@ -74,7 +74,7 @@ class YesNoReranker:
     ) -> None:
         if not isinstance(model, ChatModel):
             raise InvalidInput(
-                "model: a ChatModel is expected, such as OpenAIChat, not"
+                "model: expected a ChatModel, such as OpenAIChat, got"
                 f" {type(model).__name__}"
             )
         self.model = model

@@ -85,8 +85,8 @@ class Rerank(Retriever):
         if not (
             depth >= 1 and 0 <= weight <= 1 and (rrf_k is None or 0 <= rrf_k < math.inf)
         ):
-            wanted = "depth from 1, weight from 0 to 1 and rrf_k from 0 are expected"
-            raise InvalidInput(f"{wanted}, not {depth!r}, {weight!r} and {rrf_k!r}")
+            wanted = "expected depth from 1, weight from 0 to 1 and rrf_k from 0"
+            raise InvalidInput(f"{wanted}, got {depth!r}, {weight!r} and {rrf_k!r}")
         self.inner = inner
         self.reranker = reranker
         self.depth = depth
@@ -141,7 +141,7 @@ class Rerank(Retriever):
         }
         if len(found) != len(hits) or not scores:
             raise GraphretError(
-                f"{self.reranker.name}: a number is expected for each hit, not"
+                f"{self.reranker.name}: expected a number for each hit, got"
                 f" {list(found)}"
             )
         stage.details |= getattr(found, "details", {})

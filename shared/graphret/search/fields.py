@@ -82,7 +82,7 @@ class NodeText:
             names = getattr(self, what)
             if isinstance(names, str):
                 raise InvalidInput(
-                    f"{what}: a tuple of names is expected, not the string {names!r}"
+                    f"{what}: expected a tuple of names, got the string {names!r}"
                 )
             if names is not None:
                 object.__setattr__(self, what, tuple(names))

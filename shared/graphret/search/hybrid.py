@@ -263,8 +263,8 @@ class FieldIndex(CombinedIndex):
         total = sum(weights)
         if unknown or min(weights) < 0 or not 0 < total < np.inf:
             raise InvalidInput(
-                "weights: numbers of at least 0, not all of them 0, are expected for"
-                f" some of {', '.join(field_of)} or for whole fields, not {dict(given)}"
+                "weights: expected numbers of at least 0, not all of them 0, for"
+                f" some of {', '.join(field_of)} or for whole fields, got {dict(given)}"
             )
         return {
             name: weight / total for name, weight in zip(field_of, weights, strict=True)

@@ -206,7 +206,7 @@ def require_queries(queries: str | Iterable[str]) -> list[str]:
     for position, query in enumerate(asked):
         if not isinstance(query, str):
             raise InvalidInput(
-                f"query {position}: a string is expected, not {type(query).__name__}"
+                f"query {position}: expected a string, got {type(query).__name__}"
             )
     return asked
 
@@ -216,7 +216,7 @@ def require_k(k: int) -> int:
     1.
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InvalidInput(f"k: a whole number of at least 1 is expected, not {k!r}")
+        raise InvalidInput(f"k: expected a whole number of at least 1, got {k!r}")
     return int(k)
 
 

@@ -90,13 +90,11 @@ class Neo4jTextIndex(BatchIndex):
     ) -> None:
         if not isinstance(store, Neo4jStore):
             raise InvalidInput(
-                f"store: a Neo4jStore is expected, not {type(store).__name__}"
+                f"store: expected a Neo4jStore, got {type(store).__name__}"
             )
         require_whole(store.restriction is not None)
         if not 0 <= alpha <= 1:
-            raise InvalidInput(
-                f"alpha: a number from 0 to 1 is expected, not {alpha!r}"
-            )
+            raise InvalidInput(f"alpha: expected a number from 0 to 1, got {alpha!r}")
         self.store = store
         self.restriction: Where | None = None
         self.text = text or NodeText()

@@ -36,7 +36,7 @@ def check_vectors(
     ):
         wanted = f"{rows} rows of {dimension or 'as many'} numbers each"
         raise InvalidInput(
-            f"{what}: {wanted} are expected, not an array of shape {array.shape}"
+            f"{what}: expected {wanted}, got an array of shape {array.shape}"
         )
     finite = np.isfinite(array).all(axis=1)
     if not finite.all():

@@ -36,13 +36,13 @@ def read_keys(key: str | None, file: Path | None) -> dict[str, Where | None]:
             f"{file}: cannot be read: {type(error).__name__}"
         ) from None  # it may quote a secret
     if not isinstance(tenants, dict):
-        raise InvalidInput(f"{file}: tenants by name are expected")
+        raise InvalidInput(f"{file}: expected tenants by name")
     for name, entry in tenants.items():
         try:
             hash_, where = str(entry["sha256"]).lower(), Where.parse(entry["where"])
         except (KeyError, TypeError, InvalidInput) as error:
             raise InvalidInput(
-                f"{file}: {name}: sha256 and where are expected ({error})"
+                f"{file}: {name}: expected sha256 and where ({error})"
             ) from error
         if (
             where is None or len(hash_) != 64 or hash_ in keys

@@ -121,7 +121,7 @@ class Spark(Retriever):
         require_same_view(store, index)
         if not implements(model, ChatModel):
             raise InvalidInput(
-                f"model: a chat model is expected, not {type(model).__name__}"
+                f"model: expected a chat model, got {type(model).__name__}"
             )
         self.model = model
         self.store = store

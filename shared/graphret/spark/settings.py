@@ -59,13 +59,13 @@ class SparkSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise InvalidInput(
-                    f"SparkSettings.{name}: a whole number of at least {low} is"
-                    f" expected, not {value!r}"
+                    f"SparkSettings.{name}: expected a whole number of at least {low},"
+                    f" got {value!r}"
                 )
         if not isinstance(self.timeout, int | float) or not 0 < self.timeout < float(
             "inf"
         ):
             raise InvalidInput(
-                "SparkSettings.timeout: a number of seconds above 0 is expected, not"
+                "SparkSettings.timeout: expected a number of seconds above 0, got"
                 f" {self.timeout!r}"
             )

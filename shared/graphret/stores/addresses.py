@@ -93,8 +93,8 @@ def neo4j_login(
         wrong = True
     if wrong:
         raise InvalidInput(
-            f"{parts.scheme}://…: the address is malformed: a host, a port and a"
-            " database are expected"
+            f"{parts.scheme}://…: the address is malformed: expected a host, a"
+            " port and a database"
         )
     user, password = unquote(parts.username or ""), unquote(parts.password or "")
     if not user:

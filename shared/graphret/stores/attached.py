@@ -72,7 +72,7 @@ class AttachedIndexes:
         require_whole(self._is_view or restriction_of(index) is not None)
         if not isinstance(index, StagedIndex):
             raise InvalidInput(
-                "index: one of graphret.search, or a Linker, is expected, not"
+                "index: expected one of graphret.search, or a Linker, got"
                 f" {type(index).__name__}"
             )
         index.bind(self)

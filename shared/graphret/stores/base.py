@@ -251,7 +251,7 @@ def require_direction(direction: str) -> None:
     """Raise an `InvalidInput` if it is no direction."""
     if direction not in ("out", "in", "both"):
         raise InvalidInput(
-            f"direction: 'out', 'in' or 'both' is expected, not {direction!r}"
+            f"direction: expected 'out', 'in' or 'both', got {direction!r}"
         )
 
 
@@ -263,7 +263,7 @@ def require_limit(limit: int | None) -> int | None:
         isinstance(limit, bool) or not isinstance(limit, int) or limit < 1
     ):
         raise InvalidInput(
-            f"limit: a whole number of at least 1 is expected, not {limit!r}"
+            f"limit: expected a whole number of at least 1, got {limit!r}"
         )
     return limit
 
@@ -280,9 +280,7 @@ def require_seconds(
         or (zero and seconds == 0)
     ):
         return seconds
-    raise InvalidInput(
-        f"{what}: a number of seconds above 0 is expected, not {seconds!r}"
-    )
+    raise InvalidInput(f"{what}: expected a number of seconds above 0, got {seconds!r}")
 
 
 def require_ids(ids: Iterable[str], what: str = "ids") -> list[str]:
@@ -293,7 +291,7 @@ def require_ids(ids: Iterable[str], what: str = "ids") -> list[str]:
         None if isinstance(ids, str) or not isinstance(ids, Iterable) else list(ids)
     )
     if listed is None or not all(isinstance(one, str) for one in listed):
-        raise InvalidInput(f"{what}: a list of strings is expected, not {ids!r}")
+        raise InvalidInput(f"{what}: expected a list of strings, got {ids!r}")
     return listed
 
 

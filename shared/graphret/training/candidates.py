@@ -41,9 +41,7 @@ def read_queries(path: str | Path) -> list[dict[str, Any]]:
     records = []
     for where, record in json_lines(path):
         if not isinstance(record, dict) or not record.keys() >= {*_FIELDS}:
-            raise InvalidInput(
-                f"{where}: an object with {', '.join(_FIELDS)} is expected"
-            )
+            raise InvalidInput(f"{where}: expected an object with {', '.join(_FIELDS)}")
         if record.get("best", "") is None:  # ``train queries`` found no good one
             continue
         if (
@@ -52,9 +50,7 @@ def read_queries(path: str | Path) -> list[dict[str, Any]]:
             == len(record["num_results"])
             > 0
         ):
-            raise InvalidInput(
-                f"{where}: hits and num_results of each query are expected"
-            )
+            raise InvalidInput(f"{where}: expected hits and num_results of each query")
         records.append(record)
     return records
 
@@ -83,7 +79,7 @@ def _path(query: str) -> tuple[str, tuple[Hop, ...]]:
     """
     begin = _BEGIN.match(query)
     if begin is None or not (steps := _STEP.findall(begin[3])):
-        raise InvalidInput(f"a query of a path from a name is expected, not {query!r}")
+        raise InvalidInput(f"expected a query of a path from a name, got {query!r}")
     label, path = begin[1], []
     for relation, other in steps:
         path.append(Hop(relation, label <= other, label, other))

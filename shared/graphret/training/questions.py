@@ -56,7 +56,5 @@ def _question(record: Any, where: str) -> LabelledQuestion:
     text = record.get("question") if isinstance(record, dict) else None
     answers = record.get("answers") if isinstance(record, dict) else None
     if not isinstance(text, str) or not isinstance(answers, list) or not answers:
-        raise InvalidInput(
-            f'{where}: {{"question": text, "answers": [ids]}} is expected'
-        )
+        raise InvalidInput(f'{where}: expected {{"question": text, "answers": [ids]}}')
     return LabelledQuestion(text, frozenset(map(str, answers)))

@@ -37,7 +37,7 @@ def cross_validated(
     """
     if questions < 2 * _FOLDS:
         raise InvalidInput(
-            f"questions: at least {2 * _FOLDS} are expected, not {questions}"
+            f"questions: expected at least {2 * _FOLDS}, got {questions}"
         )
     everything, folds = np.arange(questions), np.arange(questions) % _FOLDS
     found = {"default": values(everything, default)}

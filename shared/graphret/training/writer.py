@@ -108,7 +108,7 @@ def train_reasoner(
             *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
-                f'{where}: {{"messages": [turns]}} is expected: {error}'
+                f'{where}: expected {{"messages": [turns]}}: {error}'
             ) from error
         if answer.role != "assistant" or not prompt:
             raise InvalidInput(f"{where}: the last of several turns is the assistant's")

@@ -174,7 +174,7 @@ def driver_of(uri: Any, **options: Any) -> neo4j.Driver:
     if not isinstance(uri, str) or not _ADDRESS.fullmatch(
         uri
     ):  # not shown: a password may be in it
-        example = "an address such as 'neo4j://localhost:7687' is expected"
+        example = "expected an address such as 'neo4j://localhost:7687'"
         raise InvalidInput(
             f"uri: {example}; user and database go in auth=(user, password) and"
             " database="

@@ -213,8 +213,7 @@ def quote(name: str, what: str = "name") -> str:
     """
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidInput(
-            f"{what}: a non-empty string without null characters is expected, not"
-            f" {name!r}"
+            f"{what}: expected a non-empty string without null characters, got {name!r}"
         )
     return "`" + name.replace("`", "``").replace("\\", "\\u005C") + "`"
 
