@@ -44,6 +44,9 @@ _RRF_K = 2.0
 # So many of the best nodes by their words are asked which of them says most by itself.
 _SINGLES = 10
 
+# A pair is close to the best one if it says so large a share of what that says.
+_CLOSE = 0.9
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -293,10 +296,12 @@ class _Scored:
 def _expects_link(frontier: Frontier, pairs: ScoredPairs) -> bool:
     """Tell whether the question, or a row of a table, joins the nodes of its best pair.
 
-    A row and what it names halve a question, as a name in the question does.
+    A row and what it names halve a question, as a name in the question does. A row says
+    few words, so one that comes close to the best pair is enough.
     """
     best, links = int(pairs.weights.argmax()), pairs.links
-    if int(links.source_row[best]) != NO_ROW:
+    close = pairs.weights >= _CLOSE * pairs.weights[best]
+    if np.any(links.source_row[close] != NO_ROW):
         return True
     ends = [int(links.source[best]), int(links.target[best])]
     return names_one(frontier.query, frontier.graph.nodes.names.take(ends))
