@@ -128,7 +128,7 @@ def test_with_no_entity_or_no_candidate_the_text_answers_and_the_trace_says_so(
     settings = GraphRAFTSettings(targets=("Nothing",))
     for retriever in (raft(settings=settings), raft(MemoryStore.of(NODES, []))):
         found = retriever.retrieve(question, 2)
-        assert found.ids == retriever.text.retrieve(question, 2).ids
+        assert found.ids == retriever.fallback.retrieve(question, 2).ids
         assert [stage.details["reason"] for stage in found.trace.fallbacks] == [
             "no query finds anything"
         ]

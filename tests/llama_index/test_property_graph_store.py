@@ -402,7 +402,8 @@ def test_a_graph_of_llama_index_is_read_as_it_stands(
 def test_what_is_no_property_graph_is_refused() -> None:
     with pytest.raises(InvalidInput, match="store"):
         from_property_graph_store(MemoryStore())  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="no_such"):
-        from_property_graph_store(SimplePropertyGraphStore(), no_such="option")
+    options: Any = {"no_such": "option"}
+    with pytest.raises(TypeError, match="no_such"):
+        from_property_graph_store(SimplePropertyGraphStore(), **options)
     store = MemoryStore()
     assert from_property_graph_store(GraphretPropertyGraphStore(store)) is store
