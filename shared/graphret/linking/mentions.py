@@ -100,57 +100,66 @@ def find_mentions(
         What each of several nodes that bear a name is called, so that names are told
         apart that differ in case, accents or punctuation alone.
     """
-    tokens = tokenize(question)
-    run = [word for word, _, _ in tokens]
+
+    def bearers(name: int | str) -> tuple[str, ...]:
+        ids = book.nodes_by_name(name)
+        return ids if keep is None else keep(ids)
+
     marks = {
         _stripped(question, *match.span(match.lastindex or 0))
         for match in MARKS.finditer(question)
     }
-    spans = {
-        span for start, end in marks if (span := _span(tokens, start, end)) is not None
-    }
-    found = [
-        (name, first, last, _everyday(run[first:last]))
-        for name, first, last in book.find_every(run)
-    ]
-    named = {
-        place
-        for _, first, last, kind in found
-        if not kind
-        for place in range(first, last)
-    }
-    capitals = _capitals(question, tokens, named)
-
-    def bearers(key: int | str) -> tuple[str, ...]:
-        ids = book.nodes_by_name(key)
-        return ids if keep is None else keep(ids)
-
     sure: list[_Match] = []
     doubtful: dict[str, list[_Match]] = {"common": [], "function": []}
-    for name, first, last, kind in found:
-        if not (ids := bearers(name)):
-            continue
-        content = sum(word not in FUNCTION_WORDS for word in run[first:last])
-        shown = [capital for capital in capitals[first:last] if capital is not None]
-        drags = any(shown) and first > 0 and capitals[first] is False
-        place = tokens[first][1], tokens[last - 1][2]
-        match = _Match(
-            *place, ids, (first, last) in spans, last - first, content, drags
-        )
-        (
-            sure
-            if not kind or match.marked or (shown and all(shown))
-            else doubtful[kind]
-        ).append(match)
+    for match, kind in _word_matches(question, book, marks, bearers):
+        (doubtful[kind] if kind else sure).append(match)
     for start, end, marked in _symbols(question, book, marks):
         if ids := bearers(question[start:end]):
             sure.append(_Match(start, end, ids, marked))
     if sure:
         return [_spotted(question, match, 1.0, forms) for match in _apart(sure)]
-    return [
-        _spotted(question, match, DOUBTFUL, forms)
-        for match in _apart(_longest(doubtful["common"]) or _last(doubtful["function"]))
+    best = _longest(doubtful["common"]) or _last(doubtful["function"])
+    return [_spotted(question, match, DOUBTFUL, forms) for match in _apart(best)]
+
+
+def _word_matches(
+    question: str,
+    book: NameIndex,
+    marks: Collection[tuple[int, int]],
+    bearers: Callable[[int | str], tuple[str, ...]],
+) -> Iterator[tuple[_Match, str]]:
+    """Yield the names of words that nodes bear, each with what makes it doubtful.
+
+    That is the kind of its everyday words, or nothing.
+    """
+    tokens = tokenize(question)
+    run = [word for word, _, _ in tokens]
+    spans = {_span(tokens, start, end) for start, end in marks}
+    names = [
+        (name, first, last, _everyday(run[first:last]))
+        for name, first, last in book.find_every(run)
     ]
+    named: set[int] = set()
+    for _, first, last, kind in names:
+        if not kind:
+            named.update(range(first, last))
+    capitals = _capitals(question, tokens, named)
+    for name, first, last, kind in names:
+        ids = bearers(name)
+        if not ids:
+            continue
+        shown = [capital for capital in capitals[first:last] if capital is not None]
+        match = _Match(
+            start=tokens[first][1],
+            end=tokens[last - 1][2],
+            ids=ids,
+            marked=(first, last) in spans,
+            length=last - first,
+            content=sum(word not in FUNCTION_WORDS for word in run[first:last]),
+            drags=any(shown) and first > 0 and capitals[first] is False,
+        )
+        is_name = match.marked or (bool(shown) and all(shown))
+        yield match, "" if is_name else kind
 
 
 def _symbols(

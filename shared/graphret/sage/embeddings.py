@@ -1,9 +1,8 @@
-"""The embeddings that nodes are compared by, those of their contents and of every other
-text once, and who is near.
-"""
+"""The embeddings of the texts that nodes are compared by, and who is near."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -17,14 +16,15 @@ from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import CONTENT, SIGNALS, Signal, role_of, text_of
 from graphret.search.dense import DenseIndex
 from graphret.search.embedding import embed
+from graphret.search.fields import NodeText
 from graphret.search.vectors import Floats, check_vectors, normalize
 from graphret.storage import Bundle, Parts
+from graphret.types import Node
 
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """The embeddings of the distinct texts of nodes, which each node has for each
-    field, and its nearest neighbours.
+    """The embeddings of distinct texts, whose nodes have them, and who is near.
 
     `vectors` are unit rows, ``(u, d)``, and `hashes` 64 bits for the text of each,
     contents apart from other texts; `rows` has for each field the row of every node's
@@ -49,8 +49,7 @@ class Embeddings:
         settings: SimilaritySettings,
         executor: Executor = LOCAL,
     ) -> Embeddings:
-        """Return the embeddings of a changed table: only texts that are new are
-        embedded.
+        """Return the embeddings of a changed table, embedding only new texts.
 
         `came_from` has the position of every node before the change, ``(n,)``, -1 for
         those that are new or altered; `dense` the embeddings of their contents, and
@@ -58,73 +57,34 @@ class Embeddings:
         """
         bare = settings.contents_only or dense.encoder is None
         signals = [s for s in SIGNALS if s.left == s.right == CONTENT or not bare]
-        wanted = {(s.roles[0], s.left) for s in signals} | {
-            (s.roles[1], s.right) for s in signals
-        }
-        rows = {
-            name: np.full(len(nodes), -1, np.int64)
-            for name in sorted({name for _, name in wanted})
-        }
-        stay, new = np.flatnonzero(came_from >= 0), np.flatnonzero(came_from < 0)
-        for name in rows.keys() & self.rows.keys():
-            rows[name][stay] = self.rows[name][came_from[stay]]
-        places = {value: row for row, value in enumerate(self.hashes.tolist())}
-        contents: dict[int, int] = {}  # of a new row the node whose content it is
-        texts: dict[int, str] = {}
+        texts = _Texts(self, len(nodes), signals)
+        texts.keep(came_from)
+        new = np.flatnonzero(came_from < 0)
         for position, node in zip(new.tolist(), nodes.at(new), strict=True):
-            for name in rows:
-                if (role_of(node.labels), name) not in wanted or not (
-                    value := text_of(node, name, dense.text)
-                ):
-                    continue
-                row = rows[name][position] = places.setdefault(
-                    _hash(value, name), len(places)
-                )
-                if row >= len(self.hashes) and name == CONTENT:
-                    contents.setdefault(row, position)
-                elif row >= len(self.hashes):
-                    texts[row] = value
-        vectors = np.zeros((len(places), dense.vectors.shape[1]), np.float32)
-        vectors[: len(self.vectors)] = self.vectors.reshape(-1, vectors.shape[1])
-        vectors[list(contents)] = dense.vectors[list(contents.values())]
-        if texts and dense.encoder is not None:
-            embedded = embed(dense.encoder, list(texts.values()), executor)
-            vectors[list(texts)] = normalize(
-                check_vectors(embedded, len(texts), vectors.shape[1], what="embedding")
-            )
-        used = np.isin(
-            np.arange(len(places)),
-            np.concatenate([np.zeros(0, np.int64), *rows.values()]),
-        )
-        moved = np.append(np.where(used, np.cumsum(used) - 1, -1), -1).astype(
-            np.int32
-        )  # the last is that of no text
-        now = {name: moved[column] for name, column in rows.items()}
-        found = Embeddings(
-            vectors[used], np.asarray(list(places), dtype=np.uint64)[used], now, {}
-        )
-        role = np.asarray([role_of(labels) for labels in nodes.label_sets])[
-            nodes.labels
-        ]
+            texts.add(position, node, dense.text)
+        embeddings = texts.embedded(dense, executor)
+        role_by_labels = np.asarray([role_of(labels) for labels in nodes.label_sets])
+        role = role_by_labels[nodes.labels]
         for signal in signals:
-            sides = found.sides(signal, role)
-            old = self.neighbors.get((signal.kind, signal.name), Neighbors.joined([]))
-            near = changed(
-                old, found.vectors, sides, came_from, settings.neighbors, executor
+            key = signal.kind, signal.name
+            embeddings.neighbors[key] = changed(
+                self.neighbors.get(key, Neighbors.joined([])),
+                embeddings.vectors,
+                embeddings.sides(signal, role),
+                came_from,
+                settings.neighbors,
+                executor,
             )
-            found.neighbors[signal.kind, signal.name] = near
-        return found
+        return embeddings
 
     def sides(self, signal: Signal, role: NDArray[np.int8]) -> list[Side]:
-        """Return the nodes that a signal compares, by the embeddings they have: two
-        sides, or one that is both.
-        """
-        sides = []
-        for name, own in dict.fromkeys(
-            zip((signal.left, signal.right), signal.roles, strict=True)
-        ):
-            positions = np.flatnonzero((role == own) & (self.rows[name] >= 0))
-            sides.append(Side(positions, self.rows[name][positions].astype(np.int64)))
+        """Return the nodes that a signal compares: two sides, or one that is both."""
+        fields = signal.left, signal.right
+        sides: list[Side] = []
+        for side_role, field in dict.fromkeys(zip(signal.roles, fields, strict=True)):
+            rows = self.rows[field]
+            positions = np.flatnonzero((role == side_role) & (rows >= 0))
+            sides.append(Side(positions, rows[positions].astype(np.int64)))
         return sides
 
     def parts(self) -> Parts:
@@ -143,8 +103,8 @@ class Embeddings:
         """Open saved embeddings; the arrays stay on disk until they are read."""
         arrays = bundle.arrays
         rows = {
-            name.removeprefix("rows."): one
-            for name, one in arrays.items()
+            name.removeprefix("rows."): column
+            for name, column in arrays.items()
             if name.startswith("rows.")
         }
         heads = [
@@ -153,12 +113,93 @@ class Embeddings:
             if name.startswith("near.") and name.endswith(".own")
         ]
         near = {
-            (k, name): Neighbors(
-                *(arrays[f"near.{k}.{name}.{column}"] for column in _COLUMNS)
+            (kind, name): Neighbors(
+                *(arrays[f"near.{kind}.{name}.{column}"] for column in _COLUMNS)
             )
-            for k, name in heads
+            for kind, name in heads
         }
         return cls(arrays["vectors"], arrays["hashes"], rows, near)
+
+
+class _Texts:
+    """The texts of the nodes of a changed table, each by the row of its embedding.
+
+    Rows of the embeddings before the change stay where they are, new ones follow;
+    `embedded` leaves out those that no node has any more.
+    """
+
+    def __init__(
+        self, before: Embeddings, n_nodes: int, signals: Sequence[Signal]
+    ) -> None:
+        self.before = before
+        #: Which fields are compared, of nodes of each role.
+        self.compared: set[tuple[int, str]] = set()
+        for signal in signals:
+            fields = signal.left, signal.right
+            self.compared.update(zip(signal.roles, fields, strict=True))
+        #: For each field the row of every node's text, ``(n,)``, -1 for none.
+        self.rows = {
+            field: np.full(n_nodes, -1, np.int64)
+            for field in sorted({field for _, field in self.compared})
+        }
+        #: The row of each text, by its hash.
+        self.row_by_hash = {
+            value: row for row, value in enumerate(before.hashes.tolist())
+        }
+        #: By new row, the node whose content it is, or else the text.
+        self.new_contents: dict[int, int] = {}
+        self.new_texts: dict[int, str] = {}
+
+    def keep(self, came_from: NDArray[np.int64]) -> None:
+        """Take over the texts of the nodes that were there before, unaltered."""
+        kept = np.flatnonzero(came_from >= 0)
+        for field in self.rows.keys() & self.before.rows.keys():
+            self.rows[field][kept] = self.before.rows[field][came_from[kept]]
+
+    def add(self, position: int, node: Node, content: NodeText) -> None:
+        """Take the texts of a node that is new or altered."""
+        role = role_of(node.labels)
+        for field, rows in self.rows.items():
+            if (role, field) not in self.compared:
+                continue
+            text = text_of(node, field, content)
+            if not text:
+                continue
+            row = self.row_by_hash.setdefault(_hash(text, field), len(self.row_by_hash))
+            rows[position] = row
+            if row < len(self.before.hashes):
+                continue
+            if field == CONTENT:
+                self.new_contents.setdefault(row, position)
+            else:
+                self.new_texts[row] = text
+
+    def embedded(self, dense: DenseIndex, executor: Executor) -> Embeddings:
+        """Return the embeddings of the texts that nodes have, with no neighbours yet.
+
+        Those of new contents are `dense`'s own.
+        """
+        n_rows, dimension = len(self.row_by_hash), dense.vectors.shape[1]
+        vectors = np.zeros((n_rows, dimension), np.float32)
+        vectors[: len(self.before.vectors)] = self.before.vectors.reshape(-1, dimension)
+        vectors[[*self.new_contents]] = dense.vectors[[*self.new_contents.values()]]
+        if self.new_texts and dense.encoder is not None:
+            texts = [*self.new_texts.values()]
+            new = embed(dense.encoder, texts, executor)
+            new = check_vectors(new, len(texts), dimension, what="embedding")
+            vectors[[*self.new_texts]] = normalize(new)
+        used = np.zeros(n_rows + 1, dtype=bool)
+        for rows in self.rows.values():
+            used[rows] = True
+        used[-1] = False  # there is no text in row -1
+        moved = np.where(used, np.cumsum(used) - 1, -1).astype(np.int32)
+        hashes = np.asarray([*self.row_by_hash], dtype=np.uint64)
+        return Embeddings(
+            vectors[used[:-1]],
+            hashes[used[:-1]],
+            {field: moved[rows] for field, rows in self.rows.items()},
+            {},
+        )
 
 
 _COLUMNS = ("own", "other", "similarity")

@@ -1,15 +1,19 @@
-"""Rows of different tables that share the value of a key, by an index of values: no two
-rows are ever compared.
+"""Rows of different tables that share the value of a key.
+
+They are found by an index of values: no two rows are ever compared.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from graphret.columns import Records, text_array, to_json
 from graphret.edges import EdgeTable, ranges, row_starts
@@ -42,133 +46,245 @@ _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ID = re.compile(r"(?:(.*) )?(?:id|key|no|nr|number|code)|(.{3,})id")
 
 
-def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
-    """Return a ``JOINS`` edge for every two rows of different tables that share the
-    value of a key.
+class _Column(NamedTuple):
+    """A column of a table, by its place there."""
 
-    A key is a column whose values differ; the other column may repeat them, as many
-    orders name one customer. The edge leads to the row that the key identifies, between
-    two keys to the later row. Its parts are the rows, its properties the value,
-    ``name``, and ``columns``, the headers at both ends. Numbers join only columns whose
-    headers say that they identify the same: ``customer_id`` and ``customer_id``, or
-    ``id`` in a table of customers.
+    table: str
+    place: int
+    header: str
+
+
+class _Row(NamedTuple):
+    """A row of a table, by the position of the node that holds it."""
+
+    position: int
+    row: int
+
+
+class _Cell(NamedTuple):
+    """A cell that is not empty; its key is empty where it identifies nothing."""
+
+    key: str
+    text: str
+    column: _Column
+    row: _Row
+
+
+def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
+    """Return a ``JOINS`` edge for every two rows that share the value of a key.
+
+    The rows are of different tables. A key is a column whose values differ; the other
+    column may repeat them, as many orders name one customer. The edge leads to the row
+    that the key identifies, between two keys to the later row. It has the two rows; its
+    properties are the value, ``name``, and ``columns``, the headers at both ends.
+    Numbers join only columns whose headers say that they identify the same:
+    ``customer_id`` and ``customer_id``, or ``id`` in a table of customers.
     """
     settings = settings or LinkSettings()
-    values: dict[str, int] = {}
-    spelled: list[str] = []
-    columns: dict[tuple[str, int, str], int] = {}  # by table, place and header
-    rows: dict[tuple[int, int], int] = {}  # by node and part
-    found = array("q")
-    for key, cell, place, at in _cells(nodes) if settings.join_weight else ():
-        found.append(values.setdefault(key, len(values)))
-        found.extend(
-            (columns.setdefault(place, len(columns)), rows.setdefault(at, len(rows)))
-        )
-        spelled += [cell] * (len(values) - len(spelled))
-    cells = np.asarray(found).reshape(-1, 3)
-    filled = np.bincount(cells[:, 1])
-    value, column, row = cells[cells[:, 0] != values.get("", -1)].T
-    n, width = len(values), len(columns)
-    distinct = np.bincount(np.unique(column * n + value) // n, minlength=width)
-    is_key = (distinct > 1) & (distinct >= KEY_SHARE * filled)
-    keys = np.flatnonzero(is_key[column])
-    keys = keys[np.argsort(value[keys], kind="stable")]
-    owners, bearers = (
-        np.bincount(value[at], minlength=n) for at in (keys, slice(None))
-    )
-    left = np.flatnonzero(((owners <= MAX_JOINS) & (bearers <= MAX_SHARERS))[value])
-    right = keys[ranges(row_starts(value[keys], n), value[left])]
-    left = np.repeat(left, owners[value[left]])
-
-    table = np.unique([name for name, _, _ in columns], return_inverse=True)[1]
-    kept = table[column[left]] != table[column[right]]
-    kept &= ~is_key[column[left]] | (
-        row[left] < row[right]
-    )  # two keys find each other twice
-    left, right = left[kept], right[kept]
-    pair, which = np.unique(column[left] * width + column[right], return_inverse=True)
-    shared = np.bincount(np.unique(which * n + value[left]) // n, minlength=len(pair))
-    fewer = np.minimum(distinct[pair // width], distinct[pair % width])
-    kept = ((shared >= MIN_SHARED_VALUES) & (shared >= MIN_SHARED_PART * fewer))[which]
-    left, right = left[kept], right[kept]
-
-    order = np.lexsort(
-        (row[right], bearers[value[left]], row[left])
-    )  # of each row the rarest values first
-    start = row[left[order]]
-    order = order[np.arange(len(order)) - np.searchsorted(start, start) < MAX_JOINS]
-    left, right = left[order], right[order]
-    headers, places = (
-        [header for _, _, header in columns],
-        np.asarray(list(rows), dtype=np.int64).reshape(-1, 2),
-    )
-    said = zip(
-        *(codes.tolist() for codes in (value[left], column[left], column[right])),
-        strict=True,
-    )
-    properties = [
-        to_json({"name": spelled[v], "columns": [[headers[i], headers[j]]]})
-        for v, i, j in said
-    ]
-    (source, source_row), (target, target_row) = (
-        places[row[end]].T for end in (left, right)
-    )
-    weight = np.full(len(left), settings.join_weight)
-    codes, records = np.zeros(len(left), np.int16), Records(text_array(properties))
-    return EdgeTable.build(
-        len(nodes),
-        source,
-        target,
-        codes,
-        [JOINS],
-        weight,
-        source_row,
-        target_row,
-        records,
-    )
+    cells = _Cells.of(_cells(nodes) if settings.join_weight else ())
+    is_key = cells.key_columns()
+    pairs = _pairs_of_equal_value(cells, is_key)
+    pairs = _pairs_between_tables(pairs, cells, is_key)
+    pairs = _pairs_of_joinable_columns(pairs, cells)
+    pairs = _rarest_pairs_of_each_row(pairs, cells)
+    return _edges(pairs, cells, len(nodes), settings.join_weight)
 
 
-def _cells(
-    nodes: NodeTable,
-) -> Iterator[tuple[str, str, tuple[str, int, str], tuple[int, int]]]:
-    """Yield of every cell that is not empty its value for comparison, its text, its
-    column and its row.
-    """
-    for position, (title, given) in enumerate(
+def _cells(nodes: NodeTable) -> Iterator[_Cell]:
+    """Yield the cells of all tables that are not empty."""
+    for position, (title, properties) in enumerate(
         zip(nodes.names, nodes.properties, strict=True)
     ):
-        header = [str(cell) for cell in given.get("table_header") or ()]
-        table = str(given.get("source_id") or nodes.ids[position])
-        for part, row in enumerate(given.get("table_rows") or ()):
-            for nth, cell in enumerate(map(str.strip, map(str, row))):
-                if cell:
-                    name = header[nth] if nth < len(header) else ""
-                    key = _key(cell, _subject(name, title))
-                    yield key, cell, (table, nth, name), (position, part)
+        headers = [str(cell) for cell in properties.get("table_header") or ()]
+        table = str(properties.get("source_id") or nodes.ids[position])
+        for row, cells in enumerate(properties.get("table_rows") or ()):
+            for place, text in enumerate(map(str.strip, map(str, cells))):
+                if text:
+                    header = headers[place] if place < len(headers) else ""
+                    yield _Cell(
+                        key=_key(text, _subject(header, title)),
+                        text=text,
+                        column=_Column(table, place, header),
+                        row=_Row(position, row),
+                    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The cells that identify something, with values, columns and rows as numbers.
+
+    `value`, `column` and `row` are those of each cell, ``(c,)``. By these numbers
+    `spellings` are the values as they are first written, `columns` and `rows` what they
+    stand for; `filled` says how many cells of each column are not empty, and `distinct`
+    how many different values it has.
+    """
+
+    value: NDArray[np.int64]
+    column: NDArray[np.int64]
+    row: NDArray[np.int64]
+    spellings: list[str]
+    columns: list[_Column]
+    rows: list[_Row]
+    filled: NDArray[np.int64]
+    distinct: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, cells: Iterable[_Cell]) -> _Cells:
+        """Number the values, columns and rows of cells."""
+        values: dict[str, int] = {}
+        spellings: list[str] = []
+        columns: dict[_Column, int] = {}
+        rows: dict[_Row, int] = {}
+        numbers = array("q")
+        for cell in cells:
+            if cell.key not in values:
+                values[cell.key] = len(values)
+                spellings.append(cell.text)
+            numbers.append(values[cell.key])
+            numbers.append(columns.setdefault(cell.column, len(columns)))
+            numbers.append(rows.setdefault(cell.row, len(rows)))
+        every = np.asarray(numbers).reshape(-1, 3)
+        value, column, row = every[every[:, 0] != values.get("", -1)].T
+        return cls(
+            value=value,
+            column=column,
+            row=row,
+            spellings=spellings,
+            columns=[*columns],
+            rows=[*rows],
+            filled=np.bincount(every[:, 1], minlength=len(columns)),
+            distinct=_count_distinct(column, value, len(columns), len(values)),
+        )
+
+    def key_columns(self) -> NDArray[np.bool_]:
+        """Return which columns are keys."""
+        return (self.distinct > 1) & (self.distinct >= KEY_SHARE * self.filled)
+
+
+class _Pairs(NamedTuple):
+    """Pairs of cells, by their places in `_Cells`: that on the right is of a key."""
+
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+
+    def at(self, chosen: NDArray[Any]) -> _Pairs:
+        """Return some of the pairs."""
+        return _Pairs(self.left[chosen], self.right[chosen])
+
+
+def _pairs_of_equal_value(cells: _Cells, is_key: NDArray[np.bool_]) -> _Pairs:
+    """Return each cell with every cell of a key column that has the same value."""
+    n_values = len(cells.spellings)
+    in_keys = np.flatnonzero(is_key[cells.column])
+    in_keys = in_keys[np.argsort(cells.value[in_keys], kind="stable")]
+    key_values = cells.value[in_keys]
+    n_in_keys = np.bincount(key_values, minlength=n_values)
+    n_cells = np.bincount(cells.value, minlength=n_values)
+    joins = (n_in_keys <= MAX_JOINS) & (n_cells <= MAX_SHARERS)
+    left = np.flatnonzero(joins[cells.value])
+    values = cells.value[left]
+    right = in_keys[ranges(row_starts(key_values, n_values), values)]
+    return _Pairs(np.repeat(left, n_in_keys[values]), right)
+
+
+def _pairs_between_tables(
+    pairs: _Pairs, cells: _Cells, is_key: NDArray[np.bool_]
+) -> _Pairs:
+    """Return the pairs of different tables; of those of two keys one direction."""
+    tables = np.unique([column.table for column in cells.columns], return_inverse=True)
+    left, right = cells.column[pairs.left], cells.column[pairs.right]
+    differ = tables[1][left] != tables[1][right]
+    # two keys find each other twice
+    forward = ~is_key[left] | (cells.row[pairs.left] < cells.row[pairs.right])
+    return pairs.at(differ & forward)
+
+
+def _pairs_of_joinable_columns(pairs: _Pairs, cells: _Cells) -> _Pairs:
+    """Return the pairs whose two columns share enough values."""
+    n_columns, n_values = len(cells.columns), len(cells.spellings)
+    joins, join_of_pair = np.unique(
+        cells.column[pairs.left] * n_columns + cells.column[pairs.right],
+        return_inverse=True,
+    )
+    values = cells.value[pairs.left]
+    shared = _count_distinct(join_of_pair, values, len(joins), n_values)
+    smaller = np.minimum(
+        cells.distinct[joins // n_columns], cells.distinct[joins % n_columns]
+    )
+    joinable = (shared >= MIN_SHARED_VALUES) & (shared >= MIN_SHARED_PART * smaller)
+    return pairs.at(joinable[join_of_pair])
+
+
+def _rarest_pairs_of_each_row(pairs: _Pairs, cells: _Cells) -> _Pairs:
+    """Return of each row on the left those of its pairs whose values are rarest."""
+    n_cells = np.bincount(cells.value, minlength=len(cells.spellings))
+    left, right = cells.row[pairs.left], cells.row[pairs.right]
+    order = np.lexsort((right, n_cells[cells.value[pairs.left]], left))
+    starts = left[order]
+    rank = np.arange(len(order)) - np.searchsorted(starts, starts)
+    return pairs.at(order[rank < MAX_JOINS])
+
+
+def _count_distinct(
+    group: NDArray[np.int64], value: NDArray[np.int64], n_groups: int, n_values: int
+) -> NDArray[np.int64]:
+    """Return how many different values each group has."""
+    different = np.unique(group * n_values + value)
+    return np.bincount(different // n_values, minlength=n_groups)
+
+
+def _edges(pairs: _Pairs, cells: _Cells, n_nodes: int, weight: float) -> EdgeTable:
+    """Return an edge for each pair, from the row on the left to that on the right."""
+    rows = np.asarray(cells.rows, dtype=np.int64).reshape(-1, 2)
+    source, source_row = rows[cells.row[pairs.left]].T
+    target, target_row = rows[cells.row[pairs.right]].T
+    properties = [
+        to_json(
+            {
+                "name": cells.spellings[value],
+                "columns": [[cells.columns[left].header, cells.columns[right].header]],
+            }
+        )
+        for value, left, right in zip(
+            cells.value[pairs.left].tolist(),
+            cells.column[pairs.left].tolist(),
+            cells.column[pairs.right].tolist(),
+            strict=True,
+        )
+    ]
+    return EdgeTable.build(
+        n_nodes,
+        source,
+        target,
+        relation=np.zeros(len(source), np.int16),
+        relations=[JOINS],
+        weight=np.full(len(source), weight),
+        source_row=source_row,
+        target_row=target_row,
+        properties=Records(text_array(properties)),
+    )
 
 
 def _key(cell: str, subject: str) -> str:
-    """Return the value of a cell for comparison, empty where it identifies nothing;
-    numbers with what they are of.
+    """Return the value of a cell for comparison, a number with what it is of.
+
+    It is empty where the cell identifies nothing.
     """
-    words = words_of(
-        cell.removesuffix(".0")
-    )  # so are integers written in a column that has gaps
+    # integers end in ".0" where their column has gaps
+    words = words_of(cell.removesuffix(".0"))
     if not words or len(words) > MAX_NAME_WORDS:
         return ""
     if all(word.isdigit() for word in words):
         return f"{subject}\0{' '.join(words)}" if subject else ""
-    return (
-        " ".join(words)
-        if is_informative([word for word in words if not _COMMON.fullmatch(word)])
-        else ""
-    )
+    uncommon = [word for word in words if not _COMMON.fullmatch(word)]
+    return " ".join(words) if is_informative(uncommon) else ""
 
 
 @lru_cache(maxsize=1 << 14)
 def _subject(header: str, table: str) -> str:
-    """Return what the ids of a column identify: ``customer`` for ``customer_id``, and
-    for ``id`` of customers.
+    """Return what the ids of a column identify.
+
+    That is ``customer`` for ``customer_id``, and for ``id`` of customers.
     """
-    found = _ID.fullmatch(" ".join(words_of(_CAMEL_CASE.sub(" ", header))))
-    return " ".join(Analyzer()(found[1] or found[2] or table)) if found else ""
+    match = _ID.fullmatch(" ".join(words_of(_CAMEL_CASE.sub(" ", header))))
+    return " ".join(Analyzer()(match[1] or match[2] or table)) if match else ""

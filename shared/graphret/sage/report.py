@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,6 +40,9 @@ _UP_TO = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 _NAMES, _NAME_WIDTH = 10, 60
 _FEW_SOURCES = 10
 _LINK_NAMES = {"commonest": "the commonest", "doubtful": "the least believed"}
+
+#: A line of the report: what, and how much.
+_Figure: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -147,8 +151,8 @@ class GraphReport:
             largest_component=int(np.bincount(of_node).max()) if n else 0,
             isolated=int((degree == 0).sum()),
             thresholds={
-                kind: {name: round(v, 6) for name, v in of.items()}
-                for kind, of in (thresholds or {}).items()
+                kind: {signal: round(value, 6) for signal, value in by_signal.items()}
+                for kind, by_signal in (thresholds or {}).items()
             },
             alpha=alpha,
             dense_quality=None if dense_quality is None else round(dense_quality, 4),
@@ -162,63 +166,58 @@ class GraphReport:
         return dict(vars(self))
 
     def __str__(self) -> str:
-        rows = [
-            ("nodes", f"{self.nodes:,}"),
-            *((f"  {name}", f"{number:,}") for name, number in self.labels.items()),
-            ("nodes with a name", f"{self.named:.1%}"),
-            *(
-                (f"  {name[:_NAME_WIDTH]}", f"{number:,}")
-                for name, number in self.names.items()
-            ),
-            ("edges", f"{self.edges:,}"),
-            *((f"  {name}", f"{number:,}") for name, number in self.relations.items()),
-            ("joined pairs", f"{self.pairs:,}"),
-            ("density", f"{self.density:.6f}"),
-            ("components", f"{self.components:,}"),
-            ("  largest", f"{self.largest_component:,}"),
-            ("isolated nodes", f"{self.isolated:,}"),
-            *(
-                (f"degree, {name}", f"{value:,.6g}")
-                for name, value in self.degree.items()
-            ),
-            *(
-                (f"  nodes of degree {name}", f"{number:,}")
-                for name, number in self.histogram.items()
-                if number
-            ),
-            *(
-                []
-                if self.alpha is None
-                else [("share of words in the score", f"{self.alpha:g}")]
-            ),
-            *(
-                []
-                if self.dense_quality is None
-                else [("embeddings against words", f"{self.dense_quality:.2f}")]
-            ),
-            *(
-                (f"threshold, {kind}, {n}", f"{v:.4f}")
-                for kind, of in self.thresholds.items()
-                for n, v in of.items()
-            ),
-        ]
-        left, right = (max(map(len, column)) for column in zip(*rows, strict=True))
-        lines = [f"{name:<{left}}  {value:>{right}}" for name, value in rows]
+        figures = [*self._sizes(), *self._connections(), *self._scores()]
+        left, right = (max(map(len, column)) for column in zip(*figures, strict=True))
+        lines = [f"{name:<{left}}  {value:>{right}}" for name, value in figures]
         for which, names in self.link_names.items():
             if names:
-                lines += [
-                    "",
-                    (
-                        f"names that make links, {_LINK_NAMES[which]} (links, weight,"
-                        " name, example)"
-                    ),
-                ]
+                lines.append("")
+                lines.append(
+                    f"names that make links, {_LINK_NAMES[which]} (links, weight,"
+                    " name, example)"
+                )
                 lines += lines_of(names)
         return "\n".join(lines)
 
+    def _sizes(self) -> Iterator[_Figure]:
+        """Yield how many nodes, names and edges there are, by kind."""
+        yield "nodes", f"{self.nodes:,}"
+        for label, count in self.labels.items():
+            yield f"  {label}", f"{count:,}"
+        yield "nodes with a name", f"{self.named:.1%}"
+        for name, count in self.names.items():
+            yield f"  {name[:_NAME_WIDTH]}", f"{count:,}"
+        yield "edges", f"{self.edges:,}"
+        for relation, count in self.relations.items():
+            yield f"  {relation}", f"{count:,}"
+
+    def _connections(self) -> Iterator[_Figure]:
+        """Yield how connected and how dense the graph is."""
+        yield "joined pairs", f"{self.pairs:,}"
+        yield "density", f"{self.density:.6f}"
+        yield "components", f"{self.components:,}"
+        yield "  largest", f"{self.largest_component:,}"
+        yield "isolated nodes", f"{self.isolated:,}"
+        for statistic, value in self.degree.items():
+            yield f"degree, {statistic}", f"{value:,.6g}"
+        for degrees, count in self.histogram.items():
+            if count:
+                yield f"  nodes of degree {degrees}", f"{count:,}"
+
+    def _scores(self) -> Iterator[_Figure]:
+        """Yield what was measured to score nodes and to make edges."""
+        if self.alpha is not None:
+            yield "share of words in the score", f"{self.alpha:g}"
+        if self.dense_quality is not None:
+            yield "embeddings against words", f"{self.dense_quality:.2f}"
+        for kind, by_signal in self.thresholds.items():
+            for signal, threshold in by_signal.items():
+                yield f"threshold, {kind}, {signal}", f"{threshold:.4f}"
+
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """Draw the degrees and the relations into a file: pdf, png or svg, by its
-        suffix.
+        """Draw the degrees and the relations into a file.
+
+        Its suffix says as what: pdf, png or svg.
 
         Raises
         ------
@@ -247,8 +246,9 @@ class GraphReport:
 
 
 def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
-    """Warn, with the reason, where few sources have a link to another that the default
-    ranking follows.
+    """Warn, with the reason, where few sources have a link that a ranking follows.
+
+    The links are those to another source; the ranking is the default.
     """
     sources, _ = sources_of(nodes)
     names = dict(zip(sources.tolist(), nodes.names, strict=True))

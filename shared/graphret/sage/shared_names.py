@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import combinations, pairwise, product
 from typing import NamedTuple
 
@@ -88,44 +89,56 @@ def _shared_names(
         borne.update(map(normalize_name, names_of(node)))
         titles.append(title_of(node))
     said = _said(entities, borne, tables)
-    titled: dict[str, list[int]] = defaultdict(list)
-    for at, title in enumerate(titles):
-        for name in () if tables[at] else said.keys() & set(parts_of(title)):
-            titled[name].append(at)
-
     n_texts = len(titles) - sum(tables)
     few = min(settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
     many = min(settings.max_bearers, max(_TITLED_LEAST, int(_TITLED_BY * n_texts)))
-    heads = {
-        key: _first_of_each(titled[key], source)
-        for key in said
-        if len(said[key].chunks) <= many
-    }
-    heads = {
-        key: first for key, first in heads.items() if 0 < len(first) <= _MAX_TITLED
-    }
+    in_titles = _in_titles(said.keys(), titles, tables)
+    heads: dict[str, list[int]] = {}
+    for key, shared in said.items():
+        first = _first_of_each(in_titles.get(key, ()), source)
+        if len(shared.chunks) <= many and 0 < len(first) <= _MAX_TITLED:
+            heads[key] = first
     linking = [
-        one for one in said.values() if len(one.chunks) <= few or one.key in heads
+        shared
+        for key, shared in said.items()
+        if len(shared.chunks) <= few or key in heads
     ]
-
     texts = nodes.texts.tolist()
     everyday = _everyday(linking, texts)
-    found: dict[tuple[int, int], str] = {}
-    for one in _as_names(linking, everyday, texts):  # rarest first
-        pairs = (
-            [*combinations(one.chunks, 2)] if len(said[one.key].chunks) <= few else []
-        )
-        pairs += product(one.chunks, heads.get(one.key, ()))
-        for pair in pairs:
-            left, right = (titles[node] for node in pair)
-            alike = source[pair[0]] == source[pair[1]] or (left and left == right)
-            if not alike and not (
-                f" {one.key} " in f" {left} " and f" {one.key} " in f" {right} "
+    rarest: dict[tuple[int, int], str] = {}
+    for shared in _as_names(linking, everyday, texts):  # rarest first
+        pairs = [*product(shared.chunks, heads.get(shared.key, ()))]
+        if len(said[shared.key].chunks) <= few:
+            pairs = [*combinations(shared.chunks, 2), *pairs]
+        for left, right in pairs:
+            if source[left] != source[right] and _tells(
+                shared.key, titles[left], titles[right]
             ):
-                found.setdefault((min(pair), max(pair)), one.name)
-    return found, {
-        one.name: everyday[one.key] for one in linking if one.key in everyday
+                rarest.setdefault((min(left, right), max(left, right)), shared.name)
+    return rarest, {
+        shared.name: everyday[shared.key]
+        for shared in linking
+        if shared.key in everyday
     }
+
+
+def _tells(key: str, left_title: str, right_title: str) -> bool:
+    """Return whether a name joins two titles: not one title, nor part of both."""
+    if left_title and left_title == right_title:
+        return False
+    return not all(f" {key} " in f" {title} " for title in (left_title, right_title))
+
+
+def _in_titles(
+    keys: AbstractSet[str], titles: Sequence[str], tables: Sequence[bool]
+) -> dict[str, list[int]]:
+    """Return for each name the texts that have it in their title."""
+    texts: dict[str, list[int]] = defaultdict(list)
+    for position, title in enumerate(titles):
+        if not tables[position]:
+            for key in keys & set(parts_of(title)):
+                texts[key].append(position)
+    return texts
 
 
 def _first_of_each(chosen: Iterable[int], source: Sequence[int]) -> list[int]:

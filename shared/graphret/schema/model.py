@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from graphret.errors import InvalidInput
 from graphret.schema.text import estimate_tokens, quote_name, quote_value
+
+_Value = TypeVar("_Value")
 
 _VALUES = 3
 _PARTS = ("sampled_relations", "sampled_properties", "sampled_relation_properties")
@@ -140,40 +142,36 @@ class GraphSchema:
         property_of: Callable[[str], str] = str,
     ) -> GraphSchema:
         """Return the schema with other names, without labels that have none then."""
-        every = {
-            *self.labels,
-            *self.properties,
-            *self.columns,
-            *(end for s, _, t in self.relations for end in (s, t)),
-        }
-        labels = {
-            label: name for label in every if (name := label_of(label)) is not None
-        }
+        labels = self._labels_renamed(label_of)
 
-        def known(
-            properties: Mapping[str, PropertySchema],
-        ) -> dict[str, PropertySchema]:
-            return {property_of(name): one for name, one in properties.items()}
+        def by_label(values: Mapping[str, _Value]) -> dict[str, _Value]:
+            return {
+                labels[label]: value
+                for label, value in values.items()
+                if label in labels
+            }
+
+        def by_relation(values: Mapping[str, _Value]) -> dict[str, _Value]:
+            return {relation_of(name): value for name, value in values.items()}
+
+        def by_property(
+            by_owner: Mapping[str, Mapping[str, PropertySchema]],
+        ) -> dict[str, Mapping[str, PropertySchema]]:
+            return {
+                owner: {property_of(name): p for name, p in properties.items()}
+                for owner, properties in by_owner.items()
+            }
 
         return replace(
             self,
-            labels={
-                labels[label]: n for label, n in self.labels.items() if label in labels
-            },
+            labels=by_label(self.labels),
             relations={
-                (labels[source], relation_of(relation), labels[target]): n
-                for (source, relation, target), n in self.relations.items()
+                (labels[source], relation_of(relation), labels[target]): count
+                for (source, relation, target), count in self.relations.items()
                 if source in labels and target in labels
             },
-            properties={
-                labels[label]: known(own)
-                for label, own in self.properties.items()
-                if label in labels
-            },
-            relation_properties={
-                relation_of(name): known(own)
-                for name, own in self.relation_properties.items()
-            },
+            properties=by_label(by_property(self.properties)),
+            relation_properties=by_relation(by_property(self.relation_properties)),
             sampled_relations={relation_of(name) for name in self.sampled_relations},
             sampled_properties={
                 labels.get(label, label) for label in self.sampled_properties
@@ -183,16 +181,18 @@ class GraphSchema:
             },
             cypher_labels={},
             cypher_relations={},
-            columns={
-                labels[label]: names
-                for label, names in self.columns.items()
-                if label in labels
-            },
-            relation_columns={
-                relation_of(name): names
-                for name, names in self.relation_columns.items()
-            },
+            columns=by_label(self.columns),
+            relation_columns=by_relation(self.relation_columns),
         )
+
+    def _labels_renamed(self, label_of: Callable[[str], str | None]) -> dict[str, str]:
+        """Return the new name of every label that has one."""
+        ends = {end for source, _, target in self.relations for end in (source, target)}
+        names = {
+            label: label_of(label)
+            for label in {*self.labels, *self.properties, *self.columns, *ends}
+        }
+        return {label: name for label, name in names.items() if name is not None}
 
     def text(
         self, max_tokens: int | None = None, *, cypher: bool = True, values: bool = True
@@ -353,57 +353,81 @@ def _of_owners(
 
 
 def _render(schema: GraphSchema, shown: list[_Piece], missing: list[_Piece]) -> str:
-    with_examples = {(p.of, p.owner, p.name) for p in shown if p.kind == "examples"}
-    of_label: dict[str, list[str]] = {p.owner: [] for p in shown if p.kind == "label"}
-    of_relation: dict[str, list[str]] = {}
-    for p in shown:
-        if p.kind in ("property", "edge property"):
-            known = (
-                schema.properties
-                if p.kind == "property"
-                else schema.relation_properties
-            )[p.owner][p.name]
-            values = (
-                known.examples[:_VALUES]
-                if (p.kind, p.owner, p.name) in with_examples
-                else ()
-            )
-            said = f" e.g. {', '.join(map(quote_value, values))}" if values else ""
-            lines = of_label if p.kind == "property" else of_relation
-            lines.setdefault(p.owner, []).append(
-                f"{quote_name(p.name)}: {_type(known.type)}{said}"
-            )
-    out = []
-    if of_label:
-        out.append("Nodes, how many, and their properties:")
-        for label, told in of_label.items():
-            count = f" {schema.labels.get(label, 0):,}" if label else ""
-            out.append(f"{_node(label)}{count}{_braces(told)}")
-    if triples := [p.owner for p in shown if p.kind == "triple"]:
-        out.append("Relations and how many:")
-        for source, relation, target in triples:
-            n = schema.relations[source, relation, target]
-            out.append(
-                f"{_node(source)}-[:{quote_name(relation)}]->{_node(target)} {n:,}"
-            )
-    if of_relation:
-        out.append("Properties of relations:")
-        out.extend(
-            f"[:{quote_name(relation)}]{_braces(told)}"
-            for relation, told in of_relation.items()
-        )
+    """Return what is shown of a schema, and how much is missing."""
+    properties = _properties_by_owner(schema, shown)
+    lines = [
+        *_node_lines(schema, shown, properties["property"]),
+        *_triple_lines(schema, shown),
+        *_relation_lines(properties["edge property"]),
+    ]
     if not schema.labels and not schema.relations:
-        out.append("The graph is empty.")
+        lines.append("The graph is empty.")
     if note := _left_out(missing):
-        out.append(note)
+        lines.append(note)
     if schema.sampled:
-        properties = schema.sampled_properties or schema.sampled_relation_properties
-        kinds = {"relations": schema.sampled_relations, "properties": properties}
-        out.append(
-            "Seen in a sample: there may be more"
-            f" {', '.join(kind for kind, is_ in kinds.items() if is_)}."
-        )
-    return "\n".join(out)
+        lines.append(_sampled(schema))
+    return "\n".join(lines)
+
+
+def _properties_by_owner(
+    schema: GraphSchema, shown: list[_Piece]
+) -> dict[str, dict[str, list[str]]]:
+    """Return the properties shown as text, by kind of property and by owner."""
+    with_examples = {(p.of, p.owner, p.name) for p in shown if p.kind == "examples"}
+    described = {
+        "property": schema.properties,
+        "edge property": schema.relation_properties,
+    }
+    texts: dict[str, dict[str, list[str]]] = {kind: {} for kind in described}
+    for p in shown:
+        if p.kind not in described:
+            continue
+        of_property = described[p.kind][p.owner][p.name]
+        text = f"{quote_name(p.name)}: {_type(of_property.type)}"
+        if (p.kind, p.owner, p.name) in with_examples:
+            values = map(quote_value, of_property.examples[:_VALUES])
+            text += f" e.g. {', '.join(values)}"
+        texts[p.kind].setdefault(p.owner, []).append(text)
+    return texts
+
+
+def _node_lines(
+    schema: GraphSchema, shown: list[_Piece], properties: dict[str, list[str]]
+) -> Iterator[str]:
+    """Yield the labels shown, then those of which only properties are."""
+    labels = [p.owner for p in shown if p.kind == "label"]
+    owners = dict.fromkeys([*labels, *properties])
+    if owners:
+        yield "Nodes, how many, and their properties:"
+    for label in owners:
+        count = f" {schema.labels.get(label, 0):,}" if label else ""
+        yield f"{_node(label)}{count}{_braces(properties.get(label, []))}"
+
+
+def _triple_lines(schema: GraphSchema, shown: list[_Piece]) -> Iterator[str]:
+    """Yield the triples shown with their counts."""
+    triples = [p.owner for p in shown if p.kind == "triple"]
+    if triples:
+        yield "Relations and how many:"
+    for source, relation, target in triples:
+        count = schema.relations[source, relation, target]
+        yield f"{_node(source)}-[:{quote_name(relation)}]->{_node(target)} {count:,}"
+
+
+def _relation_lines(properties: dict[str, list[str]]) -> Iterator[str]:
+    """Yield the relations of which properties are shown."""
+    if properties:
+        yield "Properties of relations:"
+    for relation, texts in properties.items():
+        yield f"[:{quote_name(relation)}]{_braces(texts)}"
+
+
+def _sampled(schema: GraphSchema) -> str:
+    """Return the line that says what was seen in a sample."""
+    properties = schema.sampled_properties or schema.sampled_relation_properties
+    kinds = {"relations": schema.sampled_relations, "properties": properties}
+    sampled = [kind for kind, names in kinds.items() if names]
+    return f"Seen in a sample: there may be more {', '.join(sampled)}."
 
 
 def _left_out(missing: list[_Piece]) -> str:
@@ -413,10 +437,10 @@ def _left_out(missing: list[_Piece]) -> str:
         ("properties", ("property", "edge property")),
     )
     counts = {word: sum(p.kind in kinds for p in missing) for word, kinds in kinds}
-    said = [f"{n:,} {word}" for word, n in counts.items() if n]
-    if not said and missing:
-        said = ["examples"]
-    return f"Left out: {', '.join(said)}." if said else ""
+    words = [f"{n:,} {word}" for word, n in counts.items() if n]
+    if not words and missing:
+        words = ["examples"]
+    return f"Left out: {', '.join(words)}." if words else ""
 
 
 def _node(label: str) -> str:
@@ -427,5 +451,5 @@ def _type(kind: str) -> str:
     return kind if re.fullmatch(r"[A-Z_ ]{1,40}", kind) else "ANY"
 
 
-def _braces(told: list[str]) -> str:
-    return f" {{{'; '.join(told)}}}" if told else ""
+def _braces(texts: list[str]) -> str:
+    return f" {{{'; '.join(texts)}}}" if texts else ""

@@ -1,5 +1,6 @@
-"""A graph as a server of the Model Context Protocol: tools to retrieve, search and
-explore, and nodes as resources.
+"""A graph as a server of the Model Context Protocol.
+
+It has tools to retrieve, search and explore, and nodes as resources.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ import json
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
@@ -32,6 +33,7 @@ from graphret.methods import METHODS, Method, MethodOptions, OpenGraph
 from graphret.serve.access import LOOPBACK
 
 if TYPE_CHECKING:
+    from mcp import types
     from mcp.server.lowlevel import Server
 
     from graphret.retriever import Retriever
@@ -67,10 +69,8 @@ _DESCRIBE = (
     "Describe the graph: its types of nodes with their properties, its relations, and"
     " how many there are of each."
 )
-_GIVES = {
-    "type": "object",
-    "required": ["nodes"],
-}  # which clients compile anew for every answer
+# clients compile it anew for every answer
+_GIVES = {"type": "object", "required": ["nodes"]}
 P = ParamSpec("P")
 _log = logging.getLogger(__name__)
 
@@ -93,8 +93,9 @@ class RetrieveArguments(Arguments):
 
 
 def _answered(work: Callable[P, Observation]) -> Callable[P, Observation]:
-    """Have a client told what to do instead where a call cannot be run, but not why a
-    store failed.
+    """Tell a client what to do instead of a call that cannot be run.
+
+    It is not told why a store failed.
     """
 
     def answer(*args: P.args, **kwargs: P.kwargs) -> Observation:
@@ -110,8 +111,9 @@ def _answered(work: Callable[P, Observation]) -> Callable[P, Observation]:
 
 
 class GraphTools:
-    """The tools over a graph, or over a view of one and then of nothing else; whatever
-    a model writes is answered.
+    """The tools over a graph, or over a view of one and then of nothing else.
+
+    Whatever a model writes is answered.
     """
 
     def __init__(self, graph: OpenGraph, options: MethodOptions) -> None:
@@ -132,26 +134,26 @@ class GraphTools:
         return False
 
     def listed(self) -> list[Tool]:
-        takes = plain_schema(RetrieveArguments.model_json_schema())
-        said = " ".join(takes.pop("description").split())
-        known = "; ".join(
+        """Return the tools as a model is told of them; that of the schema is last."""
+        parameters = plain_schema(RetrieveArguments.model_json_schema())
+        description = " ".join(parameters.pop("description").split())
+        methods = "; ".join(
             f"{name}, {about}"
             for name, about in _METHODS.items()
             if name in self.methods
         )
-        told = {
+        parameters["properties"]["method"] |= {
             "enum": self.methods,
             "default": self.graph.method,
-            "description": f"How to look: {known}.",
+            "description": f"How to look: {methods}.",
         }
-        takes["properties"]["method"] |= told
-        cores = {tool.name: tool for tool in self.toolbox.operations}
-        operations = [
-            replace(cores[core], name=name) for name, core in _OPERATIONS.items()
-        ]
+        operations = {tool.name: tool for tool in self.toolbox.operations}
         return [
-            Tool(RETRIEVE, said, takes),
-            *operations,
+            Tool(RETRIEVE, description, parameters),
+            *(
+                replace(operations[operation], name=name)
+                for name, operation in _OPERATIONS.items()
+            ),
             Tool(DESCRIBE, _DESCRIBE, {"type": "object", "properties": {}}),
         ]
 
@@ -173,114 +175,134 @@ class GraphTools:
 
     @_answered
     def node(self, uri: str) -> Observation:
-        asked = unquote(uri.removeprefix(NODE)) if uri.startswith(NODE) else ""
-        [node] = self.graph.store.get([asked]) if asked else [None]
+        node_id = unquote(uri.removeprefix(NODE)) if uri.startswith(NODE) else ""
+        [node] = self.graph.store.get([node_id]) if node_id else [None]
         if node is None:
             raise Unclear(f"There is no resource {quoted(uri)}.")
         return Observation(json.dumps(node.to_dict(), default=str))
 
-    def _retrieve(self, asked: RetrieveArguments) -> Observation:
-        method: Any = asked.method or self.graph.method
+    def _retrieve(self, arguments: RetrieveArguments) -> Observation:
+        method: Any = arguments.method or self.graph.method
         if method not in self.methods:
             raise Unclear(
                 f"There is no method {quoted(method)} here. There are"
                 f" {', '.join(self.methods)}."
             )
-        if not asked.question.strip():
+        if not arguments.question.strip():
             raise Unclear("The question is empty.")
-        found = self.retriever(method).retrieve(asked.question, asked.k)
-        for stage in found.trace.fallbacks:
+        result = self.retriever(method).retrieve(arguments.question, arguments.k)
+        for stage in result.trace.fallbacks:
             _log.warning("%s fell back: %s", method, stage.details)
-        note = (
-            f"{method} fell back to a plainer search" if found.trace.fallbacks else ""
-        )
-        more = (
-            {"note": note if found.hits else "nothing qualifies"}
-            if note or not found.hits
-            else {}
-        )
-        return Observation(
-            hits_text(asked.question, [hit.to_dict() for hit in found], **more)
-        )
+        notes: dict[str, str] = {}
+        if not result.hits:
+            notes["note"] = "nothing qualifies"
+        elif result.trace.fallbacks:
+            notes["note"] = f"{method} fell back to a plainer search"
+        hits = [hit.to_dict() for hit in result]
+        return Observation(hits_text(arguments.question, hits, **notes))
 
 
 def make_server(tools: GraphTools) -> Server[Any, Any]:
-    """Return the protocol's server over the tools, whose calls run in threads; needs
-    the extra ``mcp``.
+    """Return the protocol's server over the tools, whose calls run in threads.
+
+    It needs the extra ``mcp``.
     """
     required("mcp", "mcp", "a server of the Model Context Protocol")
-    from anyio import Semaphore
-    from mcp import McpError, types
+    from mcp import types
     from mcp.server.lowlevel import Server
 
-    hints = types.ToolAnnotations(readOnlyHint=True, openWorldHint=False)
-    listed = [
-        types.Tool(
-            name=one.name,
-            description=one.description,
-            inputSchema=dict(one.parameters),
-            annotations=hints,
-        )
-        for one in tools.listed()
-    ]
-    for tool in listed[:-1]:
-        tool.outputSchema = _GIVES
-    free = {tool.name: Semaphore(_AT_ONCE) for tool in listed}
-    about = "A node with all its text. Its id stands percent-encoded in the URI."
+    listed = [_as_listed(tool) for tool in tools.listed()]
+    calls = _Calls(tools, [tool.name for tool in listed])
     template = types.ResourceTemplate(
-        name="node", uriTemplate=f"{NODE}{{id}}", description=about
+        name="node",
+        uriTemplate=f"{NODE}{{id}}",
+        description=(
+            "A node with all its text. Its id stands percent-encoded in the URI."
+        ),
+    )
+    server: Server[Any, Any] = Server("graphret", version("graphret"), _INSTRUCTIONS)
+    server.request_handlers |= {
+        types.ListToolsRequest: _always(types.ListToolsResult(tools=listed)),
+        types.CallToolRequest: calls.call_tool,
+        # no node is listed: there may be millions
+        types.ListResourcesRequest: _always(types.ListResourcesResult(resources=[])),
+        types.ListResourceTemplatesRequest: _always(
+            types.ListResourceTemplatesResult(resourceTemplates=[template])
+        ),
+        types.ReadResourceRequest: calls.read_resource,
+    }
+    return server
+
+
+def _as_listed(tool: Tool) -> types.Tool:
+    """Return a tool as the protocol lists it."""
+    from mcp import types
+
+    return types.Tool(
+        name=tool.name,
+        description=tool.description,
+        inputSchema=dict(tool.parameters),
+        outputSchema=None if tool.name == DESCRIBE else _GIVES,
+        annotations=types.ToolAnnotations(readOnlyHint=True, openWorldHint=False),
     )
 
-    async def call(request: types.CallToolRequest) -> types.ServerResult:
-        name, structured = request.params.name, None
-        async with free.get(name, free[DESCRIBE]):
-            seen = await in_thread(
-                partial(tools.call, name, request.params.arguments or {})
-            )
-        if (
-            not seen.failed and name != DESCRIBE
-        ):  # all that the text says: a client may show a model but one of them
+
+def _always(
+    result: types.ServerResultType,
+) -> Callable[[Any], Awaitable[types.ServerResult]]:
+    """Return a handler that gives every request this result."""
+    from mcp import types
+
+    async def handle(request: Any) -> types.ServerResult:
+        return types.ServerResult(result)
+
+    return handle
+
+
+class _Calls:
+    """Handlers of the requests that read the graph: so many of a tool run at once."""
+
+    def __init__(self, tools: GraphTools, names: Sequence[str]) -> None:
+        from anyio import Semaphore
+
+        self.tools = tools
+        self.slots = {name: Semaphore(_AT_ONCE) for name in names}
+
+    async def call_tool(self, request: types.CallToolRequest) -> types.ServerResult:
+        """Run a tool; an unknown one is answered too."""
+        from mcp import types
+
+        name, arguments = request.params.name, request.params.arguments or {}
+        async with self.slots.get(name, self.slots[DESCRIBE]):
+            seen = await in_thread(partial(self.tools.call, name, arguments))
+        structured = None
+        if not seen.failed and name != DESCRIBE:
+            # all that the text says: a client may show a model but one of them
             first, *nodes = map(json.loads, seen.text.splitlines())
             structured = {**first, "nodes": nodes}
-        text = types.TextContent(type="text", text=seen.text)
-        given = types.CallToolResult(
-            content=[text], structuredContent=structured, isError=seen.failed
+        result = types.CallToolResult(
+            content=[types.TextContent(type="text", text=seen.text)],
+            structuredContent=structured,
+            isError=seen.failed,
         )
-        return types.ServerResult(given)
+        return types.ServerResult(result)
 
-    async def read_resource(request: types.ReadResourceRequest) -> types.ServerResult:
+    async def read_resource(
+        self, request: types.ReadResourceRequest
+    ) -> types.ServerResult:
+        """Read a node; one that is not there is the protocol's error."""
+        from mcp import McpError, types
+
         uri = request.params.uri
-        async with free[DESCRIBE]:
-            seen = await in_thread(partial(tools.node, str(uri)))
+        async with self.slots[DESCRIBE]:
+            seen = await in_thread(partial(self.tools.node, str(uri)))
         if seen.failed:
-            raise McpError(
-                types.ErrorData(
-                    code=_NO_RESOURCE, message=json.loads(seen.text)["error"]
-                )
-            )
+            message = json.loads(seen.text)["error"]
+            raise McpError(types.ErrorData(code=_NO_RESOURCE, message=message))
         content = types.TextResourceContents(
             uri=uri, text=seen.text, mimeType="application/json"
         )
         return types.ServerResult(types.ReadResourceResult(contents=[content]))
-
-    async def always(
-        answer: types.ServerResultType, request: Any
-    ) -> types.ServerResult:
-        return types.ServerResult(answer)
-
-    server: Server[Any, Any] = Server("graphret", version("graphret"), _INSTRUCTIONS)
-    server.request_handlers |= {
-        types.ListToolsRequest: partial(always, types.ListToolsResult(tools=listed)),
-        types.CallToolRequest: call,
-        types.ListResourcesRequest: partial(
-            always, types.ListResourcesResult(resources=[])
-        ),  # there may be millions
-        types.ListResourceTemplatesRequest: partial(
-            always, types.ListResourceTemplatesResult(resourceTemplates=[template])
-        ),
-        types.ReadResourceRequest: read_resource,
-    }
-    return server
 
 
 async def serve_stdio(server: Server[Any, Any]) -> None:

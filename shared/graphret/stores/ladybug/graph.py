@@ -369,74 +369,113 @@ def by_table(there: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]
 
 
 def read_schema(graph: Graph, sample: int) -> GraphSchema:
-    """Return the schema of a graph whose scope is `decided`; see
-    `LadybugStore.schema`.
+    """Return the schema of a graph whose scope is `decided`.
+
+    See `LadybugStore.schema`.
     """
-    catalog, builder = graph.catalog, SchemaBuilder()
-    labels: Counter[str] = Counter()
-    in_part: set[str] = set()
-    edges_in_part: set[str] = set()
-    for table in catalog.nodes.values():
-        counts = graph.scan(table, "n.labels, count(*)")
-        n = sum(m for _, m in counts)
-        for some, m in counts:
-            labels.update(dict.fromkeys(some, m))
-            in_part.update((some or [""]) if n > sample else ())
-        read = map(node, graph.scan(table, f"{NODE_RETURNED} LIMIT {sample}"))
-        nodes = [
-            replace(
-                one, properties=_columns(one, id=one.id, name=one.name, text=one.text)
-            )
-            for one in read
-        ]
-        builder.observe_nodes(nodes, times=max(1, round(n / max(1, len(nodes)))))
-    triples: Counter[tuple[str, str, str]] = Counter()
-    for (source, name, target), n in graph.triples().items():
+    reader = _SchemaReader(graph, sample)
+    for table in graph.catalog.nodes.values():
+        reader.read_nodes(table)
+    for triple, count in graph.triples().items():
+        reader.read_edges(triple, count)
+    return reader.schema()
+
+
+class _SchemaReader:
+    """What is seen of a graph's schema in a sample of so many rows of each table."""
+
+    def __init__(self, graph: Graph, sample: int) -> None:
+        self.graph = graph
+        self.sample = sample
+        self.builder = SchemaBuilder()
+        self.labels: Counter[str] = Counter()
+        self.triples: Counter[Triple] = Counter()
+        #: The labels and the relations of which more rows exist than were read.
+        self.sampled_labels: set[str] = set()
+        self.sampled_relations: set[str] = set()
+
+    def read_nodes(self, table: Table) -> None:
+        """Count the labels of a table's nodes and read the properties of some."""
+        counts = self.graph.scan(table, "n.labels, count(*)")
+        total = sum(count for _, count in counts)
+        for labels, count in counts:
+            self.labels.update(dict.fromkeys(labels, count))
+            if total > self.sample:
+                self.sampled_labels.update(labels or [""])
+        rows = self.graph.scan(table, f"{NODE_RETURNED} LIMIT {self.sample}")
+        nodes = [_with_node_columns(node(row)) for row in rows]
+        self.builder.observe_nodes(nodes, times=_times(total, len(nodes)))
+
+    def read_edges(self, triple: Triple, count: int) -> None:
+        """Count the edges that join two tables and read the properties of some."""
+        catalog = self.graph.catalog
+        source, name, target = triple
         relation = catalog.relations[name]
-        triples[
-            catalog.nodes[source].label, relation.label, catalog.nodes[target].label
-        ] += n
-        rows = graph.joined(
-            (source, name, target), f"r.weight, r.properties LIMIT {sample}"
-        )
-        held = [edge(relation, "", "", *row) for row in rows]
+        ends = catalog.nodes[source].label, catalog.nodes[target].label
+        self.triples[ends[0], relation.label, ends[1]] += count
+        if count > self.sample:
+            self.sampled_relations.add(relation.label)
+        returned = f"r.weight, r.properties LIMIT {self.sample}"
         edges = [
-            replace(
-                one, properties=_columns(one, weight=one.weight != 1.0 and one.weight)
-            )
-            for one in held
+            _with_edge_columns(edge(relation, "", "", weight, properties))
+            for weight, properties in self.graph.joined(triple, returned)
         ]
-        builder.observe_edges(edges, times=max(1, round(n / max(1, len(edges)))))
-        edges_in_part.update([relation.label] if n > sample else [])
-    relations = [
-        t
-        for t in catalog.relations.values()
-        if any(t.label == name for _, name, _ in triples)
-    ]
-    tables = {table.label: name for name, table in catalog.nodes.items()}
-    return builder.build(
-        labels,
-        triples,
-        sampled_properties=in_part,
-        sampled_relation_properties=edges_in_part,
-        cypher_labels={
-            label: tables.get(label)
-            for label in sorted(labels)
-            if label and tables.get(label) != label
-        },
-        cypher_relations={
-            table.label: table.name for table in relations if table.label != table.name
-        },
-        columns={
-            label: [*NODE_COLUMNS] for label in tables if label and label in labels
-        },
-        relation_columns={table.label: [*EDGE_COLUMNS] for table in relations},
+        self.builder.observe_edges(edges, times=_times(count, len(edges)))
+
+    def schema(self) -> GraphSchema:
+        """Return the schema of what was read."""
+        catalog = self.graph.catalog
+        tables = {table.label: table.name for table in catalog.nodes.values()}
+        seen = {relation for _, relation, _ in self.triples}
+        relations = [
+            table for table in catalog.relations.values() if table.label in seen
+        ]
+        return self.builder.build(
+            self.labels,
+            self.triples,
+            sampled_properties=self.sampled_labels,
+            sampled_relation_properties=self.sampled_relations,
+            cypher_labels={
+                label: tables.get(label)
+                for label in sorted(self.labels)
+                if label and tables.get(label) != label
+            },
+            cypher_relations={
+                table.label: table.name
+                for table in relations
+                if table.label != table.name
+            },
+            columns={
+                label: [*NODE_COLUMNS]
+                for label in tables
+                if label and label in self.labels
+            },
+            relation_columns={table.label: [*EDGE_COLUMNS] for table in relations},
+        )
+
+
+def _times(total: int, n_read: int) -> int:
+    """Return for how many rows of a table each that was read stands."""
+    return max(1, round(total / max(1, n_read)))
+
+
+def _with_node_columns(node: Node) -> Node:
+    """Return a node with its fields among its properties, as queries read them."""
+    return replace(
+        node, properties=_columns(node, id=node.id, name=node.name, text=node.text)
     )
 
 
-def _columns(item: Node | Edge, **own: Any) -> dict[str, Any]:
-    """Return properties by the names that queries have for them, and fields that are
-    not empty.
+def _with_edge_columns(edge: Edge) -> Edge:
+    """Return an edge with its weight, if it is not 1, among its properties."""
+    weight = edge.weight if edge.weight != 1.0 else None
+    return replace(edge, properties=_columns(edge, weight=weight))
+
+
+def _columns(item: Node | Edge, **fields: Any) -> dict[str, Any]:
+    """Return properties by the names that queries have for them, and fields.
+
+    Fields that are empty are left out.
     """
-    fields = {name: value for name, value in own.items() if value}
-    return fields | {column_of(name): value for name, value in item.properties.items()}
+    filled = {name: value for name, value in fields.items() if value}
+    return filled | {column_of(name): value for name, value in item.properties.items()}
