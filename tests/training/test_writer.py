@@ -193,8 +193,16 @@ def test_a_model_from_a_gguf_file_can_be_trained() -> None:
 @pytest.mark.parametrize(
     ("train", "line", "said"),
     [
-        (train_writer, {"question": "Who?"}, "line 2: an object with question"),
-        (train_writer, {**records(1)[0], "hits": [1]}, "line 2: hits and num_results"),
+        (
+            train_writer,
+            {"question": "Who?"},
+            "line 2: expected an object with question",
+        ),
+        (
+            train_writer,
+            {**records(1)[0], "hits": [1]},
+            "line 2: expected hits and num_results",
+        ),
         (
             train_reasoner,
             {"messages": [{"role": "user", "content": "?"}]},

@@ -5,13 +5,14 @@ paths that planning finds to fit.
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
 from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
 from graphret.planning.paths import UNKNOWN
-from graphret.planning.question import readings, spans
+from graphret.planning.question import Reading, readings, spans
 
 Call: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -109,6 +110,24 @@ class ScriptedExplorer:
         return explorations(walks, seen) or ending(_ranked(seen, walks))
 
 
+class _Option(NamedTuple):
+    """A path that a walk may follow from a node, and what tells in its favour.
+
+    `probes` is how many nodes at its end may be looked at for a relation that the graph
+    was not yet seen to have, 0 where the path is known as a whole.
+    """
+
+    cost: float
+    edges: int
+    node: str
+    path: tuple[Hop, ...]
+    probes: int
+
+    def order(self) -> tuple[float, int, int, int, tuple[Hop, ...]]:
+        """The best first: of paths that fit as well that which most edges allow."""
+        return self.cost, -self.edges, len(self.path), self.probes, self.path
+
+
 def _walks(
     question: str,
     seen: Transcript,
@@ -116,61 +135,71 @@ def _walks(
     lexicon: Lexicon,
     choice: int,
 ) -> list[Walk]:
-    """Follow one of the paths that fit best from each name in the question, from its
-    bearer that fits best.
-    """
+    """Follow one of the paths that fit best from each name in the question."""
     space = seen.space(lexicon)
-    places = {(one.start, one.end) for one in named}
-    ids = {node for one in named for node in one.nodes}
+    places = frozenset((mention.start, mention.end) for mention in named)
+    ids = {node for mention in named for node in mention.nodes}
     walks = []
-    for one in named:
-        read = readings(
-            question,
-            one.start,
-            one.end,
-            frozenset(places - {(one.start, one.end)}),
-            lexicon,
-        )
-        options: list[tuple[float, int, str, tuple[Hop, ...], int]] = []
-        for node, score in one.nodes.items():
-            if not (looks := seen.explorations.get(node)):
-                continue
-            edges: Counter[tuple[str, bool]] = (
-                Counter()
-            )  # of paths that fit as well, that which most edges allow
-            for relation, outgoing, _, count in looks[0].relations:
-                edges[relation, outgoing] += count
-            table = space.table(looks[0].types or ("",))
-            costs = space.costs(read, looks[0].types, table) + MISSPELLED * (
-                score < max(one.nodes.values())
-            )
-            for i in np.flatnonzero(costs <= WORST).tolist():
-                path = space.path(table[i])
-                probes = MOST_PROBES * (path[-1].relation == UNKNOWN)
-                if there := edges[path[0].relation, path[0].outgoing]:
-                    options.append(
-                        (
-                            round(costs[i], 6),
-                            -there,
-                            node,
-                            path[:-1] if probes else path,
-                            probes,
-                        )
-                    )
-        options.sort(
-            key=lambda option: (*option[:2], len(option[3]), option[4], option[3])
-        )
-        fitting: list[tuple[float, Walk]] = []
-        for cost, _, node, path, more in options:
-            if len(fitting) > choice or (fitting and cost > fitting[0][0] + CLOSE):
-                break
-            if (
-                not (more and fitting)
-                and (walk := follow(node, path, seen, ids, more)) is not None
-            ):
-                fitting.append((cost, walk))
-        walks += [walk for _, walk in fitting[-1:]]
+    for mention in named:
+        place = mention.start, mention.end
+        read = readings(question, *place, places - {place}, lexicon)
+        options = [
+            option
+            for node in mention.nodes
+            for option in _options(node, mention, read, space, seen)
+        ]
+        walks += _chosen_walk(sorted(options, key=_Option.order), seen, ids, choice)
     return walks
+
+
+def _options(
+    node: str,
+    mention: Mention,
+    read: Sequence[Reading],
+    space: PathSpace,
+    seen: Transcript,
+) -> list[_Option]:
+    """Return the paths from a bearer of a name that fit the question well enough."""
+    looks = seen.explorations.get(node)
+    if not looks:
+        return []
+    edges: Counter[tuple[str, bool]] = Counter()
+    for relation, outgoing, _, count in looks[0].relations:
+        edges[relation, outgoing] += count
+    table = space.table(looks[0].types or ("",))
+    misspelled = mention.nodes[node] < max(mention.nodes.values())
+    costs = space.costs(read, looks[0].types, table) + MISSPELLED * misspelled
+    options = []
+    for i in np.flatnonzero(costs <= WORST).tolist():
+        path = space.path(table[i])
+        first_edges = edges[path[0].relation, path[0].outgoing]
+        cost = round(costs[i], 6)
+        if first_edges and path[-1].relation == UNKNOWN:
+            options.append(_Option(cost, first_edges, node, path[:-1], MOST_PROBES))
+        elif first_edges:
+            options.append(_Option(cost, first_edges, node, path, 0))
+    return options
+
+
+def _chosen_walk(
+    options: Sequence[_Option], seen: Transcript, ids: Collection[str], choice: int
+) -> list[Walk]:
+    """Follow options, the best first, up to the choice among those about as good.
+
+    Returns that walk, or the last before it; none where no option leads anywhere.
+    """
+    fitting: list[Walk] = []
+    least = math.inf
+    for option in options:
+        if len(fitting) > choice or option.cost > least + CLOSE:
+            break
+        if option.probes and fitting:
+            continue
+        walk = follow(option.node, option.path, seen, ids, option.probes)
+        if walk is not None:
+            least = min(least, option.cost)
+            fitting.append(walk)
+    return fitting[-1:]
 
 
 def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:

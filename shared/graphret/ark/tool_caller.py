@@ -76,65 +76,81 @@ class ToolCaller:
         options: dict[str, Any],
     ) -> Generator[Call[Any], Any, Reply]:
         """What to ask the model, and what to make of its answers."""
-        words = Reply()
+        in_words = Reply()
         if not self._by_json:
-            asked: Any = {"tools": tuple(tools), **options}
+            offer: dict[str, Any] = {"tools": tuple(tools), **options}
             try:
                 reply: Reply = yield Call(
-                    partial(self.model.chat, messages, **asked),
-                    partial(self.model.achat, messages, **asked),
+                    partial(self.model.chat, messages, **offer),
+                    partial(self.model.achat, messages, **offer),
                 )
             except ChatError as error:
-                said = str(error)
-                refused = (
-                    error.reason in _REFUSALS
-                    and _REFUSED.search(said)
-                    and not _TOO_LONG.search(said)
-                )
-                if self._calls_tools or not refused:
+                if self._calls_tools or not _refuses_tools(error):
                     raise
-                self._by_json, words = said, Reply(usage=error.usage)
+                self._by_json, in_words = str(error), Reply(usage=error.usage)
             else:
                 self._calls_tools = self._calls_tools or bool(reply.tool_calls)
                 if self._calls_tools or not reply.text.strip():
                     return reply
-                words = reply
-        asked = {"messages": _as_text(messages, tools), "schema": _Calls, **options}
+                in_words = reply
+        request: Any = {
+            "messages": _as_text(messages, tools),
+            "schema": _Calls,
+            **options,
+        }
         try:
             answer: Answer[_Calls] = yield Call(
-                partial(ask_json, self.model, **asked),
-                partial(aask_json, self.model, **asked),
+                partial(ask_json, self.model, **request),
+                partial(aask_json, self.model, **request),
             )
         except ChatError as error:
-            error.usage += words.usage
-            if error.reason not in ("invalid_reply", "bad_request"):
-                raise
-            if words.text:
-                return replace(words, usage=error.usage)
-            why = (
-                f"the model neither takes tools ({self._by_json}) nor answers in JSON"
-                f" ({error})"
-            )
-            raise ChatError(
-                why, model=self.name, reason=error.reason, usage=error.usage
-            ) from error
+            return self._without_calls(error, in_words)
         self._by_json = self._by_json or "it answered in words"
         turn = sum(message.role == "assistant" for message in messages)
-        calls = tuple(
-            ToolCall(
-                f"call_{turn}_{number}",
-                call["tool"],
-                json.dumps(call["arguments"], ensure_ascii=False),
-            )
-            for number, call in enumerate(answer.value["calls"])
-        )
+        calls = _tool_calls(answer.value["calls"], turn)
         return Reply(
             "",
             calls,
-            answer.usage + words.usage,
+            answer.usage + in_words.usage,
             "tool_calls" if calls else "stop",
             self.name,
         )
+
+    def _without_calls(self, error: ChatError, in_words: Reply) -> Reply:
+        """Return what the model said in words when it could not say calls in JSON."""
+        error.usage += in_words.usage
+        if error.reason not in ("invalid_reply", "bad_request"):
+            raise error
+        if in_words.text:
+            return replace(in_words, usage=error.usage)
+        why = (
+            f"the model neither takes tools ({self._by_json}) nor answers in JSON"
+            f" ({error})"
+        )
+        raise ChatError(
+            why, model=self.name, reason=error.reason, usage=error.usage
+        ) from error
+
+
+def _refuses_tools(error: ChatError) -> bool:
+    """Whether an endpoint says that it has no tools."""
+    reason = str(error)
+    return (
+        error.reason in _REFUSALS
+        and _REFUSED.search(reason) is not None
+        and _TOO_LONG.search(reason) is None
+    )
+
+
+def _tool_calls(calls: Sequence[_Call], turn: int) -> tuple[ToolCall, ...]:
+    return tuple(
+        ToolCall(
+            f"call_{turn}_{number}",
+            call["tool"],
+            json.dumps(call["arguments"], ensure_ascii=False),
+        )
+        for number, call in enumerate(calls)
+    )
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

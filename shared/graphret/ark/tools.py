@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -180,57 +180,54 @@ class Toolbox:
         labels = frozenset(map(meant, given.node_types)) if given.node_types else None
         relations = directions(given.relation_types) if given.relation_types else None
         query = given.query.strip()[:_LONGEST_QUERY] or None
-        k = _count(given.k, self.settings.neighbors_k)
-        found = explore(
+        neighborhood = explore(
             self.store,
             self.index,
             node.id,
             query,
             labels=labels,
             relations=relations,
-            k=k,
+            k=_count(given.k, self.settings.neighbors_k),
         )
-        if not found.total and (labels or relations):
-            schema = self.store.schema()
-            asked = (
+        if not neighborhood.total:
+            self._require_known_names(labels or (), relations or ())
+        text, shown = self._fitting(
+            _explored(node, query, neighborhood),
+            self._neighbor_entries(neighborhood),
+            query,
+        )
+        return Observation(
+            text,
+            tuple(neighborhood.nodes[i].id for i in shown),
+            _edges(node, neighborhood, shown),
+            neighborhood.total,
+        )
+
+    def _require_known_names(
+        self, labels: Collection[str], relations: Collection[str]
+    ) -> None:
+        """Say which labels and relations asked for the graph does not have."""
+        if not labels and not relations:
+            return
+        schema = self.store.schema()
+        problems = [
+            no_such_name(kind, unknown, known)
+            for kind, names, known in (
                 ("node type", labels, schema.labels),
                 ("relation", relations, schema.relation_names),
             )
-            unknown = (
-                (kind, set(names or ()) - set(known), known)
-                for kind, names, known in asked
-            )
-            if said := [
-                no_such_name(kind, wrong, known)
-                for kind, wrong, known in unknown
-                if wrong
-            ]:
-                raise Unclear(" ".join(said))
-        head = {"explored": node.id, **_kind(node)}
-        if query:
-            head["query"] = shortened(query, _SHOWN_CHARS)
-        head |= {
-            "shown": 0,
-            "of": f"{found.total}+" if found.partial else found.total,
-            **_counts(found),
-        }
-        entries = [
+            if (unknown := set(names) - set(known))
+        ]
+        if problems:
+            raise Unclear(" ".join(problems))
+
+    def _neighbor_entries(self, neighborhood: Neighborhood) -> list[Entry]:
+        """What is shown of neighbours: also by which relations they are joined."""
+        entries = self._entries(neighborhood.nodes)
+        return [
             Entry(entry.fields | {"via": [arrow(*way) for way in via]}, entry.text)
-            for entry, via in zip(self._entries(found.nodes), found.via, strict=True)
+            for entry, via in zip(entries, neighborhood.via, strict=True)
         ]
-        text, shown = self._fitting(head, entries, query)
-        nodes = [(found.nodes[i].id, found.via[i]) for i in shown]
-        edges = [
-            (node.id, relation, other) if outgoing else (other, relation, node.id)
-            for other, via in nodes
-            for relation, outgoing in via
-        ]
-        return Observation(
-            text,
-            tuple(other for other, _ in nodes),
-            tuple(dict.fromkeys(edges)),
-            found.total,
-        )
 
     def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
         """What is shown of nodes: id, name and type, and what they say besides their
@@ -261,6 +258,31 @@ def as_store_error(error: Exception) -> GraphretError:
 
 def _count(asked: int, default: int) -> int:
     return min(asked if asked > 0 else default, MAX_K)
+
+
+def _explored(
+    node: Node, query: str | None, neighborhood: Neighborhood
+) -> dict[str, Any]:
+    """What an exploration says first: of which node, and how much is around it."""
+    head = {"explored": node.id, **_kind(node)}
+    if query:
+        head["query"] = shortened(query, _SHOWN_CHARS)
+    total = neighborhood.total
+    head |= {"shown": 0, "of": f"{total}+" if neighborhood.partial else total}
+    return head | _counts(neighborhood)
+
+
+def _edges(
+    node: Node, neighborhood: Neighborhood, shown: Sequence[int]
+) -> tuple[tuple[str, str, str], ...]:
+    """Return the edges between a node and those of its neighbours that are shown."""
+    neighbors = [(neighborhood.nodes[i].id, neighborhood.via[i]) for i in shown]
+    edges = [
+        (node.id, relation, other) if outgoing else (other, relation, node.id)
+        for other, via in neighbors
+        for relation, outgoing in via
+    ]
+    return tuple(dict.fromkeys(edges))
 
 
 def _counts(found: Neighborhood) -> dict[str, Any]:

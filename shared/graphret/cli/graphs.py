@@ -8,7 +8,7 @@ import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,9 @@ from graphret.cli.errors import USAGE, writing_to
 from graphret.cli.options import TABLES, option
 from graphret.errors import InvalidInput
 from graphret.methods import holds_documents
+
+if TYPE_CHECKING:
+    from graphret.sage.report import GraphReport
 
 _FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
 
@@ -196,47 +199,41 @@ def inspect(
     json: options.JsonFlag = False,
 ) -> None:
     """Check every checksum of a graph and report what it holds."""
-    from graphret import storage
-    from graphret.graphs.locations import FOLDER, kind_of, opened
-    from graphret.graphs.transfer import relation_counts
-    from graphret.sage.report import GraphReport
-    from graphret.stores import MemoryStore
+    from graphret.graphs.locations import FOLDER, kind_of
 
-    if kind_of(where) != FOLDER:
-        if plot is not None:
-            raise InvalidInput(
-                "--plot: is for folders; a database is not read as a whole"
-            )
-        with opened(where) as store:
-            nodes, edges = store.count()
-            labels = {label: n for label, n in store.schema().labels.items() if n}
-            relations = relation_counts(store)
-        counts = {
-            "where": where,
-            "nodes": nodes,
-            "edges": edges,
-            "labels": labels,
-            "relations": relations,
-        }
-        show(json, counts, *_counts(nodes, edges, labels, relations))
-        return
-    written, encoder = storage.verify(where), None
-    if holds_documents(where):
-        documents = options.open_graph(where, verify=False)
-        report, encoder = (
-            documents.report(),
-            documents.encoder.name if documents.encoder else None,
-        )
+    if kind_of(where) == FOLDER:
+        _inspect_folder(where, plot, json)
+    elif plot is not None:
+        raise InvalidInput("--plot: is for folders; a database is not read as a whole")
     else:
-        plain = MemoryStore.load(where, verify=False).graph
-        report = GraphReport.of(plain.nodes, plain.edges)
+        _inspect_database(where, json)
+
+
+def _inspect_database(where: str, json: bool) -> None:
+    from graphret.graphs.locations import opened
+    from graphret.graphs.transfer import relation_counts
+
+    with opened(where) as store:
+        nodes, edges = store.count()
+        labels = {label: n for label, n in store.schema().labels.items() if n}
+        relations = relation_counts(store)
+    counts = {
+        "where": where,
+        "nodes": nodes,
+        "edges": edges,
+        "labels": labels,
+        "relations": relations,
+    }
+    show(json, counts, *_counts(nodes, edges, labels, relations))
+
+
+def _inspect_folder(where: str, plot: Path | None, json: bool) -> None:
+    from graphret import storage
+
+    written = storage.verify(where)
+    report, encoder = _report(where)
     if plot is not None:
-        if plot.suffix.lower() not in (".pdf", ".png", ".svg"):
-            raise InvalidInput(
-                f"--plot: expected a .pdf, .png or .svg file, got {plot}"
-            )
-        with writing_to(plot):
-            report.plot(plot)
+        _plot(report, plot)
     about = {
         key: written[key]
         for key in ("version", "graphret", "generation", "files", "bytes")
@@ -249,6 +246,26 @@ def inspect(
         report,
         f"{size}; {by}",
     )
+
+
+def _report(where: str) -> tuple[GraphReport, str | None]:
+    """Return what a folder's graph looks like, and the name of its encoder."""
+    from graphret.sage.report import GraphReport
+    from graphret.stores import MemoryStore
+
+    if holds_documents(where):
+        documents = options.open_graph(where, verify=False)
+        encoder = documents.encoder
+        return documents.report(), encoder.name if encoder else None
+    plain = MemoryStore.load(where, verify=False).graph
+    return GraphReport.of(plain.nodes, plain.edges), None
+
+
+def _plot(report: GraphReport, plot: Path) -> None:
+    if plot.suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise InvalidInput(f"--plot: expected a .pdf, .png or .svg file, got {plot}")
+    with writing_to(plot):
+        report.plot(plot)
 
 
 def _require_room(to: str, replace: bool) -> None:

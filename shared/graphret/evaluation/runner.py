@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -298,68 +298,98 @@ def compare(
     all_at
         Where the share of questions is taken all of whose right answers are found.
     """
-    ks = sorted({require_k(one) for one in k})
+    cutoffs = sorted({require_k(cutoff) for cutoff in k})
     report = progress or (lambda stage, done, total: None)
     run = BenchmarkRun(dataset, "flat")
     model = cached_encoder(encoder, run.notes)
-    run.baseline = (
-        "default"
-        if reranker is not None or train is not None
-        else "bm25"
-        if model is None
-        else "flat"
-    )
-    with run.timed("build"):
-        bare = graph = SageGraph.from_nodes(
-            dataset.nodes, encoder=model, metadata=None, progress=progress
-        )
-    if graph.index.dense is not None:
-        report("questions", 0, len(dataset.questions))
-        with run.timed("questions"):
-            graph.index.dense.prepare([question.text for question in dataset.questions])
+    default_is_base = reranker is not None or train is not None
+    run.baseline = _baseline(model, default_is_base)
+    graph = _built(run, model, report)
+    bare = graph
     if model is not None and (rows is None or "lexical" in rows):
         with run.timed("build_lexical"):
-            bare = SageGraph.from_nodes(
-                dataset.nodes, encoder=None, metadata=None, progress=progress
-            )
-    run.counts = {
+            bare = _graph_of(dataset, None, report)
+    run.counts = _counts(run, graph)
+    retrievers = _retrievers(graph, bare, rows)
+    if reranker is not None:
+        once = _EachOnce(reranker)
+        retrievers["reranked"] = Rerank(graph.retriever(), once, on_failure="raise")
+    if train is not None:
+        retrievers["trained"] = _trained(run, graph, train)
+    _evaluate_each(run, retrievers, bare, cutoffs, all_at, report)
+    return run
+
+
+def _baseline(model: Encoder | None, default_is_base: bool) -> str:
+    """Return the row that gains are over."""
+    if default_is_base:
+        return "default"
+    return "bm25" if model is None else "flat"
+
+
+def _graph_of(dataset: Dataset, model: Encoder | None, report: Progress) -> SageGraph:
+    return SageGraph.from_nodes(
+        dataset.nodes, encoder=model, metadata=None, progress=report
+    )
+
+
+def _built(run: BenchmarkRun, model: Encoder | None, report: Progress) -> SageGraph:
+    """Build the graph, and embed the questions, which no row is timed for."""
+    questions = run.dataset.questions
+    with run.timed("build"):
+        graph = _graph_of(run.dataset, model, report)
+    if graph.index.dense is not None:
+        report("questions", 0, len(questions))
+        with run.timed("questions"):
+            graph.index.dense.prepare([question.text for question in questions])
+    return graph
+
+
+def _counts(run: BenchmarkRun, graph: SageGraph) -> dict[str, int]:
+    dataset = run.dataset
+    return {
         "nodes": len(graph),
         "edges": len(graph.edges),
         "questions": len(dataset.questions),
-        "gold": sum(len(q.gold) for q in dataset.questions),
+        "gold": sum(len(question.gold) for question in dataset.questions),
         **dataset.counts,
         **{f"questions_{half}": len(run.chosen(half)) for half in run.halves()},
     }
-    known: dict[tuple[str, bool], str] = {}
-    made = _retrievers(graph, bare, rows)
-    if reranker is not None:
-        made["reranked"] = Rerank(
-            graph.retriever(), _EachOnce(reranker), on_failure="raise"
-        )
-    if train is not None:
-        tuned = [question for question in dataset.questions if question.half == TUNED]
-        with run.timed("train"):
-            trained, metrics = train_ranking(
-                graph, tuned if train == TUNED else read_questions(train)
-            )
-        made["trained"] = graph.retriever(trained)
-        run.notes.append(
-            f"trained, on questions that it was not trained on: {metrics['tuned']}"
-        )
-    for row, retriever in made.items():
+
+
+def _trained(run: BenchmarkRun, graph: SageGraph, train: str | Path) -> Retriever:
+    """Train a ranking on a file of questions, or on those of the tuned half."""
+    tuned = [question for question in run.dataset.questions if question.half == TUNED]
+    with run.timed("train"):
+        questions = tuned if train == TUNED else read_questions(train)
+        ranking, metrics = train_ranking(graph, questions)
+    run.notes.append(
+        f"trained, on questions that it was not trained on: {metrics['tuned']}"
+    )
+    return graph.retriever(ranking)
+
+
+def _evaluate_each(
+    run: BenchmarkRun,
+    retrievers: Mapping[str, Retriever],
+    bare: SageGraph,
+    cutoffs: Sequence[int],
+    all_at: int | None,
+    report: Progress,
+) -> None:
+    """Evaluate each row, of those with the same ranking and graph only the first."""
+    first_row: dict[tuple[str, bool], str] = {}
+    for row, retriever in retrievers.items():
         same = row
         if isinstance(retriever, SageRetriever):
-            same = known.setdefault(
-                (repr(retriever.ranking), retriever.graph is bare), row
-            )
+            # the default is one of the rankings: no need to run it twice
+            key = (repr(retriever.ranking), retriever.graph is bare)
+            same = first_row.setdefault(key, row)
         if same == row:
-            _evaluate(run, row, retriever, ks, all_at, report)
-        else:  # the default is one of the rankings: no need to run it twice
-            run.values[row], run.seconds[f"query_{row}"] = (
-                run.values[same],
-                run.seconds[f"query_{same}"],
-            )
-    return run
+            _evaluate(run, row, retriever, cutoffs, all_at, report)
+        else:
+            run.values[row] = run.values[same]
+            run.seconds[f"query_{row}"] = run.seconds[f"query_{same}"]
 
 
 class _EachOnce(CrossEncoderReranker):

@@ -14,11 +14,12 @@ import socket
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Generic
 
 from graphret.errors import ClusterError, MissingDependency
 from graphret.executors.blocks import B, R
@@ -103,76 +104,44 @@ class RayExecutor:
         """
         import ray
 
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        processor = "GPU" if gpu and resources.get("GPU") else "CPU"
+        ahead = _AHEAD * int(resources.get(processor, 1))
+        tasks = self._tasks(function, on_gpu=processor == "GPU")
+        waiting: deque[_Block[B]] = deque()
+        try:
+            for value in blocks:
+                waiting.append(tasks.begun(value))
+                if len(waiting) > ahead:
+                    yield tasks.finish(waiting.popleft())
+            while waiting:
+                yield tasks.finish(waiting.popleft())
+        finally:
+            for block in waiting:  # there are some after a failure
+                tasks.give_up(block)
+
+    def _tasks(self, function: Callable[[B], R], *, on_gpu: bool) -> _Tasks[B, R]:
+        """Return a function as tasks of the cluster, under its name."""
+        import ray
+
         named: Any = function if hasattr(function, "__qualname__") else type(function)
         name = f"{named.__module__}.{named.__qualname__}"
-        held: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
-        on = "GPU" if gpu and held.get("GPU") else "CPU"
         # A process that runs without end keeps what it made of the function, such as a
         # model on its GPU.
         options: Any = {
             "max_retries": self.retries,
-            "num_gpus": int(on == "GPU"),
+            "num_gpus": int(on_gpu),
             "max_calls": 0,
             "num_cpus": 1,
         }
-        task = ray.remote(**options)(_run).options(name=name)
-        kept = (
-            ""
-            if self.blocks is None
-            else (
+        failed = f"the Ray cluster failed at {name}"
+        if self.blocks is not None:
+            failed += (
                 "; build again, and it goes on from the finished blocks in"
                 f" {self.blocks}"
             )
-        )
-        failed, place = (
-            f"the Ray cluster failed at {name}{kept}",
-            self._place_of(name, function),
-        )
-        shared: list[Any] = []
-
-        def begin(block: B) -> Any:
-            with _telling(failed):
-                if not shared:
-                    shared.append(ray.put(function))
-                return task.remote(shared, block)
-
-        def finish(block: B, path: Path | None, begun: Any) -> R:
-            if path is not None and begun is None and (found := _read(path)):
-                return found[0]  # type: ignore[no-any-return]
-            with _telling(failed):
-                result: R = ray.get(begun or begin(block))
-            if path is not None:
-                _write(path, result)
-            return result
-
-        waiting: deque[tuple[B, Path | None, Any]] = deque()
-        try:
-            for block in blocks:
-                path = place(block)
-                waiting.append(
-                    (block, path, None if path and path.exists() else begin(block))
-                )
-                if len(waiting) > _AHEAD * int(held.get(on, 1)):
-                    yield finish(*waiting.popleft())
-            while waiting:
-                yield finish(*waiting.popleft())
-        finally:
-            for (
-                block,
-                path,
-                begun,
-            ) in (
-                waiting
-            ):  # after a failure: what is finished is kept, the rest is given up
-                with suppress(Exception):
-                    if (
-                        begun is not None
-                        and path is not None
-                        and ray.wait([begun], timeout=0)[0]
-                    ):
-                        finish(block, path, begun)
-                    elif begun is not None:
-                        ray.cancel(begun)
+        remote = ray.remote(**options)(_run).options(name=name)
+        return _Tasks(function, remote, self._place_of(name, function), failed)
 
     def _place_of(self, name: str, function: Any) -> Callable[[Any], Path | None]:
         """Return where the result of a block is kept, by its content and that of the
@@ -189,6 +158,81 @@ class RayExecutor:
             return folder / key[:2] / key[2:]
 
         return place
+
+
+@dataclass(frozen=True, slots=True)
+class _Block(Generic[B]):
+    """A block, the file for its result, and its task, if that was begun."""
+
+    value: B
+    path: Path | None
+    task: Any = None
+
+
+class _Tasks(Generic[B, R]):
+    """A function as tasks of a cluster, one for each block.
+
+    Parameters
+    ----------
+    remote
+        The task, which takes a reference to the function, and a block.
+    place
+        Where the result of a block is kept, `None` where it is not.
+    failed
+        What is said where Ray fails.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[B], R],
+        remote: Any,
+        place: Callable[[B], Path | None],
+        failed: str,
+    ) -> None:
+        self.function, self.remote, self.place = function, remote, place
+        self.failed = failed
+        self.shared: list[Any] = []  # the reference, once there is a task
+
+    def begun(self, value: B) -> _Block[B]:
+        """Begin a block, unless its result is there."""
+        path = self.place(value)
+        if path is not None and path.exists():
+            return _Block(value, path)
+        return _Block(value, path, self._begin(value))
+
+    def _begin(self, value: B) -> Any:
+        import ray
+
+        with _telling(self.failed):
+            if not self.shared:
+                self.shared.append(ray.put(self.function))
+            return self.remote.remote(self.shared, value)
+
+    def finish(self, block: _Block[B]) -> R:
+        """Return the result of a block, and keep it where there is a place for it."""
+        import ray
+
+        if block.path is not None and block.task is None:
+            kept = _read(block.path)
+            if kept is not None:
+                return kept[0]  # type: ignore[no-any-return]
+        with _telling(self.failed):
+            result: R = ray.get(block.task or self._begin(block.value))
+        if block.path is not None:
+            _write(block.path, result)
+        return result
+
+    def give_up(self, block: _Block[B]) -> None:
+        """Keep the result of a block that is finished, and cancel one that is not."""
+        import ray
+
+        if block.task is None:
+            return
+        with suppress(Exception):
+            if block.path is not None and ray.wait([block.task], timeout=0)[0]:
+                self.finish(block)
+            else:
+                ray.cancel(block.task)
 
 
 @contextmanager

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
@@ -113,35 +113,16 @@ class Expand(Retriever):
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
-        wanted = self.ranking.n_seeds(k)
-        own_seeds = self.seeds is self._search
         here = self._here()
         if here is not None:
             here[0].nodes.warn_of_unknown(where, trace)
-        if own_seeds and here is not None:
-            found: Retrieval = yield Compute(
-                lambda: self._from_index(query, k, where, *here, trace)
-            )
-            return found
-        asked = wanted if self.policy == "+edge" else max(wanted, k)
-        with trace.stage("seeds", retriever=str(self.seeds), asked=asked):
-            asks = [
-                Ask(self.seeds, query, asked)
-            ]  # once: it may be a model that has to be paid
-            if (
-                where is not None
-            ):  # so that k nodes which qualify are among the candidates
-                asks.append(Ask(self._search, query, k, where))
-            first, *others = yield asks
-        seeds = unwrap_or_fallback(first, self.seeds, self.on_failure, trace)
-        if seeds is None:
-            own_seeds = True
-            seeds = yield Ask(self._search, query, asked)
-        for result in (seeds, *others):
-            if isinstance(result, Exception):
-                raise result
-        trace.extend(seeds.trace, f"{self.seeds}/")
-        selected = self._selected(seeds, k, where)
+            if self.seeds is self._search:
+                from_index: Retrieval = yield Compute(
+                    lambda: self._from_index(query, k, where, *here, trace)
+                )
+                return from_index
+        seeds = yield from self._ask_for_seeds(query, k, where, trace)
+        selected = self._selected(seeds.answer, k, where)
         if (self.policy == "-edge" and selected) or len(selected) >= k:
             trace.note(
                 "expand",
@@ -150,30 +131,54 @@ class Expand(Retriever):
             kept: list[Hit] = yield Compute(
                 lambda: self._filled(query, k, where, selected[:k])
             )
-            return Retrieval(query, k, kept, seeds.signals, trace)
-        walked = (
-            selected or seeds.hits
-        )  # what seeds were filled up with says nothing of a plan's answer
-        hits = list(
-            {
-                hit.id: hit for answer in (walked[:wanted], *others) for hit in answer
-            }.values()
-        )
-        labels = seeds.signals.answer_labels or ()
-        answer: Retrieval = yield Compute(
+            return Retrieval(query, k, kept, seeds.answer.signals, trace)
+        hits = self._walked_from(seeds, selected, k)
+        labels = seeds.answer.signals.answer_labels or ()
+        expanded: Retrieval = yield Compute(
             lambda: self._expanded(
                 query,
                 k,
                 where,
-                lambda: self._frontier(query, hits, own_seeds),
+                lambda: self._frontier(query, hits, seeds.from_index),
                 trace,
                 labels,
             )
         )
-        ranked = _with_seeds(answer.hits, hits)
-        return replace(
-            answer, hits=filled(selected, ranked, k, mark=False) if selected else ranked
-        )
+        ranked = _with_seeds(expanded.hits, hits)
+        if selected:
+            ranked = filled(selected, ranked, k, mark=False)
+        return replace(expanded, hits=ranked)
+
+    def _ask_for_seeds(
+        self, query: str, k: int, where: Where | None, trace: Trace
+    ) -> Generator[Any, Any, _Seeds]:
+        """Ask for seeds, and the index for them where their retriever fails."""
+        wanted = self.ranking.n_seeds(k)
+        n_asked = wanted if self.policy == "+edge" else max(wanted, k)
+        from_index = self.seeds is self._search
+        with trace.stage("seeds", retriever=str(self.seeds), asked=n_asked):
+            # the retriever is asked once: it may be a model that has to be paid
+            asks = [Ask(self.seeds, query, n_asked)]
+            if where is not None:
+                # so that k nodes which qualify are among the candidates
+                asks.append(Ask(self._search, query, k, where))
+            first, *others = yield asks
+        answer = unwrap_or_fallback(first, self.seeds, self.on_failure, trace)
+        if answer is None:
+            from_index = True
+            answer = yield Ask(self._search, query, n_asked)
+        for result in (answer, *others):
+            if isinstance(result, Exception):
+                raise result
+        trace.extend(answer.trace, f"{self.seeds}/")
+        return _Seeds(answer, [hit for other in others for hit in other], from_index)
+
+    def _walked_from(self, seeds: _Seeds, selected: Sequence[Hit], k: int) -> list[Hit]:
+        """Return the hits to walk from, each once, with those that qualify."""
+        # what a plan's answer was filled up with says nothing of it
+        walked = selected or seeds.answer.hits
+        hits = (*walked[: self.ranking.n_seeds(k)], *seeds.qualifying)
+        return list({hit.id: hit for hit in hits}.values())
 
     def _selected(self, seeds: Retrieval, k: int, where: Where | None) -> list[Hit]:
         """Return what a query found by walking relations, where `policy` has it stay as
@@ -290,6 +295,17 @@ class Expand(Retriever):
             ],
             k,
         )
+
+
+class _Seeds(NamedTuple):
+    """What the retriever of seeds found, or the index in its place.
+
+    `qualifying` are nodes of the index that satisfy the condition on what is returned.
+    """
+
+    answer: Retrieval
+    qualifying: Sequence[Hit]
+    from_index: bool
 
 
 def _labelled_first(

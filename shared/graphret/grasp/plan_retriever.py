@@ -4,9 +4,10 @@ says (GRASP, section 3.1).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from graphret.contracts import implements, require_same_view
 from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
-from graphret.planning.graph_plan import Anchor, GraphPlan, Target
+from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, Target
 from graphret.planning.matches import Bindings, PlanMatch
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
@@ -177,49 +178,11 @@ class PlanRetriever(Retriever):
             When it took longer than `timeout`.
         """
         trace = Trace() if trace is None else trace
-        with trace.stage("link") as stage:
-            bindings = {
-                a.var: (linked or {}).get(a.var) or self.link(a) for a in plan.anchors
-            }
-            stage.details["bindings"] = {
-                var: dict(found) for var, found in bindings.items()
-            }
-        with trace.stage("match") as stage:
-            matches = self._matches(plan, bindings, self.limit)
-            stage.details["candidates"] = len(matches)
-            if matches and self._database is not None:
-                stage.details["cypher"], _ = compile_plan(
-                    plan,
-                    self._database,
-                    bindings,
-                    schema=self._schema,
-                    limit=self.limit,
-                )
+        bindings = self._bindings(plan, linked or {}, trace)
+        matches = self._traced_matches(plan, bindings, trace)
         matches = self._rescored(query, plan, matches, trace)
-        read = matches[:k] if where is None else matches
-        nodes = zip(self.store.get([match.id for match in read]), read, strict=True)
-        found = [
-            (node, match)
-            for node, match in nodes
-            if node and (where is None or where.matches(node))
-        ]
-        told = Evidence("path", retriever=self.name, properties={"plan": str(plan)})
-        hits = [
-            Hit(node, match.score, (replace(told, rank=rank),))
-            for rank, (node, match) in enumerate(found[:k], 1)
-        ]
-        paths: dict[str, list[Evidence]] = {}
-        with trace.stage("paths") as stage:
-            try:
-                paths = self.paths(plan, bindings, [hit.node for hit in hits[:_PATHS]])
-            except (
-                GraphretError
-            ) as error:  # what was found is not lost for want of its reasons
-                stage.details["error"] = f"{type(error).__name__}: {error}"
-        hits = [
-            replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence))
-            for hit in hits
-        ]
+        hits = self._hits(plan, matches, k, where)
+        hits = self._with_paths(plan, bindings, hits, trace)
         labels = tuple(dict.fromkeys(hit.node.label for hit in hits)) or None
         signals = Signals(
             len(matches),
@@ -231,6 +194,76 @@ class PlanRetriever(Retriever):
         )
         return Retrieval(query, k, hits, signals, trace)
 
+    def _bindings(
+        self, plan: GraphPlan, linked: Bindings, trace: Trace
+    ) -> dict[str, Mapping[str, float]]:
+        """Return the nodes of each anchor: those linked before, or those found now."""
+        with trace.stage("link") as stage:
+            bindings = {
+                anchor.var: linked.get(anchor.var) or self.link(anchor)
+                for anchor in plan.anchors
+            }
+            stage.details["bindings"] = {
+                var: dict(nodes) for var, nodes in bindings.items()
+            }
+        return bindings
+
+    def _traced_matches(
+        self, plan: GraphPlan, bindings: Bindings, trace: Trace
+    ) -> list[PlanMatch]:
+        """Find what matches the plan; the trace has the query where there is one."""
+        with trace.stage("match") as stage:
+            matches = self._matches(plan, bindings, self.limit)
+            stage.details["candidates"] = len(matches)
+            if matches and self._database is not None:
+                stage.details["cypher"], _ = compile_plan(
+                    plan,
+                    self._database,
+                    bindings,
+                    schema=self._schema,
+                    limit=self.limit,
+                )
+        return matches
+
+    def _hits(
+        self,
+        plan: GraphPlan,
+        matches: Sequence[PlanMatch],
+        k: int,
+        where: Where | None,
+    ) -> list[Hit]:
+        """Read the nodes of the first `k` matches that satisfy `where`."""
+        if where is None:
+            matches = matches[:k]
+        nodes = self.store.get([match.id for match in matches])
+        qualified = [
+            (node, match)
+            for node, match in zip(nodes, matches, strict=True)
+            if node and (where is None or where.matches(node))
+        ]
+        plan_text = {"plan": str(plan)}
+        reason = Evidence("path", retriever=self.name, properties=plan_text)
+        return [
+            Hit(node, match.score, (replace(reason, rank=rank),))
+            for rank, (node, match) in enumerate(qualified[:k], 1)
+        ]
+
+    def _with_paths(
+        self, plan: GraphPlan, bindings: Bindings, hits: Sequence[Hit], trace: Trace
+    ) -> list[Hit]:
+        """Return the hits, the first of them with the edges that lead to them."""
+        paths: dict[str, list[Evidence]] = {}
+        with trace.stage("paths") as stage:
+            try:
+                paths = self.paths(plan, bindings, [hit.node for hit in hits[:_PATHS]])
+            except GraphretError as error:
+                # what was found is not lost for want of its reasons
+                stage.details["error"] = f"{type(error).__name__}: {error}"
+        return [
+            replace(hit, evidence=(*paths.get(hit.id, ()), *hit.evidence))
+            for hit in hits
+        ]
+
     def link(self, anchor: Anchor) -> dict[str, float]:
         """Return the nodes that an anchor may stand for, with the likeness of each."""
         mode = anchor.match_mode if self.linker.documents is not None else "name"
@@ -239,7 +272,7 @@ class PlanRetriever(Retriever):
             mode=mode,
             labels=None if anchor.label is None else [anchor.label],
         )
-        return {one.id: one.score for one in found}
+        return {link.id: link.score for link in found}
 
     def _matches(
         self, plan: GraphPlan, bindings: Bindings, limit: int
@@ -274,15 +307,15 @@ class PlanRetriever(Retriever):
             except GraphretError as error:
                 stage.details["error"] = f"{type(error).__name__}: {error}"
                 return matches
-        both = zip(matches, likeness, strict=True)
-        added = [
-            (replace(one, score=one.score + more * bool(text)), more)
-            for one, more in both
+        weight = 1.0 if text else 0.0
+        rescored = [
+            (replace(match, score=match.score + weight * like), like)
+            for match, like in zip(matches, likeness, strict=True)
         ]
-        ranked = sorted(
-            added, key=lambda one: (-one[0].score, -one[0].paths, -one[1], one[0].id)
+        rescored.sort(
+            key=lambda pair: (-pair[0].score, -pair[0].paths, -pair[1], pair[0].id)
         )
-        return [match for match, _ in ranked]
+        return [match for match, _ in rescored]
 
     def _likeness(self, text: str, ids: Sequence[str]) -> list[float]:
         """How like nodes are to a text: cosines, and scores that are scaled to 1, as
@@ -299,66 +332,96 @@ class PlanRetriever(Retriever):
     def paths(
         self, plan: GraphPlan, bindings: Bindings, hits: Sequence[Node]
     ) -> dict[str, list[Evidence]]:
-        """Return for nodes that a plan found the edges by which the best of its anchors
-        lead to them.
+        """Return the edges by which the best anchors of a plan lead to what it found.
 
         From the target outwards, each hop is followed to the node of the highest anchor
         score that the rest of the plan allows.
         """
+        # for each variable reached the node that each hit's path goes through
         chosen = {plan.target.var: {node.id: node.id for node in hits}}
-        steps: list[
-            tuple[str, Edge, str, str]
-        ] = []  # of a hit: the edge, its end nearer to the hit, and the other
+        steps: list[_Step] = []
         waiting = [hop for hop in plan.hops if not hop.negated]
-        while hop := next(
-            (one for one in waiting if {one.source, one.to_var} & chosen.keys()), None
-        ):
+        while hop := _next_hop(waiting, chosen):
             waiting.remove(hop)
             near, far = hop.ends(chosen)
             if far in chosen:
                 continue
-            asked = plan.model_copy(update={"target": Target(var=far), "order": None})
-            scores = {
-                match.id: match.score
-                for match in self._matches(asked, bindings, _MOST_EDGES)
-            }
-            best: dict[str, tuple[float, str, Edge]] = {}
+            scores = self._scores_of(plan, far, bindings)
             ends = dict.fromkeys(chosen[near].values())
-            for edge in (
-                self.store.neighbors([*ends], relations=hop.rel, limit=_MOST_EDGES)
-                if ends
-                else []
-            ):
-                for one, other in (
-                    (edge.source, edge.target),
-                    (edge.target, edge.source),
-                ):
-                    found = (-scores.get(other, 0.0), other, edge)
-                    if (
-                        one in ends
-                        and other in scores
-                        and found[:2] < best.get(one, (1.0, ""))[:2]
-                    ):
-                        best[one] = found
-            chosen[far] = {
-                hit: best[node][1] for hit, node in chosen[near].items() if node in best
-            }
-            steps += [
-                (hit, best[node][2], node, best[node][1])
+            best = self._best_edges(ends, hop.rel, scores)
+            hop_steps = [
+                _Step(hit, node, *best[node])
                 for hit, node in chosen[near].items()
                 if node in best
             ]
-        ids = list(dict.fromkeys(end for _, _, *ends in steps for end in ends))
+            chosen[far] = {step.hit: step.far for step in hop_steps}
+            steps += hop_steps
+        return self._evidence(steps, hits)
+
+    def _scores_of(
+        self, plan: GraphPlan, var: str, bindings: Bindings
+    ) -> dict[str, float]:
+        """Return the anchor scores of the nodes that a variable may stand for."""
+        target = Target(var=var)
+        asking_for_var = plan.model_copy(update={"target": target, "order": None})
+        matches = self._matches(asking_for_var, bindings, _MOST_EDGES)
+        return {match.id: match.score for match in matches}
+
+    def _best_edges(
+        self,
+        ends: Collection[str],
+        relations: Collection[str],
+        scores: Mapping[str, float],
+    ) -> dict[str, tuple[str, Edge]]:
+        """Return for each end the edge to the neighbour of the highest score.
+
+        Of neighbours with equal scores the one with the smallest id; none without one.
+        """
+        if not ends:
+            return {}
+        best: dict[str, tuple[str, Edge]] = {}
+        edges = self.store.neighbors(list(ends), relations=relations, limit=_MOST_EDGES)
+        for edge in edges:
+            for end, other in (
+                (edge.source, edge.target),
+                (edge.target, edge.source),
+            ):
+                if end not in ends or other not in scores:
+                    continue
+                rank = -scores[other], other
+                if end not in best or rank < (-scores[best[end][0]], best[end][0]):
+                    best[end] = other, edge
+        return best
+
+    def _evidence(
+        self, steps: Sequence[_Step], hits: Sequence[Node]
+    ) -> dict[str, list[Evidence]]:
+        """Return the steps to each hit as evidence, from the anchor on."""
+        ids = list(dict.fromkeys(id for step in steps for id in (step.near, step.far)))
         nodes = dict(zip(ids, self.store.get(ids) if ids else [], strict=True))
-        told: dict[str, list[Evidence]] = {node.id: [] for node in hits}
-        for hit, edge, *places in reversed(steps):
-            end, start = (nodes[place] for place in places)
-            if end is not None and start is not None:
-                told[hit].append(
-                    replace(
-                        Evidence.of_edge(edge, end, start),
-                        kind="path",
-                        retriever=self.name,
-                    )
+        evidence: dict[str, list[Evidence]] = {node.id: [] for node in hits}
+        for step in reversed(steps):
+            near, far = nodes[step.near], nodes[step.far]
+            if near is not None and far is not None:
+                reason = Evidence.of_edge(step.edge, near, far)
+                evidence[step.hit].append(
+                    replace(reason, kind="path", retriever=self.name)
                 )
-        return told
+        return evidence
+
+
+class _Step(NamedTuple):
+    """An edge of the path to a hit: its end nearer to the hit, and the other."""
+
+    hit: str
+    near: str
+    far: str
+    edge: Edge
+
+
+def _next_hop(waiting: Sequence[PlanHop], reached: Collection[str]) -> PlanHop | None:
+    """Return the first hop that begins or ends at a variable that was reached."""
+    for hop in waiting:
+        if hop.source in reached or hop.to_var in reached:
+            return hop
+    return None

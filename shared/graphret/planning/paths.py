@@ -217,14 +217,15 @@ class _Fit:
         self.turns[:, 1:] = self.there[:, 1:] & (
             hops[:, 1:] == space.back_of[hops[:, :-1]]
         )
+        self.words = [space.word(cue) for cue in reading.cues]
         # of "who are the directors" the noun, if it is known or may come to be
-        asked = [(word, space.word(word)) for word in reading.asked]
-        told = [
-            word
-            for word, one in asked
-            if not one.anyone and (one.known or space.unknown.any())
+        asked = [(noun, space.word(noun)) for noun in reading.asked]
+        nouns = [
+            noun
+            for noun, word in asked
+            if not word.anyone and (word.known or space.unknown.any())
         ]
-        self.asked = told or reading.asked
+        self.asked = nouns or reading.asked
         self.answers = self._answers()
 
     def costs(self) -> _Floats:
@@ -263,63 +264,61 @@ class _Fit:
         return found
 
     def _alignment(self) -> _Floats:
-        """The least cost of reading the words along each path: each at a hop or a node,
-        in order, or not at all.
+        """Return the least cost of reading the words in order along each path.
 
-        An edit distance: `costs[:, i]` is that of the first `i` words, after each hop
-        in turn.
+        An edit distance: each word is read at a hop, at a node or not at all.
+        `costs[:, i]` is that of the first `i` words, after each hop in turn.
         """
-        space, n = self.space, len(self.reading.cues)
-        words = [space.word(cue) for cue in self.reading.cues]
-        near = (
-            np.stack([word.relations for word in words], axis=1)
-            if words
-            else np.zeros((len(space.relations), 0))
-        )
-        kinds = (
-            np.stack([word.labels for word in words], axis=1)
-            if words
-            else np.zeros((len(space.labels), 0))
-        )
-        named = np.where(near > 0, (1 - near) / 2, np.inf)[space.relation_of]
-        for i, number in np.argwhere(np.isfinite(named)).tolist():
-            hop, cue = space.hops[i], self.reading.cues[number]
-            passive = hop.relation.lower().endswith("by")  # leads to who does it
-            out = (cue in self.reading.forward) != passive and not names_source(
-                cue, hop.relation
-            )
-            named[i, number] += _TURNED * (hop.outgoing != out)
-        named = np.where(self.there[:, :, None], named[self.hops], np.inf)
-        typed = np.where(kinds > 0, [_TYPE * word.relational for word in words], np.inf)
-        unread = [
-            self._unread(cue, word)
-            for cue, word in zip(self.reading.cues, words, strict=True)
-        ]
-        skip = np.where(
-            np.isfinite(named).any(axis=1), np.minimum(unread, _UNREAD_TWICE), unread
-        )
-        costs = np.zeros((len(self.hops), n + 1))
-        costs[:, 1:] = np.cumsum(
-            np.minimum(skip, typed[self.start].min(axis=0, initial=np.inf)), axis=1
-        )
+        at_hop = self._costs_at_hops()
+        at_label = self._costs_at_labels()
+        skip = self._costs_unread(at_hop)
+        at_start = np.minimum(skip, at_label[self.start].min(axis=0, initial=np.inf))
+        costs = np.zeros((len(self.hops), len(self.words) + 1))
+        costs[:, 1:] = np.cumsum(at_start, axis=1)
         for place in range(MOST_HOPS):
+            at_node = at_label[self.space.label_of[self.hops[:, place]]]
             unnamed = self._unnamed(place)
-            at_node = typed[space.label_of[self.hops[:, place]]]
-            after = [costs[:, 0] + unnamed]
-            for i in range(n):
-                read = np.minimum(
-                    named[:, place, i],
-                    np.minimum(unnamed, _UNNAMED_TYPED) + at_node[:, i],
-                )
-                passed = after[i] + np.minimum(skip[:, i], at_node[:, i])
-                after.append(
-                    np.minimum(
-                        np.minimum(costs[:, i + 1] + unnamed, costs[:, i] + read),
-                        passed,
-                    )
-                )
-            costs = np.where(self.there[:, [place]], np.stack(after, axis=1), costs)
-        return costs[:, n]
+            after = _after_hop(costs, at_hop[:, place], at_node, skip, unnamed)
+            costs = np.where(self.there[:, [place]], after, costs)
+        return costs[:, -1]
+
+    def _costs_at_hops(self) -> _Floats:
+        """Return what reading each word at each hop costs, ``(paths, 3, words)``.
+
+        Infinite where the word does not name the relation, or there is no hop.
+        """
+        space = self.space
+        near = _as_columns([word.relations for word in self.words], space.relations)
+        named = np.where(near > 0, (1 - near) / 2, np.inf)[space.relation_of]
+        for i, word in np.argwhere(np.isfinite(named)).tolist():
+            hop, cue = space.hops[i], self.reading.cues[word]
+            named[i, word] += _TURNED * (hop.outgoing != self._leads_out(cue, hop))
+        return np.where(self.there[:, :, None], named[self.hops], np.inf)
+
+    def _leads_out(self, cue: str, hop: Hop) -> bool:
+        """Whether a word, as it stands in the question, follows a relation forward."""
+        passive = hop.relation.lower().endswith("by")  # leads to who does it
+        forward = (cue in self.reading.forward) != passive
+        return forward and not names_source(cue, hop.relation)
+
+    def _costs_at_labels(self) -> _Floats:
+        """Return what reading each word at a node of each label costs.
+
+        ``(labels, words)``, infinite where the word does not name the label.
+        """
+        near = _as_columns([word.labels for word in self.words], self.space.labels)
+        cost = [_TYPE * word.relational for word in self.words]
+        return np.where(near > 0, cost, np.inf)
+
+    def _costs_unread(self, at_hop: _Floats) -> _Floats:
+        """Return what leaving each word unread costs, ``(paths, words)``.
+
+        Less where another hop of the path can read it.
+        """
+        words = zip(self.reading.cues, self.words, strict=True)
+        unread = [self._unread(cue, word) for cue, word in words]
+        readable = np.isfinite(at_hop).any(axis=1)
+        return np.where(readable, np.minimum(unread, _UNREAD_TWICE), unread)
 
     def _unread(self, cue: str, word: _Word) -> float:
         """What it costs not to read a word, unless a path reads it elsewhere."""
@@ -343,3 +342,39 @@ class _Fit:
             asked[word.relations > 0] = 0.0 if word.labels.any() else _UNNAMED_ASKED / 2
         ends = (self.length == place + 1) & self.answers[hops]
         return np.where(ends, asked[space.relation_of[hops]], cost)
+
+
+def _as_columns(columns: Sequence[_Floats], rows: Sequence[str]) -> _Floats:
+    """Return arrays side by side, also where there are none."""
+    return np.stack(columns, axis=1) if columns else np.zeros((len(rows), 0))
+
+
+def _after_hop(
+    costs: _Floats,
+    at_hop: _Floats,
+    at_node: _Floats,
+    skip: _Floats,
+    unnamed: _Floats,
+) -> _Floats:
+    """Return the costs of the first words after one more hop of each path.
+
+    Parameters
+    ----------
+    costs
+        Those before the hop, ``(paths, words + 1)``.
+    at_hop, at_node, skip
+        What reading each word at the hop or at its end costs, and what leaving it
+        unread does, ``(paths, words)``.
+    unnamed
+        What it costs that no word names the hop, ``(paths,)``.
+    """
+    after = [costs[:, 0] + unnamed]
+    for i in range(costs.shape[1] - 1):
+        at_end_alone = np.minimum(unnamed, _UNNAMED_TYPED) + at_node[:, i]
+        hop_reads_word = costs[:, i] + np.minimum(at_hop[:, i], at_end_alone)
+        hop_reads_none = costs[:, i + 1] + unnamed
+        hop_read_before = after[i] + np.minimum(skip[:, i], at_node[:, i])
+        after.append(
+            np.minimum(np.minimum(hop_reads_none, hop_reads_word), hop_read_before)
+        )
+    return np.stack(after, axis=1)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import dropwhile, pairwise
+from typing import NamedTuple
 
 from graphret.linking.mentions import MARKS, SYMBOLS
 from graphret.linking.names import SIGNS
@@ -189,48 +190,72 @@ def _cues(tokens: Sequence[Token], used: Collection[int]) -> tuple[str, ...]:
     )[:NEAREST]
 
 
+class _Asked(NamedTuple):
+    """Words for what is asked for, and where the words stand that say that alone."""
+
+    words: tuple[str, ...] = ()
+    used: frozenset[int] = frozenset()
+
+
 def _asked(
     before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon
-) -> list[tuple[tuple[str, ...], set[int]]]:
-    """What may be asked for, and where the words stand that say so and nothing else."""
-    asking = False
+) -> list[_Asked]:
+    """What may be asked for, by a word that asks or by a noun before all else."""
+    asks = False
     for side in (before, behind):
-        for place, (word, start, _) in enumerate(side):
-            if word not in _ASKING or (
-                word == "whose" and place
-            ):  # "the films whose directors …" asks for nothing
-                continue
-            asking, rest = True, side[place + 1 :]
-            if word in ("when", "where", "who", "whom"):
-                noun = (
-                    _noun(rest[1:])
-                    if word.startswith("who") and rest and rest[0][0] in _COPULA
-                    else []
-                )
-                return [((word, *(token[0] for token in noun[-1:])), {start})]
-            if noun := _noun(rest):  # "which film genre", "which paper cites"
-                return [
-                    ((one[0],), {start, one[1]})
-                    for one in dict.fromkeys([noun[-1], noun[0]])
-                ]
-    left, right = (
-        list(dropwhile(lambda token: token[0] in _IDLE, side))
-        for side in (before, behind)
-    )
-    noun = _noun(left) if left else _noun(right) if right == list(behind) else []
-    if (
-        asking or not noun or noun[-1:] == before[-1:]
-    ):  # of "the film Dawn" the noun says what that is
-        return [((), set())]
+        for place in _asking_places(side):
+            asks = True
+            asked = _asked_by(side[place], side[place + 1 :])
+            if asked:
+                return asked
+    return [_Asked() if asks else _named_first(before, behind, lexicon)]
+
+
+def _asking_places(tokens: Sequence[Token]) -> list[int]:
+    """Return where words stand that ask for something."""
+    return [
+        place
+        for place, (word, _, _) in enumerate(tokens)
+        # "the films whose directors …" asks for nothing
+        if word in _ASKING and not (word == "whose" and place)
+    ]
+
+
+def _asked_by(asking: Token, rest: Sequence[Token]) -> list[_Asked]:
+    """What a word asks for by itself or with the noun behind it; empty for nothing."""
+    word, start, _ = asking
+    if word in ("who", "whom"):
+        copula = bool(rest) and rest[0][0] in _COPULA
+        noun = _noun(rest[1:]) if copula else []  # "who are the directors"
+        return [_Asked((word, *(token[0] for token in noun[-1:])), frozenset({start}))]
+    if word in ("when", "where"):
+        return [_Asked((word,), frozenset({start}))]
+    noun = _noun(rest)
+    if not noun:
+        return []
+    # "which film genre", "which paper cites"
+    ends = dict.fromkeys([noun[-1], noun[0]])
+    return [_Asked((token[0],), frozenset({start, token[1]})) for token in ends]
+
+
+def _named_first(
+    before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon
+) -> _Asked:
+    """What is asked for where no word asks: "papers about Dawn", "Dawn actors"."""
+    left, right = _without_idle(before), _without_idle(behind)
+    right_opens = right == list(behind)
+    noun = _noun(left or (right if right_opens else []))
+    if not noun or noun[-1:] == before[-1:]:
+        return _Asked()  # of "the film Dawn" the noun says what that is
     word, start, _ = noun[-1]
-    several = (
-        word.endswith("s") and (before or behind)[0][0] != "the"
-    )  # "papers about Dawn", "Dawn actors"
-    return (
-        [((word,), {start})]
-        if several or (lexicon.is_relational(word) and not (left and right))
-        else [((), set())]
-    )
+    several = word.endswith("s") and (before or behind)[0][0] != "the"
+    relational = lexicon.is_relational(word) and not (left and right)
+    return _Asked((word,), frozenset({start})) if several or relational else _Asked()
+
+
+def _without_idle(tokens: Sequence[Token]) -> list[Token]:
+    """Leave out the first words, up to one that a relation may be called by."""
+    return list(dropwhile(lambda token: token[0] in _IDLE, tokens))
 
 
 def _noun(tokens: Sequence[Token]) -> list[Token]:

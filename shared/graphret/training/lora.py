@@ -97,8 +97,9 @@ def fine_tune(
     tuning: Tuning = Tuning(),
     progress: Callable[[str, int, int], None] | None = None,
 ) -> FineTuned:
-    """Train adapters on the answers alone, with checkpoints in ``out/checkpoints``,
-    from which the same call goes on.
+    """Train adapters on the answers alone.
+
+    There are checkpoints in ``out/checkpoints``, from which the same call goes on.
 
     The first of the examples, which stand in no order, are those that it is validated
     on. Nothing is written besides the checkpoints; `save` does that. Where memory is
@@ -120,7 +121,7 @@ def fine_tune(
         raise InvalidInput(f"{out}: there is a trained model; name another folder")
     checkpoints = _checkpoints_of(Path(out), examples, tuning)
     try:
-        from peft import LoraConfig, get_peft_model
+        from peft import get_peft_model
         from transformers import Trainer, set_seed
         from transformers.trainer_callback import PrinterCallback
     except ImportError as error:
@@ -129,13 +130,7 @@ def fine_tune(
         ) from error
     base, tokenizer = load_model(tuning.model)
     set_seed(tuning.seed)
-    lora = LoraConfig(
-        r=tuning.rank,
-        lora_alpha=2 * tuning.rank,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-    model: Any = get_peft_model(base, lora)
+    model: Any = get_peft_model(base, _adapters(tuning.rank))
     data = _tokenized(tokenizer, examples)
     n_validated = max(1, min(len(data) // 10, _VALIDATED))
     n_trained = len(data) - n_validated
@@ -202,6 +197,18 @@ def _tokenized(tokenizer: Any, examples: Sequence[Example]) -> list[dict[str, An
         }
         for example, answer in zip(examples, answers, strict=True)
     ]
+
+
+def _adapters(rank: int) -> Any:
+    """Return what adapters peft is to make."""
+    from peft import LoraConfig
+
+    return LoraConfig(
+        r=rank,
+        lora_alpha=2 * rank,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
 
 
 def _training_arguments(
