@@ -104,7 +104,7 @@ def test_weights_may_depend_on_what_each_retriever_signals(ask) -> None:
     assert fused.ids == ["a", "b"]
     assert (fused.signals.risk, fused.signals.plan_valid) == ("weak", True)
     assert fused.trace.stages[-1].details["weights"] == [0.0, 1.0]
-    with pytest.raises(InvalidInput, match="weights: 2 numbers"):
+    with pytest.raises(InvalidInput, match="weights: expected 2 numbers"):
         ask(Fuse([unsure, sure], weights=lambda signals: [1.0]), "q", 2)
 
 

@@ -170,8 +170,8 @@ def test_ids_and_names_that_words_do_not_find() -> None:
 def test_what_is_no_graph_or_no_index_is_refused() -> None:
     index, store = BM25Index.build(NODES), MemoryStore()
     for given_store, given_index, said in (
-        (index, store, "store: a GraphStore"),
-        (store, store, "index: a TextIndex"),
+        (index, store, "store: expected a GraphStore"),
+        (store, store, "index: expected a TextIndex"),
     ):
         with pytest.raises(InvalidInput, match=said):
             Toolbox(given_store, given_index)  # type: ignore[arg-type]

@@ -189,7 +189,7 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
         ),
         (
             ["query", "x", "--graph", "GRAPH", "-k", "0"],
-            "k: a whole number of at least 1",
+            "k: expected a whole number of at least 1",
         ),
         (
             ["query", "x", "--graph", "GRAPH", "--where", "{"],

@@ -438,7 +438,7 @@ def test_a_folder_that_is_no_set_is_named(data: Path, tmp_path: Path) -> None:
     ):
         find_sets(data, ["fish"])
     with pytest.raises(
-        InvalidInput, match=r"empty: there is no set in it: NAME\.json with"
+        InvalidInput, match=r"empty: there is no set in it: expected NAME\.json with"
     ):
         find_sets(data / "empty")
     with pytest.raises(InvalidInput, match="no folder"):

@@ -258,7 +258,7 @@ async def test_several_agents_in_ones_own_graph() -> None:
         assert [one["selection"] for one in answer["agents"]] == [
             list(nodes) for nodes in SELECTIONS
         ]
-    with pytest.raises(InvalidInput, match="agent: a number from 0 to 2"):
+    with pytest.raises(InvalidInput, match="agent: expected a number from 0 to 2"):
         agent.invoke({"question": QUESTION, "agent": 3})
 
 

@@ -238,7 +238,7 @@ def test_rows_come_back_in_order_and_each_text_is_encoded_once() -> None:
     assert fn.seen == ["b", "", "a", "é"]
     assert np.array_equal(out, [encoder.encode_queries([text])[0] for text in texts])
     assert encoder.encode_documents([]).shape == (0, 3)
-    with pytest.raises(InvalidInput, match="vectors of short: 2 rows"):
+    with pytest.raises(InvalidInput, match="vectors of short: expected 2 rows"):
         CallableEncoder(lambda texts: [[1.0]], name="short").encode_documents(
             ["a", "b"]
         )
