@@ -24,7 +24,7 @@ from chat_clients import CLIENTS, chat_model
 from graphret import Ark, Expand, ScriptedExplorer
 from graphret.ark.observation import Observation
 from graphret.ark.session import ArkSession
-from graphret.ark.tools import Outcome
+from graphret.ark.tools import CallOutcome
 from graphret.corpus import Document
 from graphret.cypher import run_checked
 from graphret.errors import (
@@ -243,7 +243,7 @@ def test_a_reply_of_many_or_long_calls_costs_no_more_than_its_bounds() -> None:
     ]
     to_run = session.receive(Reply("x" * 10**7, tuple(calls)))
     assert len(to_run) == session.settings.max_calls
-    session.observe([Outcome(call, Observation("{}")) for call in to_run])
+    session.observe([CallOutcome(call, Observation("{}")) for call in to_run])
     assert len(session.messages) < 100
     session.receive(
         Reply("", (ToolCall("a", "global_search", json.dumps({"query": "x" * 10**7})),))

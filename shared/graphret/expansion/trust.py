@@ -41,7 +41,7 @@ def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
     return (linked - single) / ceiling
 
 
-class Trust(NamedTuple):
+class LinkTrust(NamedTuple):
     """How much links count for a question, 0 … 1, and whether they may choose the first
     hit.
     """
@@ -50,7 +50,7 @@ class Trust(NamedTuple):
     sure: bool
 
 
-def trust_in_links(gain: float, *, expected: bool) -> Trust:
+def trust_in_links(gain: float, *, expected: bool) -> LinkTrust:
     """Return how much links count for a question.
 
     Parameters
@@ -63,7 +63,7 @@ def trust_in_links(gain: float, *, expected: bool) -> Trust:
     """
     margin = _BELOW_IF_EXPECTED if expected else -_LEAST_GAIN
     share = float(np.clip((gain + margin) / _SLOPE, 0, 1))
-    return Trust(share, sure=share == 1 and gain >= _SURE)
+    return LinkTrust(share, sure=share == 1 and gain >= _SURE)
 
 
 def names_one(question: str, names: list[str]) -> bool:

@@ -58,7 +58,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportReport:
     """What an import did: where the graph went, what it came from, how many nodes and
     edges of each kind it has.
 
@@ -85,7 +85,7 @@ def import_graph(
     format: str | None = None,
     options: ReadOptions | None = None,
     progress: Progress = no_progress,
-) -> Imported:
+) -> ImportReport:
     """Read a graph and write it to where `graphret.stores.open_store` opens it.
 
     The source is read and checked whole before anything is written. A folder takes the
@@ -145,7 +145,7 @@ def import_graph(
         raise type(error)(f"{named}: {error}") from error
     nodes, edges = store.count()
     labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
-    return Imported(
+    return ImportReport(
         where, chosen, nodes, edges, labels, relation_counts(store), read - edges
     )
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput
-from graphret.linking.mentions import Spot, find_mentions
+from graphret.linking.mentions import MentionSpan, find_mentions
 from graphret.linking.names import ALIAS, OWN, NameIndex, normal_form, variants_of
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, CombinedTable
@@ -43,7 +43,7 @@ Candidates = tuple[list[Node], NDArray[np.float32], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedNode:
     """A node that a mention may mean.
 
     Parameters
@@ -199,7 +199,7 @@ class Linker(CombinedTable):
         tau: float | None = None,
         labels: Collection[str] | None = None,
         where: WhereLike = None,
-    ) -> list[Linked]:
+    ) -> list[LinkedNode]:
         """Return the nodes that a mention may mean: the best first, ties by id.
 
         Nodes that have nothing in common with the mention do not come back, so that
@@ -246,7 +246,7 @@ class Linker(CombinedTable):
         best = best[
             (scores[best] > 0) & (scores[best] >= tau * scores.max(initial=0.0))
         ]
-        return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
+        return [LinkedNode(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
     def _named(
         self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameIndex
@@ -330,7 +330,7 @@ class Linker(CombinedTable):
         *,
         labels: Collection[str] | None = None,
         where: WhereLike = None,
-    ) -> list[Spot]:
+    ) -> list[MentionSpan]:
         """Return the known names in a question with the nodes that bear them; see
         `graphret.linking.mentions.spot`.
 

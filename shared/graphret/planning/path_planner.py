@@ -15,7 +15,7 @@ import numpy as np
 
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
-from graphret.linking.mentions import Spot, find_mentions
+from graphret.linking.mentions import MentionSpan, find_mentions
 from graphret.linking.names import NameIndex
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
@@ -98,7 +98,7 @@ class Around(NamedTuple):
 _Walks: TypeAlias = "list[tuple[Around, Candidate]]"
 
 
-def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
+def mentions(spots: Sequence[MentionSpan], lexicon: Lexicon) -> list[Mention]:
     """Return the names to start from, the longest first; those of words for relations
     if there are no others.
     """
@@ -119,7 +119,7 @@ def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
     ]
 
 
-def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
+def spot_among(question: str, named: Mapping[str, str]) -> list[MentionSpan]:
     """Return the names in a question that some nodes bear, whose names are
     given by id.
     """

@@ -224,7 +224,7 @@ class Neo4jTextIndex(BatchIndex):
             for one in found
         ]
 
-    def _questions(self, queries: list[str]) -> list[_Question]:
+    def _questions(self, queries: list[str]) -> list[_CombinedQuery]:
         graph, vectors = (
             self.store.graph(),
             list[list[float] | None]([None] * len(queries)),
@@ -234,12 +234,12 @@ class Neo4jTextIndex(BatchIndex):
                 self.encoder.encode_queries(queries), len(queries), self.encoder
             )
         return [
-            _Question(self, graph, query, vector)
+            _CombinedQuery(self, graph, query, vector)
             for query, vector in zip(queries, vectors, strict=True)
         ]
 
 
-class _Question:
+class _CombinedQuery:
     """A question to the indexes of a graph: what is asked of each, and how their scores
     become one.
     """
