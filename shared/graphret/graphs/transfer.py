@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import metaqa, stark
@@ -211,10 +211,12 @@ def _read_store(
     readable = ("id", "name", "text") if kind_of(source) == NEO4J else ()
     if others := fields.keys() - readable:
         raise InvalidInput(f"--{min(others)}-column: {source} is no table")
-    own: dict[str, Any] = {
-        f"{role}_property": column for role, column in fields.items()
-    }
-    with opened(source, **own) as store:
+    with opened(
+        source,
+        id_property=fields.get("id"),
+        name_property=fields.get("name"),
+        text_property=fields.get("text"),
+    ) as store:
         try:
             nodes, edges = (
                 chain.from_iterable(store.nodes()),

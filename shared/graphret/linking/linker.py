@@ -15,7 +15,7 @@ from graphret.errors import InvalidInput
 from graphret.linking.mentions import MentionSpan, find_mentions
 from graphret.linking.names import ALIAS, OWN, NameIndex, normal_form, variants_of
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex, CombinedTable
+from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
@@ -150,6 +150,29 @@ class Linker(CombinedTable):
             ),
             documents=None if documents is None else indexed(documents),
         )
+
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        *,
+        labels: Collection[str] | None = None,
+        encoder: Any = None,
+        documents: NodeText | None = None,
+        aliases: str = ALIASES,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            encoder=encoder,
+            documents=documents,
+            aliases=aliases,
+            source=store,
+        )
+        return index.limited_to(labels)
 
     @property
     def names(self) -> BM25Index:
