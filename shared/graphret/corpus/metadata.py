@@ -15,7 +15,7 @@ from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
 from graphret.executors import LOCAL, Executor, batched
 from graphret.linking.gazetteer import Gazetteer
-from graphret.linking.stopwords import FUNCTION_WORDS
+from graphret.stopwords import FUNCTION_WORDS
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphret.expansion.frontier import Frontier
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
+from graphret.stopwords import STOP_WORDS, is_informative
 from graphret.text import normalize_name, spoken_forms, tokenize
 
 # Links begin to count from this gain on, or from this far below none where a link is
@@ -81,20 +81,7 @@ def names_one(question: str, names: list[str]) -> bool:
     forms = (form for name in names for form in spoken_forms(name))
     return any(
         f" {form} " in said
-        and _is_informative(form)
+        and is_informative(form.split(), STOP_WORDS)
         and (" " in form or form in written or not has_case)
         for form in forms
-    )
-
-
-def _is_informative(name: str) -> bool:
-    words = name.split()
-    if sum(not word.isascii() and word.isalpha() for word in words) > 1:
-        return True  # Chinese characters and kana are a word each
-    return any(
-        len(word) > 1
-        and not word.isdigit()
-        and word not in FUNCTION_WORDS
-        and word not in COMMON_WORDS
-        for word in words
     )

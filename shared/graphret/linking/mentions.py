@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.names import SIGNS, NameIndex
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
+from graphret.stopwords import FUNCTION_WORDS, STOP_WORDS
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
@@ -242,10 +242,7 @@ def _everyday(run: Sequence[str]) -> str:
     ):
         return "function"
     everyday = all(
-        word in COMMON_WORDS
-        or word in FUNCTION_WORDS
-        or (len(word) == 1 and word.isascii())
-        for word in run
+        word in STOP_WORDS or (len(word) == 1 and word.isascii()) for word in run
     )
     return "common" if everyday else ""
 

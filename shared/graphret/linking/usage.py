@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain
 
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
+from graphret.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import words as words_of
 
 # What stands before the first word of a sentence, of a line, of a cell or of a

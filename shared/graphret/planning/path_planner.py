@@ -24,9 +24,10 @@ from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
-from graphret.planning.question import EVERYDAY, readings, spans
+from graphret.planning.question import readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.search.index import TextIndex
+from graphret.stopwords import STOP_WORDS
 from graphret.stores.base import GraphStore
 from graphret.text import tokenize, words
 
@@ -367,7 +368,7 @@ class PathPlanner:
         left = [
             question[start:end]
             for word, start, end in tokenize(question)
-            if word not in EVERYDAY and not self.space.word(word).known
+            if word not in STOP_WORDS and not self.space.word(word).known
             if not any(first < end and start < last for first, last in places)
         ]
         return " ".join(left) if len(left) >= LEFT_OVER else ""

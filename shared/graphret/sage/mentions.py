@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 from graphret.edges import NO_ROW
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
-from graphret.sage.names import MAX_NAME_WORDS, is_informative, without_stop_words
+from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import words as words_of
 
 Words: TypeAlias = tuple[str, ...]
@@ -114,7 +115,7 @@ class NodeNames:
         self._spoken = [
             words
             for words in dict.fromkeys([*self.full, *self.alias])
-            if is_informative(words)
+            if is_informative(words, NAME_STOP_WORDS)
         ]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 

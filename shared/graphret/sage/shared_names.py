@@ -19,9 +19,10 @@ from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
 from graphret.sage.entities import EntityIncidence
-from graphret.sage.names import is_informative, names_of, parts_of, title_of
+from graphret.sage.names import names_of, parts_of, title_of
 from graphret.sage.settings import LinkSettings
 from graphret.sage.structure import sources_of
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import normalize_name
 from graphret.text import words as words_of
 
@@ -167,7 +168,7 @@ def _said(
         words = words_of(key)
         if (
             key in borne
-            or not is_informative(words)
+            or not is_informative(words, NAME_STOP_WORDS)
             or all(map(_NUMERAL.fullmatch, words))
         ):
             continue
