@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
+from langchain_core.tools import StructuredTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from graphret import corpus, sage
@@ -31,6 +32,11 @@ from graphret.where import WhereLike
 from langchain_graphret.documents import from_chunk
 from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainRetriever
+
+_DESCRIPTION = (
+    "Find passages that answer a question, together with those that they are linked to."
+    " Ask one whole question, with the names that it is about."
+)
 
 
 class SageGraph(sage.SageGraph):
@@ -156,6 +162,32 @@ class SageGraph(sage.SageGraph):
             name=name,
             tags=tags,
             metadata=metadata,
+        )
+
+    def as_tool(
+        self,
+        *,
+        name: str = "search_graph",
+        description: str = _DESCRIPTION,
+        ranking: Ranking | str | None = None,
+        k: int = 10,
+        where: WhereLike = None,
+    ) -> StructuredTool:
+        """Return the graph as a tool for an agent, which reads the texts that are
+        found; the documents are the message's artifact.
+
+        Parameters
+        ----------
+        name, description
+            What the model knows it by. Say what the graph holds.
+        ranking, k, where
+            As `SageRetriever` has them.
+        """
+        return create_retriever_tool(
+            SageRetriever(self, ranking=ranking, k=k, where=where),
+            name,
+            description,
+            response_format="content_and_artifact",
         )
 
 
