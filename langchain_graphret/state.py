@@ -60,7 +60,7 @@ class AnswerOutput(TypedDict, total=False):
     trace: Json
 
 
-class Asked(TypedDict, total=False):
+class QuestionState(TypedDict, total=False):
     """What a state keeps of what is asked: `asked` has this question, its `k` and
     `where`, and whether it came as messages.
     """
