@@ -273,7 +273,8 @@ def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
     warnings.warn(
         "links add little to this corpus, and the graph finds little more than flat"
         f" search: of {n:,} documents, tables and records {reason}. Links come of texts"
-        " and cells that say the name of another: give each a title of its own (metadata['title']), or edges; see"
-        " graph.report() and docs/concepts/expansion.md, “Links”",
+        " and cells that say the name of another: give each a title of its own"
+        " (metadata['title']), or edges; see graph.report() and"
+        " docs/concepts/expansion.md, “Links”",
         stacklevel=3,
     )
