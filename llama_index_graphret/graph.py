@@ -334,12 +334,8 @@ class SageGraph(graphret.SageGraph):
         streaming
             As `RetrieverQueryEngine.from_args` has them.
         """
-        retriever = SageRetriever(
-            self,
-            ranking=ranking,
-            similarity_top_k=similarity_top_k,
-            k=k,
-            filters=filters,
+        retriever = self.as_retriever(
+            ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
         )
         return RetrieverQueryEngine.from_args(
             retriever,
@@ -391,12 +387,8 @@ class SageGraph(graphret.SageGraph):
         if chat_mode not in engines:
             modes = " or ".join(repr(mode.value) for mode in engines)
             raise InvalidInput(f"chat_mode: expected {modes}, got {chat_mode!r}")
-        retriever = SageRetriever(
-            self,
-            ranking=ranking,
-            similarity_top_k=similarity_top_k,
-            k=k,
-            filters=filters,
+        retriever = self.as_retriever(
+            ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
         )
         return engines[chat_mode].from_defaults(
             retriever,
@@ -429,12 +421,8 @@ class SageGraph(graphret.SageGraph):
         node_postprocessors
             As `RetrieverTool` has them.
         """
-        retriever = SageRetriever(
-            self,
-            ranking=ranking,
-            similarity_top_k=similarity_top_k,
-            k=k,
-            filters=filters,
+        retriever = self.as_retriever(
+            ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
         )
         return GraphTool(
             retriever,
