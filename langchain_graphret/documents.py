@@ -24,6 +24,7 @@ from graphret.corpus.chunks import DERIVED, placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import file_of, given_name
+from graphret.corpus.temporal import TEMPORAL, as_given, with_iso_text
 from graphret.errors import InvalidInput
 from graphret.sage import SageGraph
 from graphret.types import Evidence, Hit, Node
@@ -88,7 +89,7 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
     """Return a LangChain document as a node; the inverse of `to_document`.
 
     The id is the document's, or else made from title and text, as everywhere in
-    graphret.
+    graphret. Dates and times become ISO's text, which filters compare.
 
     Parameters
     ----------
@@ -106,9 +107,8 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
         _block(document),
         f"document {document.id or document.page_content[:40]!r}",
     )
-    known = {
-        key: value for key, value in document.metadata.items() if key != KEY
-    } | block.get("properties", {})
+    given = {key: value for key, value in document.metadata.items() if key != KEY}
+    known = with_iso_text(given) | block.get("properties", {})
     properties: dict[str, Any] = (
         checked_metadata(known, what, reserved=False) if strict else plain(known)
     )
@@ -229,6 +229,7 @@ def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
             for key in properties
             if key.startswith(_PLACE) or (key == "title" and not properties[key])
         )
+    added.discard(TEMPORAL)
     known = {key: plain(value) for key, value in properties.items() if key != KEY}
     given = {key: value for key, value in known.items() if key not in added}
-    return given, {key: value for key, value in known.items() if key in added}
+    return as_given(given), {key: known[key] for key in known if key in added}

@@ -29,6 +29,7 @@ from pydantic import (
     SkipValidation,
 )
 
+from graphret.contracts import CheckedKeywords, require_keywords
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.retriever import Call, Retriever, adrive, drive
@@ -64,7 +65,7 @@ Filter: TypeAlias = Annotated[
 log = logging.getLogger("langchain_graphret")
 
 
-class CoreRetriever(BaseRetriever):
+class CoreRetriever(CheckedKeywords, BaseRetriever):
     """What a graphret retriever finds, as LangChain's documents.
 
     Fields are the parameters of `core`, the graphret retriever that does the work, and
@@ -121,11 +122,7 @@ class CoreRetriever(BaseRetriever):
         where: Any = None,
         **unknown: Any,
     ) -> NodeSteps:
-        if unknown:
-            names = ", ".join(map(repr, sorted(unknown)))
-            raise InvalidInput(
-                f"{type(self).__name__}: a call takes 'k' and 'where', not {names}"
-            )
+        require_keywords(unknown, ("k", "where"), f"{type(self).__name__}.invoke")
         wanted, condition = (
             self.k if k is None else require_k(k),
             both(Where.parse(self.where), Where.parse(where)),

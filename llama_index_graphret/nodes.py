@@ -28,6 +28,7 @@ from graphret.corpus.chunks import placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import given_name
+from graphret.corpus.temporal import as_given, with_iso_text
 from graphret.types import Node, require_id
 
 #: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as
@@ -82,20 +83,22 @@ def to_llama_node(node: Node) -> BaseNode:
         return chunk
     kind = CLASSES[origin["class_name"]]
     text = {"text": node.text} if issubclass(kind, TextNode) else {}
-    return kind.from_dict({**text, **origin, "id_": node.id})
+    metadata = as_given(origin.get("metadata", {}))
+    return kind.from_dict({**text, **origin, "metadata": metadata, "id_": node.id})
 
 
 def from_llama_node(node: BaseNode) -> Node:
     """Return a LlamaIndex node as a graphret node, so that `to_llama_node` gives it
     back.
 
-    The metadata become properties, so that filters find them; the source document's id
-    becomes ``source_id``. The name is the title in the metadata;
-    `graphret.corpus.from_chunks` finds out what else the source knows. The embedding,
-    bytes and the object inside an `IndexNode` are left out.
+    The metadata become properties, so that filters find them, dates and times as ISO's
+    text; the source document's id becomes ``source_id``. The name is the title in the
+    metadata; `graphret.corpus.from_chunks` finds out what else the source knows. The
+    embedding, bytes and the object inside an `IndexNode` are left out.
     """
     node_id = require_id(node.node_id, "LlamaIndex node")
-    properties = checked_metadata(node.metadata, f"node {node_id!r}", reserved=False)
+    metadata = with_iso_text(node.metadata)
+    properties = checked_metadata(metadata, f"node {node_id!r}", reserved=False)
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     if (kept := _kept(node)) is not None:
         own = {key: value for key, value in properties.items() if key != KEPT} | kept[
@@ -180,6 +183,8 @@ def _origin(node: BaseNode, text: str) -> dict[str, Any]:
     data: dict[str, Any] = node.model_dump(
         mode="json", exclude_defaults=True, exclude=left_out
     )
+    if node.metadata:
+        data["metadata"] = with_iso_text(node.metadata)
     data["class_name"] = next(
         name
         for base in type(node).__mro__

@@ -1,13 +1,14 @@
 """Node postprocessors: `SageExpansion` expands what another retriever found,
-`GraphReranker` orders it anew.
+`GraphReranker` orders it anew, `RRFFusion` fuses it with what a further one finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.instrumentation.events.rerank import (
     ReRankEndEvent,
@@ -18,7 +19,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import SkipValidation
 
-from graphret import Rerank, SageGraph
+from graphret import Fuse, Rerank, SageGraph
+from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.rerank import CrossEncoderReranker, Reranker
@@ -26,7 +28,7 @@ from graphret.retriever import Call, Retriever, adrive, drive, require_on_failur
 from graphret.trace import Trace
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
-from llama_index_graphret.adapters import hits_of
+from llama_index_graphret.adapters import as_seeds, asked, hits_of
 from llama_index_graphret.evidence import (
     SageNodeWithScore,
     SageRetrievalEvent,
@@ -35,12 +37,12 @@ from llama_index_graphret.evidence import (
 )
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
-from llama_index_graphret.retriever import require_graph, top_k
+from llama_index_graphret.retriever import meant_by, require_graph, top_k
 
 dispatcher = get_dispatcher(__name__)
 
 
-class CorePostprocessor(BaseNodePostprocessor):
+class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
     """A graphret retriever over the nodes that were handed in, as a postprocessor:
     written once for sync and async.
     """
@@ -53,6 +55,8 @@ class CorePostprocessor(BaseNodePostprocessor):
     method: str = Field(
         default="", description="What orders the nodes, as events name it."
     )
+    # Whether nothing comes of no nodes.
+    _given_only: ClassVar[bool] = True
 
     @dispatcher.span
     def _postprocess_nodes(
@@ -67,34 +71,33 @@ class CorePostprocessor(BaseNodePostprocessor):
         return await adrive(self._steps(nodes, query_bundle))
 
     def _steps(
-        self, nodes: list[NodeWithScore], asked: QueryBundle | None
+        self, nodes: list[NodeWithScore], asking: QueryBundle | None
     ) -> Generator[Call[Retrieval], Retrieval, list[NodeWithScore]]:
-        if not nodes:
+        if not nodes and self._given_only:
             return []
-        if asked is None:
+        if asking is None:
             raise InvalidInput(
                 f"query: {self.class_name()} needs the question, as query_bundle or"
                 " query_str"
             )
         dispatcher.event(
             ReRankStartEvent(
-                query=asked, nodes=nodes, top_n=self.top_n, model_name=self.method
+                query=asking, nodes=nodes, top_n=self.top_n, model_name=self.method
             )
         )
         given = GivenNodes(nodes)
-        core, question = (
-            self._retriever(given),
-            (asked.query_str, self.top_n, self.where),
-        )
-        found = yield Call(
-            lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
-        )
+        core = self._retriever(given, asking)
+        question = asking.query_str, self.top_n, self.where
+        with asked(asking):
+            found = yield Call(
+                lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
+            )
         merged = self._merged(given, found)
         dispatcher.event(SageRetrievalEvent.of(found))
         dispatcher.event(ReRankEndEvent(nodes=merged))
         return merged
 
-    def _retriever(self, given: GivenNodes) -> Retriever:
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
         raise NotImplementedError
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
@@ -160,11 +163,11 @@ class SageExpansion(CorePostprocessor):
     def class_name(cls) -> str:
         return "SageExpansion"
 
-    def _retriever(self, given: GivenNodes) -> Retriever:
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
         expanded: Retriever = self.graph.retriever(
             self.ranking, seeds=given, on_failure=self.on_failure
         )
-        return expanded
+        return meant_by(expanded, asking)
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
         merged, there = (
@@ -203,6 +206,9 @@ class GraphReranker(CorePostprocessor):
         How many nodes are returned; 10 by default.
     weight
         The share of the model's order in the fused one; 1 for its order alone.
+    rrf_k
+        Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there); `None` fuses
+        scores.
     on_failure
         ``"fallback"``: if the model fails, the nodes keep their order, and the trace
         says so. ``"raise"`` raises `RetrievalFailed`.
@@ -214,6 +220,9 @@ class GraphReranker(CorePostprocessor):
     weight: float = Field(
         default=0.5, ge=0, le=1, description="The share of the model's order."
     )
+    rrf_k: float | None = Field(
+        default=None, ge=0, description="Fuses ranks by it; scores are fused if None."
+    )
 
     def __init__(
         self,
@@ -222,6 +231,7 @@ class GraphReranker(CorePostprocessor):
         top_n: int | None = None,
         k: int | None = None,
         weight: float = 0.5,
+        rrf_k: float | None = None,
         on_failure: str = "fallback",
     ) -> None:
         reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)
@@ -229,6 +239,7 @@ class GraphReranker(CorePostprocessor):
             reranker=reranker,
             method=reranker.name,
             weight=weight,
+            rrf_k=rrf_k,
             top_n=top_k(k, top_n),
             on_failure=require_on_failure(on_failure),
         )
@@ -237,13 +248,91 @@ class GraphReranker(CorePostprocessor):
     def class_name(cls) -> str:
         return "GraphReranker"
 
-    def _retriever(self, given: GivenNodes) -> Retriever:
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
         depth = len(given.hits)
         return Rerank(
             given,
             self.reranker,
             depth=depth,
             weight=self.weight,
+            rrf_k=self.rrf_k,
+            on_failure=self.on_failure,
+        )
+
+    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
+        return [given.dressed(replace(hit, relevance=None), found) for hit in found]
+
+
+class RRFFusion(CorePostprocessor):
+    """Fuse the nodes of an existing query engine with what a graph or another retriever
+    finds, by reciprocal ranks.
+
+    ``score(d) = Σ_i weight_i / (rrf_k + rank_i(d))``. Nodes that were handed in come
+    out as they were, with the same hash and texts. Where none were, the other's come
+    alone. `RRFFusionRetriever` does the same as a retriever.
+
+    Parameters
+    ----------
+    retriever
+        A `SageGraph`, or a LlamaIndex or graphret retriever; nodes are the same where
+        their ids are.
+    weights
+        How much the nodes and the retriever count; 1 by default.
+    rrf_k
+        Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
+    top_n, k
+        How many nodes are returned; 10 by default.
+    filters
+        What may be returned.
+    on_failure
+        ``"fallback"``: if the retriever fails, the nodes keep their order, and the
+        trace says so. ``"raise"`` raises `RetrievalFailed`.
+    """
+
+    retriever: SkipValidation[Any] = Field(
+        exclude=True, repr=False, description="What the nodes are fused with."
+    )
+    weights: tuple[float, float] = Field(
+        default=(1.0, 1.0), description="Of the nodes, and of the retriever."
+    )
+    rrf_k: float = Field(default=60.0, ge=0, description="Of reciprocal ranks.")
+    _given_only: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        retriever: SageGraph | BaseRetriever | Retriever,
+        *,
+        weights: Sequence[float] = (1.0, 1.0),
+        rrf_k: float = 60.0,
+        top_n: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        on_failure: str = "fallback",
+    ) -> None:
+        other: Retriever = (
+            retriever.retriever()
+            if isinstance(retriever, SageGraph)
+            else as_seeds(retriever)
+        )
+        super().__init__(  # type: ignore[call-arg]
+            retriever=other,
+            weights=tuple(weights),
+            rrf_k=rrf_k,
+            method="rrf",
+            top_n=top_k(k, top_n),
+            where=to_where(filters),
+            on_failure=require_on_failure(on_failure),
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "RRFFusion"
+
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+        return Fuse(
+            [given, meant_by(self.retriever, asking)],
+            weights=self.weights,
+            rrf_k=self.rrf_k,
             on_failure=self.on_failure,
         )
 

@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
-from graphret import SageGraph
+from graphret import SageGraph, sage
+from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.retriever import Fuse, Retriever, Weights
 from graphret.search.index import require_k
 from graphret.types import Retrieval
-from llama_index_graphret.adapters import LlamaIndexSeeds, as_seeds
+from llama_index_graphret.adapters import LlamaIndexSeeds, as_seeds, asked
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
@@ -27,7 +29,7 @@ from llama_index_graphret.nodes import to_llama_node
 dispatcher = get_dispatcher(__name__)
 
 
-class CoreRetriever(BaseRetriever):
+class CoreRetriever(CheckedKeywords, BaseRetriever):
     """What a graphret retriever finds, as LlamaIndex's nodes, with evidence and events.
 
     Parameters
@@ -68,19 +70,19 @@ class CoreRetriever(BaseRetriever):
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._answer(
-            self.core.retrieve(
+        with asked(query_bundle):
+            found = meant_by(self.core, query_bundle).retrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
-        )
+        return self._answer(found)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._answer(
-            await self.core.aretrieve(
+        with asked(query_bundle):
+            found = await meant_by(self.core, query_bundle).aretrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
-        )
+        return self._answer(found)
 
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
         dispatcher.event(SageRetrievalEvent.of(retrieval))
@@ -102,8 +104,9 @@ class SageRetriever(CoreRetriever):
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`,
     `QueryFusionRetriever`, a chat engine. A node's score is its relevance, 0 … 1 (see
     `graphret.types.Hit`); `evidence_of` says why it was returned. ``aretrieve`` awaits
-    the embedding model and the seed retriever. Of a `QueryBundle` the question's text
-    is read.
+    the embedding model and the seed retriever. A `QueryBundle` means what its
+    ``custom_embedding_strs`` say, as `HyDEQueryTransform` sets them; its ``embedding``
+    counts where the graph was made with an ``embed_model``.
 
     Parameters
     ----------
@@ -275,6 +278,25 @@ class RRFFusionRetriever(CoreRetriever):
             objects=objects,
             verbose=verbose,
         )
+
+
+def meant_by(core: Retriever, asking: QueryBundle) -> Retriever:
+    """Return a retriever over a graph for the meaning that a bundle states; any other
+    as it is.
+
+    Retrievers of LlamaIndex leave the embedding of their own model in the bundle that
+    they share. Only a graph that was made with such a model can tell that it is one of
+    its own.
+    """
+    if not isinstance(core, sage.SageRetriever):
+        return core
+    if asking.custom_embedding_strs:
+        return core.meaning(asking.custom_embedding_strs)
+    if asking.embedding is None or getattr(core.graph, "embed_model", None) is None:
+        return core
+    vector, dense = np.asarray(asking.embedding, np.float32), core.graph.index.dense
+    fits = dense is not None and dense.vectors.shape[1:] == vector.shape
+    return core.meaning(vector) if fits else core
 
 
 def top_k(k: int | None, other: int | None) -> int:

@@ -29,6 +29,7 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
+    answered,
     asked_of,
     first_asked,
     node,
@@ -87,8 +88,10 @@ def create_ark_graph(
 
     A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and
     ``where`` of the input are used instead of the graph's own `k`, and to filter what
-    is returned. The agents run at once, each in a subgraph of its own, in both `invoke`
-    and `ainvoke`; cancelling the latter stops all of them.
+    is returned. As a node over `MessagesState` it takes the last human message for the
+    question, and adds one that tells the hits. The agents run at once, each in a
+    subgraph of its own, in both `invoke` and `ainvoke`; cancelling the latter stops all
+    of them.
 
     Parameters
     ----------
@@ -182,18 +185,19 @@ def _compiled(
         } | asked
 
     def fan_out(state: ArkState) -> list[Send]:
-        given = {"question": state["question"], "ark_run": state["ark_run"]}
+        question = state["asked"]["question"]
+        given = {"question": question, "ark_run": state["ark_run"]}
         return [Send("agent", {**given, "agent": number}) for number in range(n_agents)]
 
     def vote(state: ArkState) -> NodeSteps:
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         seconds = max(session.seconds for session in sessions)
-        run = ArkRun(state["question"], sessions, seconds, state["ark_run"]["created"])
+        question, wanted, where = asked_of({**state, **state["asked"]}, k)
+        run = ArkRun(question, sessions, seconds, state["ark_run"]["created"])
         ark.report_run(run)
-        answer = yield from retrieved(
-            ArkRunRetriever(ark, run), *asked_of({**state, **state["asked"]}, k)
-        )
-        return {"votes": [vote.to_dict() for vote in run.votes]} | answer
+        hits = yield from retrieved(ArkRunRetriever(ark, run), question, wanted, where)
+        votes = {"votes": [vote.to_dict() for vote in run.votes]}
+        return votes | answered(state, hits, "ark")
 
     builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
     builder.add_node("begin", begin)

@@ -15,6 +15,7 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
+from faiss import IndexFlatL2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_chroma import Chroma
@@ -162,11 +163,13 @@ def test_metadata_that_is_not_json_is_refused_by_name() -> None:
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
+    from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.document_loaders import (
         CSVLoader,
         DirectoryLoader,
         TextLoader,
     )
+    from langchain_community.vectorstores import FAISS
 
 
 @pytest.fixture
@@ -253,8 +256,18 @@ def chroma(documents: list[Document]) -> VectorStore:
     )
 
 
+def faiss(documents: list[Document]) -> VectorStore:
+    store = FAISS(
+        DeterministicFakeEmbedding(size=8), IndexFlatL2(8), InMemoryDocstore(), {}
+    )
+    store.add_documents(documents)
+    return store
+
+
 @pytest.mark.parametrize(
-    "kind", [documents_store, memory, chroma], ids=["docstore", "memory", "chroma"]
+    "kind",
+    [documents_store, memory, chroma, faiss],
+    ids=["docstore", "memory", "chroma", "faiss"],
 )
 def test_a_graph_follows_a_store(
     documents: list[Document],
