@@ -33,6 +33,11 @@ NEIGHBORS = "neighbors"
 ALIASES = "aliases"
 _OWN = frozenset(("title", "body", NEIGHBORS))
 _BLOCK = 2_000  # nodes whose neighbours are read at once
+#: Properties that frameworks keep for themselves, and what is longest of the others: a
+#: value, a list, and a text without a space, such as a picture's bytes.
+_UNSAID = frozenset(("embedding", "source_id", "triplet_source_id", "llama_index"))
+_UNSAID_PREFIXES = ("_", "chunk_", "table_", "graphret")
+_SAID_CHARS, _SAID_ITEMS, _WORD = 300, 20, 100
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class NodeText:
     encoders, prompts and rerankers.
 
     A table segment has the fields title, section, header, introduction and, part by
-    part, rows; anything else has its name as the title and its text as the body.
+    part, rows; anything else has its name as the title and its text as the body, or its
+    properties, ``key: value`` a line, where it has no text and `properties` names none.
     Properties named in `properties` become fields too, where a field of the node itself
     has the same name as ``properties.title`` and so on, and the names of neighbours,
     read from the store that `bound` gives, the field ``neighbors``.
@@ -169,7 +175,7 @@ class NodeText:
         }
         if "chunk_derived" in properties or "table_rows" in properties:
             fields["section"] = _flat(properties.get("section"))
-        fields["body"] = node.text
+        fields["body"] = node.text or self._described(node)
         if "table_rows" in properties:
             introduced = (
                 properties.get(key)
@@ -208,10 +214,14 @@ class NodeText:
             )
             parts = [
                 title,
-                node.text,
+                node.text or self._described(node),
                 *(f"{name}: {value}" for name, value in said if value),
             ]
         return "\n".join(filter(None, parts))[: self.max_chars]
+
+    def _described(self, node: Node) -> str:
+        """What a node without text says: its properties, unless some were chosen."""
+        return "" if self.properties else described(node)
 
     # -- neighbours
 
@@ -315,6 +325,30 @@ class NodeText:
             for name, value in own.items()
             if value != usual[name] and name != "source"
         }
+
+
+def described(node: Node) -> str:
+    """Return the properties of a node in words, ``key: value`` a line.
+
+    Left out are its name, which stands elsewhere, what frameworks keep for themselves,
+    and values that say nothing to a reader: embeddings, pictures as text.
+    """
+    lines = []
+    for name, value in node.properties.items():
+        kept_for_use = name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
+        if kept_for_use or value == node.name or not _is_said(value):
+            continue
+        lines.append(f"{name}: {_flat(value)[:_SAID_CHARS]}")
+    return "\n".join(lines)
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a value says something to a reader."""
+    if isinstance(value, str):
+        return bool(value.strip()) and (len(value) <= _WORD or " " in value)
+    if isinstance(value, list | tuple):
+        return 0 < len(value) <= _SAID_ITEMS and all(map(_is_said, value))
+    return isinstance(value, bool | int | float)
 
 
 def _flat(value: Any) -> str:
