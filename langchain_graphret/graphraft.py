@@ -12,6 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
+from graphret.content import Content
 from graphret.graphraft import Candidate, Entity, GraphRAFT, GraphRAFTSettings
 from graphret.graphraft.candidates import QueryWriter
 from graphret.graphraft.entities import EntityNamer
@@ -60,7 +61,7 @@ class GraphRAFTRetriever(CoreRetriever):
     writer, planner, entities, reasoner, settings, fallback, fill, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
         chat models of LangChain, and `fallback` a retriever of LangChain.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
 
     Examples
@@ -77,7 +78,6 @@ class GraphRAFTRetriever(CoreRetriever):
     reasoner: Part[ChatModelLike | Reasoner | None] = None
     settings: Part[GraphRAFTSettings | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
 
     def __init__(
@@ -93,6 +93,7 @@ class GraphRAFTRetriever(CoreRetriever):
         fallback: LangChainRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -110,6 +111,7 @@ class GraphRAFTRetriever(CoreRetriever):
             fallback=fallback,
             fill=fill,
             on_failure=on_failure,
+            content=content,
             k=k,
             where=where,
             name=name,

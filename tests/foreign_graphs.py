@@ -200,14 +200,13 @@ def _links(nodes: dict[str, list[Record]], bought: list[list[Any]]) -> list[Link
         return [[one[source], one[target], {}] for one in records]
 
     product, order = ("Product", "productID"), ("Order", "orderID")
-    employee = ("Employee", "employeeID")
+    employee, customer = ("Employee", "employeeID"), ("Customer", "customerID")
+    category, supplier = ("Category", "categoryID"), ("Supplier", "supplierID")
+    supplied = column(products, "supplierID", "productID")
     return [
-        (*product, "PART_OF", "Category", "categoryID")
-        + (column(products, "productID", "categoryID"),),
-        ("Supplier", "supplierID", "SUPPLIES", *product)
-        + (column(products, "supplierID", "productID"),),
-        ("Customer", "customerID", "PURCHASED", *order)
-        + (column(orders, "customerID", "orderID"),),
+        (*product, "PART_OF", *category, column(products, "productID", "categoryID")),
+        (*supplier, "SUPPLIES", *product, supplied),
+        (*customer, "PURCHASED", *order, column(orders, "customerID", "orderID")),
         (*employee, "SOLD", *order, column(orders, "employeeID", "orderID")),
         (*order, "ORDERS", *product, bought),
         (*employee, "REPORTS_TO", *employee, chiefs),

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from graphret.errors import InvalidInput
 from graphret.trace import Trace
 
-
+#: UUIDs, and the element ids of Neo4j.
 _OPAQUE = re.compile(
     r"(\d+:)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(:\d+)?", re.IGNORECASE
 )
@@ -269,6 +269,13 @@ class Hit:
         """The node's id."""
         return self.node.id
 
+    @property
+    def fill(self) -> bool:
+        """Whether it only fills a place below the others: one that a reranker has
+        ordered since does not.
+        """
+        return bool(self.evidence) and self.evidence[-1].kind == "fill"
+
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON values, in the shape that ``graphret query --json``
         prints.
@@ -279,6 +286,7 @@ class Hit:
             "labels": list(self.node.labels),
             "score": float(self.score),
             **({} if self.relevance is None else {"relevance": self.relevance}),
+            **({"fill": True} if self.fill else {}),
             "text": self.node.text,
             "evidence": [e.to_dict() for e in self.evidence],
         }

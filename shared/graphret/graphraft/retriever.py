@@ -123,6 +123,10 @@ class GraphRAFT(Retriever):
         self.writer: QueryWriter = writer or self.paths
         self.on_failure = require_on_failure(on_failure)
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         entities = yield from self.entities(query, trace)
@@ -214,7 +218,7 @@ class GraphRAFT(Retriever):
                 step = Compute(partial(self._nodes, query, one, where, trace))
                 nodes = yield from self._tried(one.query, step, trace)
                 about = {
-                    "cypher": one.query,
+                    "cypher": self.finder.shown(one),
                     "pattern": one.text,
                     "probability": probability,
                 }

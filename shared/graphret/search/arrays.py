@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from graphret.contracts import Lock, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.fields import NodeText
+from graphret.search.fields import NodeText, require_texts
 from graphret.search.index import BatchIndex, Matches, remember, top_k
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
+#: Nodes that are looked at for whether they say anything.
+_SAMPLE = 1_000
 _QUERIES_KEPT = 16  # whose scores of every node are remembered
 
 
@@ -61,6 +63,11 @@ class TableIndex(ABC):
         """
         made = cls.build(table_of(store, labels), *arguments, source=store, **options)
         made.scope = None if labels is None else frozenset(labels)
+        table = made.table
+        some = np.unique(np.linspace(0, len(table) - 1, _SAMPLE).astype(int))
+        require_texts(
+            [leaf.text for leaf in made.leaves()], table.at(some) if len(table) else []
+        )
         return made
 
     @abstractmethod

@@ -72,6 +72,8 @@ class NodeText:
         The property that holds what else a node is called, for the field ``aliases``.
     source
         Where neighbours are looked up.
+    max_edges
+        Edges of a node that are read for its neighbours, the heaviest; `None` for all.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_WEIGHTS))
@@ -82,6 +84,7 @@ class NodeText:
     only: Sequence[str] | None = None
     aliases: str = ALIASES
     source: GraphStore | None = field(default=None, compare=False, repr=False)
+    max_edges: int | None = None
 
     def __post_init__(self) -> None:
         for what in ("properties", "relations", "only"):
@@ -158,7 +161,7 @@ class NodeText:
         for i, groups in enumerate(self._related(nodes)):
             own = made[i]
             tail = "\n".join(
-                f"{relation}: {', '.join(names)}{f', and {more} more' if more else ''}"
+                f"{relation}: {', '.join(names)}{self._more(more)}"
                 for relation, names, more in groups
             )
             if len(own) + len(tail) + 1 > most:
@@ -218,6 +221,11 @@ class NodeText:
                 *(f"{name}: {value}" for name, value in said if value),
             ]
         return "\n".join(filter(None, parts))[: self.max_chars]
+
+    def _more(self, more: int) -> str:
+        """How many neighbours are not named, at least so where not all are read."""
+        at_least = "" if self.max_edges is None else "+"
+        return f", and {more}{at_least} more" if more else ""
 
     def _described(self, node: Node) -> str:
         """What a node without text says: its properties, unless some were chosen."""
@@ -283,7 +291,9 @@ class NodeText:
                 node.id: [] for node in nodes[start : start + _BLOCK]
             }
             found: dict[tuple[str, bool, str], dict[str, float]] = defaultdict(dict)
-            for edge in self._store.neighbors(list(made), relations=self.relations):
+            for edge in self._store.neighbors(
+                list(made), relations=self.relations, limit=self.max_edges
+            ):
                 for incoming, (own, other) in enumerate(
                     ((edge.source, edge.target), (edge.target, edge.source))
                 ):
@@ -301,8 +311,7 @@ class NodeText:
             wanted = list(dict.fromkeys(chain.from_iterable(heaviest.values())))
             there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
             names = {
-                other: node.name if node is not None and node.name else other
-                for other, node in there
+                other: other if node is None else node.called for other, node in there
             }
             for (own, incoming, relation), others in heaviest.items():
                 more = len(found[own, incoming, relation]) - len(others)
@@ -327,6 +336,25 @@ class NodeText:
         }
 
 
+def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
+    """Raise an `InvalidInput` that names the properties there are if most nodes, of
+    those given, say nothing in any way to read them.
+    """
+    if any(NEIGHBORS in (text.only or ()) for text in texts):
+        return  # whose neighbours would have to be read
+    own = [replace(text, neighbors=0) for text in texts]
+    said = [any(text.fields(node) for text in own) for node in nodes]
+    if 2 * sum(said) >= len(nodes):
+        return
+    there = sorted({name for node in nodes for name in node.properties})
+    raise InvalidInput(
+        f"text: expected nodes that say something, got {len(nodes) - sum(said)} of"
+        f" {len(nodes)} without a name or a text; they have the properties"
+        f" {', '.join(there) or 'none'} (NodeText(properties=…), or name_property= and"
+        " text_property= of the store)"
+    )
+
+
 def described(node: Node) -> str:
     """Return the properties of a node in words, ``key: value`` a line.
 
@@ -336,7 +364,8 @@ def described(node: Node) -> str:
     lines = []
     for name, value in node.properties.items():
         kept_for_use = name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
-        if kept_for_use or value == node.name or not _is_said(value):
+        shown_elsewhere = value in (node.name, node.text)
+        if kept_for_use or shown_elsewhere or not _is_said(value):
             continue
         lines.append(f"{name}: {_flat(value)[:_SAID_CHARS]}")
     return "\n".join(lines)

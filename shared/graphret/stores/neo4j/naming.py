@@ -5,7 +5,6 @@ each label from a sample of its nodes.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -148,7 +147,7 @@ def _name_of(label: str, records: Sequence[Record], layout: Layout) -> tuple[str
         for key in _keys(records)
         if _is_id(key, [record.get(key) for record in records])
     )
-    return tuple([*(key for _, key in ranked[:1]), *(one[-1] for one in ids[:1])])
+    return (*(key for _, key in ranked[:1]), *(one[-1] for one in ids[:1]))
 
 
 def _as_name(label: str, key: str) -> tuple[bool, bool, bool, bool, int]:
