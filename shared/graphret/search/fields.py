@@ -37,6 +37,7 @@ _BLOCK = 2_000  # nodes whose neighbours are read at once
 #: value, a list, and a text without a space, such as a picture's bytes.
 _UNSAID = frozenset(("embedding", "source_id", "triplet_source_id", "llama_index"))
 _UNSAID_PREFIXES = ("_", "chunk_", "table_", "graphret")
+_FIRST_WORDS = 8
 _SAID_CHARS, _SAID_ITEMS, _WORD = 300, 20, 100
 
 
@@ -311,7 +312,8 @@ class NodeText:
             wanted = list(dict.fromkeys(chain.from_iterable(heaviest.values())))
             there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
             names = {
-                other: other if node is None else node.called for other, node in there
+                other: other if node is None else _neighbor_name(node)
+                for other, node in there
             }
             for (own, incoming, relation), others in heaviest.items():
                 more = len(found[own, incoming, relation]) - len(others)
@@ -356,19 +358,27 @@ def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
 
 
 def described(node: Node) -> str:
-    """Return the properties of a node in words, ``key: value`` a line.
+    """Return the properties of a node in words, ``key: value`` a line, by key.
 
     Left out are its name, which stands elsewhere, what frameworks keep for themselves,
     and values that say nothing to a reader: embeddings, pictures as text.
     """
     lines = []
-    for name, value in node.properties.items():
+    for name, value in sorted(node.properties.items()):
         kept_for_use = name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
         shown_elsewhere = value in (node.name, node.text)
         if kept_for_use or shown_elsewhere or not _is_said(value):
             continue
         lines.append(f"{name}: {_flat(value)[:_SAID_CHARS]}")
     return "\n".join(lines)
+
+
+def _neighbor_name(node: Node) -> str:
+    """What a neighbour is called: a passage without a name by its first words."""
+    if node.name or not node.text:
+        return node.called
+    said = node.text.split(maxsplit=_FIRST_WORDS)
+    return " ".join(said[:_FIRST_WORDS]) + (" …" if len(said) > _FIRST_WORDS else "")
 
 
 def _is_said(value: Any) -> bool:

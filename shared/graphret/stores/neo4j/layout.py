@@ -70,8 +70,7 @@ class Layout:
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
     own: bool = False  # graphret wrote all of the graph
     added: bool = False  # there are nodes that graphret added to another's
-    told: bool = False  # `name` and `text` are what the user said, and no guess
-    told_text: bool = False
+    told: bool = False  # `name` is what the user said, and no guess
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -243,7 +242,7 @@ def described(**options: Any) -> Layout | None:
     if isinstance(text := given.get("text"), Mapping):
         told = replace(told, texts=_by_label(text, "text_property"))
     elif text is not None:
-        told = replace(told, text=_listed(text, "text_property"), told_text=True)
+        told = replace(told, text=_listed(text, "text_property"))
     return told
 
 

@@ -42,19 +42,19 @@ def with_names(graph: Graph) -> Layout:
     Raises
     ------
     InvalidInput
-        When a property or a label that was told is of no node.
+        When a property that was told as a name, or its label, is of no node.
     """
     layout = graph.layout
     records = _sampled(graph)
     _require_told(layout, records)
     names, texts = dict(layout.names), dict(layout.texts)
     for label, some in records.items():
-        if label not in names and not (
-            layout.told and _covers(some, layout.name) >= _COVERED
-        ):
-            names[label] = _name_of(label, some, layout)
         if label not in texts and _covers(some, layout.text) < _COVERED:
             texts[label] = _text_of(some)
+        told = layout.told and _covers(some, layout.name) >= _COVERED
+        if label not in names and not told:
+            says = _covers(some, texts.get(label, layout.text)) >= _COVERED
+            names[label] = _name_of(label, some, layout, by_id=not says)
     _log.info(
         "nodes are named by: %s",
         "; ".join(
@@ -85,29 +85,25 @@ def _sample_of(graph: Graph, number: int, label: str) -> str:
 
 
 def _require_told(layout: Layout, records: Mapping[str, Sequence[Record]]) -> None:
-    """Raise an `InvalidInput` if what the options name is nowhere."""
+    """Raise an `InvalidInput` if what was told of names is nowhere."""
     if not records:
         return
-    told = [("name_property", layout.told, layout.name, layout.names)]
-    told += [("text_property", layout.told_text, layout.text, layout.texts)]
-    for option, by_key, everywhere, by_label in told:
-        if by_key and not any(_covers(some, everywhere) for some in records.values()):
+    if layout.told and not any(_covers(some, layout.name) for some in records.values()):
+        raise InvalidInput(
+            "name_property: expected a property of the graph, got"
+            f" {', '.join(layout.name)!r}; there is {_listed(records)}"
+        )
+    for label, keys in layout.names.items():
+        if label not in records:
             raise InvalidInput(
-                f"{option}: expected a property of the graph, got"
-                f" {', '.join(everywhere)!r}; there is {_listed(records)}"
+                f"name_property: expected a label of the graph, got {label!r}; there is"
+                f" {', '.join(sorted(records))}"
             )
-        for label, keys in by_label.items():
-            if label not in records:
-                raise InvalidInput(
-                    f"{option}: expected a label of the graph, got {label!r}; there is"
-                    f" {', '.join(sorted(records))}"
-                )
-            if not _covers(records[label], keys):
-                raise InvalidInput(
-                    f"{option}: expected a property of {label}, got"
-                    f" {', '.join(keys)!r}; there is"
-                    f" {_listed({label: records[label]})}"
-                )
+        if not _covers(records[label], keys):
+            raise InvalidInput(
+                f"name_property: expected a property of {label}, got"
+                f" {', '.join(keys)!r}; there is {_listed({label: records[label]})}"
+            )
 
 
 def _listed(records: Mapping[str, Sequence[Record]]) -> str:
@@ -133,9 +129,11 @@ def _covers(records: Sequence[Record], keys: Sequence[str]) -> float:
     return sum(has) / len(has) if has else 0.0
 
 
-def _name_of(label: str, records: Sequence[Record], layout: Layout) -> tuple[str, ...]:
-    """Return the properties that name the nodes of a label: the likeliest name, then
-    the id; none where there is neither.
+def _name_of(
+    label: str, records: Sequence[Record], layout: Layout, *, by_id: bool
+) -> tuple[str, ...]:
+    """Return the properties that name the nodes of a label: the likeliest name, then,
+    with `by_id`, the id; none where there is neither.
     """
     ranked = sorted(
         (_as_name(label, key), key)
@@ -144,7 +142,7 @@ def _name_of(label: str, records: Sequence[Record], layout: Layout) -> tuple[str
     )
     ids = sorted(
         (key != layout.id, name_words(key)[0] not in _own_words(label), len(key), key)
-        for key in _keys(records)
+        for key in (_keys(records) if by_id else ())
         if _is_id(key, [record.get(key) for record in records])
     )
     return (*(key for _, key in ranked[:1]), *(one[-1] for one in ids[:1]))
