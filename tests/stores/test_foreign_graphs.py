@@ -53,16 +53,14 @@ NORTHWIND = [
     ),
     Asked("Which employees report to Fuller?", "Peacock", "REPORTS_TO: Fuller"),
     Asked("Who sold order 10250?", "Dodsworth", "firstName: Anne"),
-    Asked(
-        "Which customers ordered Tofu?", "Hungry Owl All-Night Grocers", "PURCHASED: "
-    ),
+    Asked("Which customers ordered Tofu?", "Consolidated Holdings", "PURCHASED: "),
 ]
 MOVIES = [
     Asked("What is the tagline of Top Gun?", "Top Gun", "the need for speed"),
     Asked("When was Tom Hanks born?", "Tom Hanks", "born: 1956"),
     Asked("In which year was Apollo 13 released?", "Apollo 13", "released: 1995"),
     Asked("Who directed The Matrix?", "Lana Wachowski", "DIRECTED: "),
-    Asked("Which movies did Tom Hanks act in?", "Cast Away", "Tom Hanks"),
+    Asked("Which movies did Tom Hanks act in?", "Apollo 13", "Tom Hanks"),
     Asked("Who acted in Stand By Me?", "River Phoenix", "ACTED_IN: Stand By Me"),
     Asked("Which movies did Ron Howard direct?", "Frost/Nixon", "of: Ron Howard"),
     Asked("Who produced Jerry Maguire?", "Cameron Crowe", "PRODUCED: Jerry Maguire"),
@@ -191,7 +189,7 @@ def test_evidence_speaks_of_names(opened: Opened) -> None:
 
 
 def test_what_only_fills_a_place_is_marked_and_can_be_left_out(opened: Opened) -> None:
-    asked = opened.questions[1]
+    asked = opened.questions[3]
     chain: Any = lang.GraspRetriever(None, opened.store, opened.index, k=20)
     marked = chain.invoke(asked.question)
     real = [one.id for one in marked if not one.metadata["graphret"].get("fill")]
@@ -241,6 +239,6 @@ def test_names_can_be_told(opened: Opened) -> None:
 
 def test_an_index_in_which_nodes_say_nothing_is_refused() -> None:
     store = MemoryStore.of([Node(f"{i}", properties={"size": i}) for i in range(4)])
-    with pytest.raises(InvalidInput, match="4 of 4 without .* properties size"):
+    with pytest.raises(InvalidInput, match=r"4 of 4 without .* properties size"):
         BM25Index.of_store(store, text=NodeText.names())
     assert BM25Index.of_store(store).search("3", 1).ids == ["3"]
