@@ -172,7 +172,7 @@ class Evidence:
         """Return the evidence with what its two nodes are called, as far as they are
         known.
         """
-        known = {node_id: node.called for node_id, node in nodes.items()}
+        known = {i: node.called for i, node in nodes.items() if node.called != i}
         return replace(
             self,
             source_name=known.get(self.source or ""),

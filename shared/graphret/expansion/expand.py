@@ -180,8 +180,7 @@ class Expand(Retriever):
     def _walked_from(self, seeds: _Seeds, selected: Sequence[Hit], k: int) -> list[Hit]:
         """Return the hits to walk from, each once, with those that qualify."""
         # what a plan's answer was filled up with says nothing of it
-        walked = selected or [hit for hit in seeds.answer if not hit.fill]
-        walked = walked or seeds.answer.hits
+        walked = selected or seeds.answer.hits
         hits = (*walked[: self.ranking.n_seeds(k)], *seeds.qualifying)
         return list({hit.id: hit for hit in hits}.values())
 

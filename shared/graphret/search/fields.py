@@ -346,13 +346,13 @@ def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
         return  # whose neighbours would have to be read
     own = [replace(text, neighbors=0) for text in texts]
     said = [any(text.fields(node) for text in own) for node in nodes]
-    if 2 * sum(said) >= len(nodes):
-        return
     there = sorted({name for node in nodes for name in node.properties})
+    if not there or 2 * sum(said) >= len(nodes):
+        return  # of nodes that have nothing to read either, the ids may be words
     raise InvalidInput(
         f"text: expected nodes that say something, got {len(nodes) - sum(said)} of"
         f" {len(nodes)} without a name or a text; they have the properties"
-        f" {', '.join(there) or 'none'} (NodeText(properties=…), or name_property= and"
+        f" {', '.join(there)} (NodeText(properties=…), or name_property= and"
         " text_property= of the store)"
     )
 
