@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,34 +41,19 @@ class TableIndex(ABC):
     def table(self) -> NodeTable:
         """The nodes."""
 
-    @classmethod
-    @abstractmethod
-    def build(
-        cls, nodes: NodeTable | Iterable[Node], *arguments: Any, **options: Any
+    def limited_to(
+        self, labels: Collection[str] | None, *, need_texts: bool = True
     ) -> Self:
-        """Make it of nodes; `source` is the store in which they have neighbours, where
-        it is known.
-        """
+        """Say which labels it was made of; returns itself.
 
-    @classmethod
-    def of_store(
-        cls,
-        store: GraphStore,
-        *arguments: Any,
-        labels: Collection[str] | None = None,
-        **options: Any,
-    ) -> Self:
-        """Make it of a store's nodes, or those that bear one of `labels`;
-        ``store.attach(index)`` keeps it in step.
+        With `need_texts`, an `InvalidInput` refuses nodes most of which say nothing.
         """
-        made = cls.build(table_of(store, labels), *arguments, source=store, **options)
-        made.scope = None if labels is None else frozenset(labels)
-        table = made.table
-        some = np.unique(np.linspace(0, len(table) - 1, _SAMPLE).astype(int))
-        require_texts(
-            [leaf.text for leaf in made.leaves()], table.at(some) if len(table) else []
-        )
-        return made
+        self.scope = None if labels is None else frozenset(labels)
+        if need_texts and len(self.table):
+            places = np.linspace(0, len(self.table) - 1, _SAMPLE).astype(np.int64)
+            texts = [leaf.text for leaf in self.leaves()]
+            require_texts(texts, self.table.at(np.unique(places)))
+        return self
 
     @abstractmethod
     def leaves(self) -> list[ArrayIndex]:
