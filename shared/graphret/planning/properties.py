@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from graphret.linking.words import Lexicon, name_words, root
+from graphret.linking.words import Lexicon, root
 from graphret.planning.question import ASKING, IDLE, TOGETHER, noun_asked
-from graphret.text import tokenize
+from graphret.text import name_words, tokenize
 
 #: Words that say what a value is, and not of what: "phone number", "year of birth".
 _GENERAL = frozenset("number name value title year date exactly".split())
@@ -52,7 +52,7 @@ def asked_property(
     for key in sorted(keys):
         words = name_words(key)
         own = {root(word) for word in words}
-        if words[-1] in _IDS or not own - kinds or _names_relation(key, relations):
+        if not own - kinds or words[-1] in _IDS or _names_relation(key, relations):
             continue
         telling = told - (frozenset(map(root, _GENERAL)) - own)
         if telling and telling <= own and _may_be(said, words, question):

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
-from graphret.linking.words import name_words
 from graphret.stores.neo4j.graph import Graph
 from graphret.stores.neo4j.layout import Layout, quote
+from graphret.text import name_words
 from graphret.types import is_opaque
 
 #: The properties of a node by name, as the database has them.
