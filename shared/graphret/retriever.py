@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
@@ -17,6 +17,9 @@ from graphret.search.index import require_k
 from graphret.trace import Trace
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where, WhereLike
+
+if TYPE_CHECKING:
+    from graphret.stores.base import GraphStore
 
 T = TypeVar("T")
 
@@ -110,6 +113,11 @@ class Retriever:
         raise NotImplementedError(
             f"{type(self).__name__} overrides neither _retrieve nor _steps"
         )
+
+    @property
+    def graph_store(self) -> GraphStore | None:
+        """The graph whose nodes it finds; `None` where that is not known."""
+        return None
 
     def __str__(self) -> str:
         return self.name or type(self).__name__
@@ -313,6 +321,11 @@ class Fuse(Retriever):
             )
         return list(weights)
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        stores = (one.graph_store for one in self.retrievers)
+        return next((store for store in stores if store is not None), None)
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         with trace.stage("ask", retrievers=[str(r) for r in self.retrievers]):
@@ -365,6 +378,11 @@ class Fallback(Retriever):
     def __init__(self, first: Retriever, second: Retriever) -> None:
         self.first = first
         self.second = second
+
+    @property
+    def graph_store(self) -> GraphStore | None:
+        found = self.first.graph_store
+        return self.second.graph_store if found is None else found
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()

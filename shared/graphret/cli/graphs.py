@@ -142,6 +142,7 @@ def export(
 
 def schema(
     graph: options.Graph,
+    name_property: options.NameProperty = None,
     max_tokens: Annotated[
         int | None, option("Leave out what is rare, to fit into N tokens.", metavar="N")
     ] = None,
@@ -150,7 +151,9 @@ def schema(
     """Print the labels, relations and properties of a graph, as for a prompt."""
     from graphret.graphs.locations import opened
 
-    with opened(graph) as store:
+    names = options.names_of(name_property)
+    told: dict[str, Any] = {} if names is None else {"name_property": names}
+    with opened(graph, **told) as store:
         found, dialect = store.schema(), getattr(store, "dialect", None)
     show(
         json, {**found.to_dict(), "dialect": dialect}, found.text(max_tokens=max_tokens)

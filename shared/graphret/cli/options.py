@@ -15,6 +15,7 @@ from graphret.methods import MethodOptions, folder_of
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
     from graphret.sage import SageGraph
+    from graphret.stores.neo4j.layout import PropertyNames
 
 OnFailure = Literal["fallback", "raise"]
 
@@ -60,6 +61,14 @@ Folder = Annotated[
 ]
 Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=False)]
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
+NameProperty = Annotated[
+    list[str] | None,
+    option(
+        "Of a Neo4j: what names its nodes, KEY or LABEL=KEY; repeat it for more.",
+        "--name-property",
+        metavar="KEY",
+    ),
+]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[
     str,
@@ -98,6 +107,24 @@ LlmCache = Annotated[
     Path | None,
     option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM),
 ]
+
+
+def names_of(given: list[str] | None) -> PropertyNames | None:
+    """Return what ``--name-property`` says: properties, or properties by label."""
+    if not given:
+        return None
+    by_label = [one.partition("=") for one in given if "=" in one]
+    if not by_label:
+        return given
+    if len(by_label) < len(given):
+        raise InvalidInput(
+            "--name-property: expected KEY or LABEL=KEY throughout, got both:"
+            f" {', '.join(given)}"
+        )
+    names: dict[str, list[str]] = {}
+    for label, _, key in by_label:
+        names.setdefault(label, []).append(key)
+    return names
 
 
 def encoder_of(name: str) -> str | None:

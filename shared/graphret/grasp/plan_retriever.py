@@ -104,6 +104,10 @@ class PlanRetriever(Retriever):
             self._linker = Linker.of_store(self.store)
         return self._linker
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         with trace.stage("plan", planner=self.planner.name) as stage:

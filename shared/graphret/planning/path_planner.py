@@ -23,6 +23,7 @@ from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, 
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
+from graphret.planning.properties import asked_property
 from graphret.planning.queries import find_matches
 from graphret.planning.question import readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
@@ -185,7 +186,8 @@ class PathPlanner:
             names = Linker.build(graph.nodes)
         self.store, self.names, self.lexicon = store, names, Lexicon(aliases)
         totals = None if graph is None else graph.relation_counts()
-        self.space = PathSpace(store.schema().relations, totals, self.lexicon)
+        self._schema = store.schema()
+        self.space = PathSpace(self._schema.relations, totals, self.lexicon)
         self.scorer = (
             PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
         )
@@ -213,7 +215,10 @@ class PathPlanner:
         return await in_thread(lambda: self.plan(question))
 
     def _plan(self, question: str) -> Planned:
-        around = self.around(question)
+        named = self.mentions(question)
+        if (asked := self.asked_of_itself(question, named)) is not None:
+            return asked
+        around = self._all_around(question, named)
         found = next(self._ways(around), None)
         if found is None:
             return Planned(
@@ -244,6 +249,33 @@ class PathPlanner:
             plan, bindings, details={"cost": round(cost, 2), "paths": others}
         )
 
+    def asked_of_itself(
+        self, question: str, named: Sequence[LinkedMention]
+    ) -> Planned | None:
+        """Return the plan whose answer is what a question names, where it asks for a
+        property of that; `None` where it asks for something else.
+        """
+        for one in named[:1]:
+            known = [node for node in self.store.get(list(one.nodes)) if node]
+            labels = sorted({label for node in known for label in node.labels})
+            keys = {
+                key
+                for label in labels
+                for key in self._schema.properties.get(label, ())
+            }
+            relations = self._schema.relation_names
+            place = (one.start, one.end)
+            key = asked_property(question, place, keys, labels, relations, self.lexicon)
+            having = [node for node in known if key in node.properties]
+            if key is None or not having:
+                continue
+            itself = Target(labels=[having[0].label] if having[0].label else [])
+            anchor = Anchor(var=itself.var, text=one.text)
+            plan = GraphPlan(anchors=[anchor], target=itself, risk_level="aggressive")
+            nodes = {node.id: one.nodes[node.id] for node in having}
+            return Planned(plan, {itself.var: nodes}, details={"property": key})
+        return None
+
     def mentions(self, question: str) -> list[LinkedMention]:
         """Return the names in a question with the nodes that they may mean, the longest
         first.
@@ -273,7 +305,11 @@ class PathPlanner:
 
     def around(self, question: str, most: int | None = TRIED) -> list[MentionPaths]:
         """Return the paths around each name in a question, at most so many."""
-        found = self.mentions(question)
+        return self._all_around(question, self.mentions(question), most)
+
+    def _all_around(
+        self, question: str, found: Sequence[LinkedMention], most: int | None = TRIED
+    ) -> list[MentionPaths]:
         places = frozenset((one.start, one.end) for one in found)
         named = [node_id for one in found for node_id in one.nodes]
         return [self._around(question, one, places, named, most) for one in found]
