@@ -256,6 +256,36 @@ def test_markdown(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("---\ntitle: >-\n  Folded\n  over lines\n---\n# No\n", "Folded over lines"),
+        ('---\ntitle: "A \\"b\\" \\u00e9"  # why\n---\n', 'A "b" é'),
+        ("---\n# title: No\ntitle: Yes\n---\n", "Yes"),
+        ("---\ntitle: 1984\n...\ntext", "1984"),
+        ("---\ntitle: Graphs: an introduction\n---\n", "Graphs: an introduction"),
+        ("+++\ntitle = 'Of TOML' # why\n[extra]\na = 1\n+++\n# No\n", "Of TOML"),
+        ("---\nauthor: x\n---\n# Heading\n", "Heading"),
+        ("---\n[[[\n---\n# Heading\n", "Heading"),
+        ("<!-- # Draft -->\n<!--\n# Old\n-->\n# New\n", "New"),
+        ("<!-- never closed\n# New\n", "New"),
+        ("````md\n```\n# No\n```\n# No\n````\n# Yes\n", "Yes"),
+        ("~~~\n```\n~~~\n# Yes\n", "Yes"),
+        ("``` not `a` fence\n# Yes\n", "Yes"),
+        ("# C#\n", "C#"),
+        ("# Closed ##   \n", "Closed"),
+        ("# snake_case **and *both* marks**\n", "snake_case and both marks"),
+        ("# [Mercury (planet)](a_(b)) ![i](x)\n", "Mercury (planet)"),
+        ("<h1 class='a'>In <b>HTML</b></h1>\n", "In HTML"),
+        ("<h1>Open\n<h2>Closed</h2>\n<h1>Title</h1>", "Title"),
+    ],
+)
+def test_titles(tmp_path: Path, text: str, title: str) -> None:
+    [document] = read(write(tmp_path / "a.md", text)).items
+    assert isinstance(document, Document)
+    assert document.title == title
+
+
 HTML_READER = """
 import re
 from graphret.corpus import Document

@@ -15,17 +15,15 @@ from dataclasses import replace
 from statistics import mode
 from typing import Any
 
+from graphret.corpus.markdown import headings, section_at, title_among
 from graphret.corpus.metadata import filled, without
 from graphret.corpus.names import (
     file_of,
     given_heading,
     given_section,
     given_title,
-    headings,
     name_on_page,
-    section_at,
     stem_of,
-    title_among,
 )
 from graphret.corpus.tables import (
     TextTable,

@@ -14,13 +14,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
+from graphret.corpus.markdown import headings, section_at, title_among
 from graphret.corpus.names import (
     file_of,
     given_name,
-    headings,
-    section_at,
     stem_of,
-    title_among,
 )
 from graphret.corpus.tables import delimited, is_delimited, pipe_tables
 from graphret.errors import InvalidInput
@@ -147,13 +145,20 @@ def items_of(
     if rest.strip() or not tables:
         yield Document(rest.strip("\r\n") if tables else text, id_, title, metadata)
     for number, table in enumerate(tables):
-        before = re.split(r"\n\s*\n", text[: table.start].rstrip())[-1]
+        before = _paragraph_before(text[ends[number] : table.start])
         own_id = f"{id_}/table-{number}" if id_ and not values else id_
         section = section_at(above, table.start, table.end, title)
         around = "" if headings(before) or "|" in before else " ".join(before.split())
         yield Table(
             table.header, table.rows, own_id, title, section, around, metadata=metadata
         )
+
+
+def _paragraph_before(text: str) -> str:
+    """Return the last paragraph of what stands between two tables."""
+    lines = text.rstrip().split("\n")
+    blank = (at for at in range(len(lines) - 1, -1, -1) if not lines[at].strip())
+    return "\n".join(lines[next(blank, -1) + 1 :])
 
 
 def _parsed(value: Any) -> Item | Edge:

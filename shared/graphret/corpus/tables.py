@@ -12,7 +12,8 @@ from itertools import accumulate
 from statistics import mode
 from typing import Any, NamedTuple
 
-from graphret.corpus.names import file_of, outside_code
+from graphret.corpus.markdown import outside_code
+from graphret.corpus.names import file_of
 from graphret.errors import InvalidInput
 
 _CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
