@@ -29,6 +29,7 @@ from graphret.corpus.tables import (
     TextTable,
     delimited,
     is_delimited,
+    is_tabbed,
     keyed,
     pipe_tables,
 )
@@ -201,9 +202,9 @@ def _known(
         ]
         above = [] if values else headings(text)
         title = title_among(above) or _first_heading(nodes) or title
-        found = _by_chunk(
-            nodes, spans, delimited(text) if values else pipe_tables(text)
-        )
+        tabs = is_tabbed(nodes[0].properties)
+        tables = delimited(text, tabs=tabs) if values else pipe_tables(text)
+        found = _by_chunk(nodes, spans, tables)
         for own, span in zip(found, spans, strict=True):
             own["section"] = section_at(above, *span, title)
     for number, (own, node) in enumerate(zip(found, nodes, strict=True)):
