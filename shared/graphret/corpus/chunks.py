@@ -24,6 +24,7 @@ from graphret.corpus.names import (
     given_title,
     name_on_page,
     stem_of,
+    title_of_pdf,
 )
 from graphret.corpus.tables import (
     TextTable,
@@ -201,7 +202,12 @@ def _known(
             for start, node in zip(starts, nodes, strict=True)
         ]
         above = [] if values else headings(text)
-        title = title_among(above) or _first_heading(nodes) or title
+        title = (
+            title_among(above)
+            or _first_heading(nodes)
+            or title
+            or title_of_pdf(key[1], text)
+        )
         tabs = is_tabbed(nodes[0].properties)
         tables = delimited(text, tabs=tabs) if values else pipe_tables(text)
         found = _by_chunk(nodes, spans, tables)

@@ -56,6 +56,13 @@ _NO_STEM = re.compile(
     re.IGNORECASE,
 )
 _LONGEST = 200
+#: A line of a PDF's first page that tells how the file came about.
+_ABOUT_FILE = re.compile(
+    r"\b(?:generated|created|produced|downloaded|printed) (?:by|from|on|with)\b"
+    r"|\barxiv:|\bdoi:|://|\bpage \d",
+    re.IGNORECASE,
+)
+_TITLE_LINES, _TITLE_WORDS = 12, 15
 
 
 def clean_name(text: object) -> str:
@@ -133,3 +140,23 @@ def stem_of(file: str) -> str:
     stem = _EXTENSION.sub("", PurePosixPath(path.replace("\\", "/")).name)
     name = clean_name(stem if " " in stem else stem.replace("_", " ").replace("-", " "))
     return "" if _NO_STEM.match(name) else name
+
+
+def title_of_pdf(file: str, text: str) -> str:
+    """Return the title on the first page of a PDF whose file has no telling name: its
+    first line that reads like one; empty for other files.
+    """
+    if not file.lower().endswith(".pdf") or stem_of(file):
+        return ""
+    lines = (line.strip() for line in text[:5_000].split("\n"))
+    for line in [line for line in lines if line][:_TITLE_LINES]:
+        n_words, letters = len(line.split()), sum(map(str.isalpha, line))
+        titled = line[0].isalnum() and not line[0].islower() and line[-1] not in ".,;:"
+        if (
+            titled
+            and 1 < n_words <= _TITLE_WORDS
+            and 2 * letters > len(line)
+            and not _ABOUT_FILE.search(line)
+        ):
+            return clean_name(line)
+    return ""

@@ -21,6 +21,7 @@ from graphret.corpus.names import (
     file_of,
     given_name,
     stem_of,
+    title_of_pdf,
 )
 from graphret.corpus.tables import (
     TextTable,
@@ -197,7 +198,13 @@ def items_of(
         if values
         else (pipe_tables(text), headings(text))
     )
-    title = given_name(given) or title_among(above) or stem_of(file_of(given))
+    file = file_of(given)
+    title = (
+        given_name(given)
+        or title_among(above)
+        or stem_of(file)
+        or title_of_pdf(file, text)
+    )
     ends = [0, *(table.end for table in tables)]
     rest = (
         "".join(
