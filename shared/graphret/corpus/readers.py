@@ -90,7 +90,7 @@ def read(
         Whether a file that cannot be read is an error, and so a row that has more or
         fewer cells than its table. Otherwise the file is skipped, and the row filled
         up, or its last cell holds the surplus; warnings of the logger
-        ``graphret.corpus.readers`` name and count both.
+        ``graphret.corpus`` name and count both.
 
     Returns
     -------
