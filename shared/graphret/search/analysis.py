@@ -23,11 +23,13 @@ _CODE = re.compile(
     r"(?<!\w)[A-Za-z]\w*_\w+|(?<!\w)[A-Za-z]\w*(?:\+\+|#)(?![\w+#])"
     r"|(?<![\w.])\.[A-Za-z]\w+|(?<!\w)[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)"
 )
-_CAPITALS = re.compile(r"(?<!\w)[A-Z]+(?:&[A-Z]+)*+(?!\w)")
+# In capitals, and no word beside it is.
+_CAPITALS = re.compile(
+    r"(?<![A-Z][A-Z] )(?<![A-Z][A-Z], )(?<!\w)[A-Z]+(?:&[A-Z]+)*+(?!\w|,? [A-Z][A-Z])"
+)
 # A word that is divided at the end of a line.
 _DIVIDED = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-[ \t]*+\r?\n[ \t]*+([^\W\d_]++)")
 
-_FEW = 3
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
 
 
@@ -76,11 +78,10 @@ def _spelled(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
         # In lower case, unless case is all that tells it from a word.
         plain = code[0].isalnum()
         yield code[0] if plain else code[0].lower()
-    if not text.isupper() or len(text.split()) <= _FEW:  # but for shouted sentences
-        for capitals in _CAPITALS.finditer(text):
-            word = capitals[0]
-            if "&" in word or (len(word) > 1 and not term_of(word.lower())):
-                yield word
+    for capitals in _CAPITALS.finditer(text):
+        word = capitals[0]
+        if "&" in word or (len(word) > 1 and not term_of(word.lower())):
+            yield word
     if "-" in text and "\n" in text:
         for divided in _DIVIDED.finditer(text):
             for word in words(divided[1] + divided[2]):
