@@ -25,6 +25,7 @@ from graphret.corpus import (
     read,
     register_reader,
 )
+from graphret.corpus.readers import items_of
 from graphret.corpus.tables import delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
@@ -216,7 +217,7 @@ def test_kinds_of_delimited_values(
     table = table_of(write(tmp_path / name, text))
     assert [list(row) for row in (table.header, *table.rows)] == rows
     loaded = {"file_path": name}
-    [of_loader] = readers.items_of(text, loaded)
+    [of_loader] = items_of(text, loaded)
     assert isinstance(of_loader, Table)
     assert of_loader.header == table.header
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphret.edges import NO_ROW
 from graphret.linking.gazetteer import Gazetteer
-from graphret.linking.usage import Use, use_at
+from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
@@ -180,7 +180,7 @@ class NodeNames:
     def _says_capitals(self, name: Words, cell: str) -> bool:
         """Whether a text uses stop words in capitals as the name that they are."""
         return any(
-            use_at(cell, *said.span(), self.spelled[name]) is Use.NAME
+            use_at(cell, *said.span(), self.spelled[name]) is NameUse.NAME
             for said in self._capitals[name].finditer(cell)
         )
 
