@@ -125,6 +125,16 @@ def from_llama_node(node: BaseNode) -> Node:
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
 
 
+def source_of(node: Node) -> RelatedNodeInfo | None:
+    """Return what a graphret node that came from LlamaIndex knows of its document:
+    among it, the hash.
+    """
+    origin = node.properties.get(ORIGIN)
+    related = origin.get("relationships") if isinstance(origin, Mapping) else None
+    source = related.get(NodeRelationship.SOURCE.value) if related else None
+    return RelatedNodeInfo.from_dict(source) if isinstance(source, dict) else None
+
+
 def _text_node(node: Node, content: str | None = None) -> TextNode:
     given = dict(node.properties)
     vector = given.pop(EMBEDDING) if isinstance(given.get(EMBEDDING), list) else None

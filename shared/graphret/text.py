@@ -28,7 +28,7 @@ _PART_OF_LETTER = (
 )  # combining classes of nukta, kana voicing and virama: another letter, not an accent
 #: Where the names of relations, labels and properties are split into words.
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
-_BRACKET = re.compile(r"\s*\([^()]*\)")
+_BRACKET = re.compile(r"(?<!\s)\s*+\([^()]*\)")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 _SHAPE = re.compile(r"cz*|[xz]+")

@@ -45,6 +45,9 @@ def build(
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
     ray: options.Cluster = None,
+    encoding: options.Encoding = None,
+    literal_quotes: options.LiteralQuotes = False,
+    strict: options.Strict = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Build a graph of documents, tables and records."""
@@ -62,7 +65,9 @@ def build(
             similarity=SimilaritySettings(percentile=percentile),
         )
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
-        corpus = read(sources)
+        corpus = read(
+            sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
+        )
         if (
             folder.exists()
         ):  # before the work, not after it: whether the folder can be written
@@ -87,6 +92,7 @@ def build(
     about = {
         "encoder": graph.encoder.name if graph.encoder else None,
         "seconds": round(seconds, 3),
+        "skipped": list(corpus.skipped),
     }
     _finish(
         graph,
@@ -105,19 +111,23 @@ def add(
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
+    encoding: options.Encoding = None,
+    literal_quotes: options.LiteralQuotes = False,
+    strict: options.Strict = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Add items to a graph, each in place of what had its id."""
     from graphret.corpus import read
 
-    corpus = read(sources)
+    corpus = read(
+        sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
+    )
     with progress() as report:
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         with _changed(folder, metadata=extractor) as graph:
             added = graph.add(corpus)
-    _finish(
-        graph, folder, {"added": added}, f"added {len(added):,} nodes", json, extractor
-    )
+    about = {"added": added, "skipped": list(corpus.skipped)}
+    _finish(graph, folder, about, f"added {len(added):,} nodes", json, extractor)
 
 
 def remove(
@@ -191,6 +201,8 @@ def _finish(
     where it answered nothing.
     """
     report, now = getattr(extractor, "report", None), graph.report()
+    if about.get("skipped"):
+        remark(f"files skipped: {len(about['skipped']):,}; --strict stops at one")
     if report is not None and report.fell_back:
         remark(
             f"{report.fell_back} nodes have metadata from the rules, since the model"

@@ -48,10 +48,21 @@ PLANNERS, PATHS, HINTED = (
 WALKERS, MODELS = f"{ARK}, grasp or graphraft", f"{ARK}, spark, grasp or graphraft"
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
-_SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
+_SOURCES = "Files (.jsonl .csv .tsv .md .txt .html .rst .ipynb) and folders of them."
 
 Sources = Annotated[
     list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)
+]
+Encoding = Annotated[
+    str | None,
+    option("Of the files; by default UTF-8, or what is found.", metavar="NAME"),
+]
+LiteralQuotes = Annotated[
+    bool, option("Quotes in .csv and .tsv are characters.", "--literal-quotes")
+]
+Strict = Annotated[
+    bool,
+    option("Stop at a file or row that cannot be read as it is.", "--strict"),
 ]
 Folder = Annotated[
     str,

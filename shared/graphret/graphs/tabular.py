@@ -27,6 +27,8 @@ _BLOCK_ROWS = 1 << 16
 #: more than 15 digits stay text.
 _INTEGER = r"0|-?[1-9][0-9]{0,14}"
 _FLOAT = rf"{_INTEGER}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{1,17}}([eE][-+]?[0-9]{{1,2}})?"
+#: What Gephi says of every node, whose label is its name.
+_GEPHI = {"label", "r", "g", "b"}
 _TYPES = {"int64": _INTEGER, "double": _FLOAT, "bool": "(?i)true|false"}
 
 
@@ -133,9 +135,11 @@ def _add_node(
     tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns
 ) -> None:
     node_id, name, text = (_text(row, roles, role) for role in ("id", "name", "text"))
+    for role in ("id", "name", "text"):
+        row.pop(roles.get(role, ""), None)
     labels: Any = row.pop(roles["label"], None) if "label" in roles else None
     if isinstance(labels, str):
-        labels = parsed_json(labels) if labels.startswith("[") else labels.split(";")
+        labels = _labels(labels)
     if labels is None:
         labels = [columns.default_label]
     if not isinstance(labels, list) or not all(
@@ -151,6 +155,17 @@ def _add_node(
     tables.node(node_id, own, name, text, _properties(row, roles))
 
 
+def _labels(text: str) -> Any:
+    """Return the labels that a text lists: as JSON, by semicolons, or as APOC has
+    them, ``:Person:Actor``.
+    """
+    if text.startswith("["):
+        return parsed_json(text)
+    if text.startswith(":"):
+        return text[1:].split(":")
+    return text.split(";") if text else None
+
+
 def _add_edge(
     tables: GraphTables,
     row: dict[str, Any],
@@ -158,32 +173,35 @@ def _add_edge(
     columns: Columns,
     make_nodes: bool,
 ) -> None:
+    header = [*row]
     source, target, relation = (
         _text(row, roles, role) for role in ("source", "target", "relation")
     )
+    for role in ("source", "target", "relation"):
+        row.pop(roles.get(role, ""), None)
     for role, end in (("source", source), ("target", target)):
         if not end:
             raise InvalidInput(
                 f"expected an edge, but the {role} is empty; nodes go in files of"
                 " their own"
             )
-        if make_nodes and end not in tables:
+        if make_nodes and not tables.id_of(end):
             tables.node(end, (columns.default_label,), end)
     weight = row.pop(roles["weight"], 1.0) if "weight" in roles else 1.0
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         raise InvalidInput(f"the weight must be a number, not {weight!r}")
     tables.edge(
-        source,
-        relation or columns.default_relation or "",
-        target,
+        tables.id_of(source) or source,
+        relation or columns.relation_of(header),
+        tables.id_of(target) or target,
         float(weight),
         _properties(row, roles),
     )
 
 
 def _text(row: dict[str, Any], roles: dict[str, str], role: str) -> str:
-    """Take an id, a name or a text from a row; a whole number may stand for one."""
-    value = row.pop(roles[role], "") if role in roles else ""
+    """Return an id, a name or a text of a row; a whole number may stand for one."""
+    value = row.get(roles[role], "") if role in roles else ""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidInput(
             f"the {role} must be a string or a whole number, not {value!r}"
@@ -307,9 +325,14 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
         KeyError,
     ) as error:  # ElementTree's errors are SyntaxErrors
         raise InvalidInput(f"{path}: is no GraphML ({error})") from error
-    nodes = [{"id": node, **fields} for node, fields in graph.nodes(data=True)]
+    of_gephi = any(fields.keys() >= _GEPHI for _, fields in graph.nodes(data=True))
+    nodes = [
+        {"id": node, **(_renamed(fields, "label", "name") if of_gephi else fields)}
+        for node, fields in graph.nodes(data=True)
+    ]
+    label = "Edge Label" if of_gephi else "label"  # as APOC calls a relation
     edges = [
-        {"source": source, "target": target, **fields}
+        {"source": source, "target": target, **_renamed(fields, label, "relation")}
         for source, target, fields in graph.edges(data=True)
     ]
     return [
@@ -320,6 +343,13 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
         )
         for rows, needed in ((nodes, ("id",)), (edges, ("source", "target")))
     ]
+
+
+def _renamed(fields: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return fields of which one has another name, unless there is one of that name."""
+    if old not in fields or new in fields or (new == "relation" and "type" in fields):
+        return fields
+    return {new if name == old else name: value for name, value in fields.items()}
 
 
 _OPENERS = {
