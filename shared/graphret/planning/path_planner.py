@@ -4,12 +4,12 @@ names in a question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice, product
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -17,14 +17,18 @@ from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
 from graphret.linking.mentions import Spot, find_mentions
 from graphret.linking.names import NameIndex
+from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
+from graphret.planning.composed import Composer, asked_labels, hops_along
+from graphret.planning.conditions import ConditionReader, Stated
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
+from graphret.planning.properties import Properties
 from graphret.planning.queries import find_matches
-from graphret.planning.question import EVERYDAY, readings, spans
+from graphret.planning.question import EVERYDAY, IDLE, readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
@@ -184,7 +188,14 @@ class PathPlanner:
             names = Linker.build(graph.nodes)
         self.store, self.names, self.lexicon = store, names, Lexicon(aliases)
         totals = None if graph is None else graph.relation_counts()
-        self.space = PathSpace(store.schema().relations, totals, self.lexicon)
+        schema = store.schema()
+        self.space = PathSpace(schema.relations, totals, self.lexicon)
+        self.conditions = ConditionReader(
+            Properties(store, schema, self.lexicon),
+            schema.labels,
+            schema.relations,
+            self.lexicon,
+        )
         self.scorer = (
             PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
         )
@@ -212,6 +223,21 @@ class PathPlanner:
         return await in_thread(lambda: self.plan(question))
 
     def _plan(self, question: str) -> Planned:
+        sure = [one for one in self._spots(question) if one.score == 1]
+        named = mentions(sure, self.lexicon) if sure else []
+        places = [(one.start, one.end) for one in named]
+        known = self.store.get([node_id for one in named for node_id in one.nodes])
+        labels = {label for node in known if node is not None for label in node.labels}
+        stated = self.conditions.read(question, places, labels)
+        if stated.anything:
+            planned = self._stated_plan(stated, named)
+        else:
+            planned = self._named_plan(question)
+        confidence = self._share_read(question, stated, planned)
+        return replace(planned, confidence=confidence, doubts=tuple(stated.unread))
+
+    def _named_plan(self, question: str) -> Planned:
+        """Return the plan of the names in a question alone."""
         around = self.around(question)
         found = next(self._ways(around), None)
         if found is None:
@@ -234,33 +260,105 @@ class PathPlanner:
             anchor.var: one.mention.nodes
             for anchor, (one, _) in zip(plan.anchors, walks, strict=True)
         }
-        others = {
-            " ".join(map(str, best.path)): round(best.cost, 2)
-            for one in around
-            for best in one.candidates[:3]
-        }
-        return Planned(
-            plan, bindings, details={"cost": round(cost, 2), "paths": others}
+        return Planned(plan, bindings, details=_details(cost, around))
+
+    def _stated_plan(self, stated: Stated, named: Sequence[Mention]) -> Planned:
+        """Return the plan of what a question states, around the names in it."""
+        absence = stated.absence
+        absent = [
+            one for one in named if absence is not None and one.start > absence.start
+        ]
+        composer = Composer(
+            self.space,
+            self.lexicon,
+            stated,
+            asked_labels(stated, self.space.labels),
         )
+        around = self._around_each(
+            stated.rest, [one for one in named if one not in absent], composer.targets
+        )
+        cost, walks = next(self._ways(around), (0.0, [])) if around else (0.0, [])
+        if around and not walks:
+            problem = "the question names nothing that leads to what it asks for"
+            return Planned(None, problem=problem)
+        bindings = {
+            composer.walk(one.mention.text, best.path): one.mention.nodes
+            for one, best in walks
+        }
+        without = self._around_each(stated.rest, absent, composer.targets)
+        for one in without:
+            if one.candidates:
+                path = one.candidates[0].path
+                var = composer.walk(one.mention.text, path, negated=True)
+                bindings[var] = one.mention.nodes
+        composer.state()
+        if composer.problem:
+            return Planned(None, problem=composer.problem)
+        risk = self._risk(cost, walks) if walks else LEVELS[1]
+        about = self._left_over(stated.rest, [*around, *without])
+        plan = composer.plan(about, LEVELS[-1] if stated.unread else risk)
+        return Planned(plan, bindings, details=_details(cost, around))
+
+    def _around_each(
+        self, rest: str, named: Sequence[Mention], targets: Collection[str]
+    ) -> list[Around]:
+        """Return the paths around some names that lead to labels, any where there are
+        none.
+        """
+        places = frozenset((one.start, one.end) for one in named)
+        ids = [node_id for one in named for node_id in one.nodes]
+        found = [self._around(rest, one, places, ids, None) for one in named]
+        return [
+            one._replace(
+                candidates=[
+                    candidate
+                    for candidate in one.candidates
+                    if not targets or candidate.path[-1].label in targets
+                ][:TRIED]
+            )
+            for one in found
+        ]
+
+    def _share_read(self, question: str, stated: Stated, planned: Planned) -> float:
+        """Return the share of the words that tell something which a plan heeds, common
+        words counted by half; half of it where the plan is not to be trusted.
+        """
+        bound = [anchor.text for anchor in planned.plan.anchors] if planned.plan else []
+        said = {word for text in bound for word in words(text)}
+        read = missed = 0.0
+        for word, start, end in tokenize(question):
+            if word in IDLE:
+                continue
+            heeded = not stated.rest[start:end].strip() or word in said
+            if heeded or self.space.word(word).known:
+                read += 1.0
+            elif word not in FUNCTION_WORDS:
+                missed += 0.5 if word in COMMON_WORDS else 1.0
+        share = read / (read + missed) if read else 0.0
+        trusted = planned.plan is not None and planned.plan.risk_level != LEVELS[-1]
+        return round(share if trusted else share / 2, 4)
+
+    def _spots(self, question: str) -> list[Spot]:
+        """Return the names of nodes as a question spells them."""
+        if isinstance(self.names, Linker):
+            return self.names.spot(question)
+        parts = [question, *spans(question, self.lexicon)]
+        ids = list(
+            dict.fromkeys(
+                node_id
+                for found in self.names.search(parts, FOUND)
+                for node_id in found.ids
+            )
+        )
+        named = {node.id: node.name for node in self.store.get(ids) if node is not None}
+        return spot_among(question, named)
 
     def mentions(self, question: str) -> list[Mention]:
         """Return the names in a question with the nodes that they may mean, the longest
         first.
         """
-        if not isinstance(self.names, Linker):
-            parts = [question, *spans(question, self.lexicon)]
-            ids = list(
-                dict.fromkeys(
-                    node_id
-                    for found in self.names.search(parts, FOUND)
-                    for node_id in found.ids
-                )
-            )
-            named = {
-                node.id: node.name for node in self.store.get(ids) if node is not None
-            }
-            return mentions(spot_among(question, named), self.lexicon)
-        if found := mentions(self.names.spot(question), self.lexicon):
+        found = mentions(self._spots(question), self.lexicon)
+        if found or not isinstance(self.names, Linker):
             return found
         for part in spans(question, self.lexicon):
             if linked := {
@@ -373,6 +471,16 @@ class PathPlanner:
         return " ".join(left) if len(left) >= LEFT_OVER else ""
 
 
+def _details(cost: float, around: Sequence[Around]) -> dict[str, Any]:
+    """What a trace keeps of a plan: its cost, and the other paths that were likely."""
+    others = {
+        " ".join(map(str, best.path)): round(best.cost, 2)
+        for one in around
+        for best in one.candidates[:3]
+    }
+    return {"cost": round(cost, 2), "paths": others}
+
+
 def plan_of(
     walks: Sequence[tuple[str, Sequence[Hop]]],
     *,
@@ -382,24 +490,11 @@ def plan_of(
     """Return the plan of paths, each from what the question calls by a text, that meet
     in one target.
     """
-    anchors, hops = [], []
-    for number, (text, path) in enumerate(walks):
-        var = f"a{number + 1}"
+    anchors, hops = list[Anchor](), list[PlanHop]()
+    for number, (text, path) in enumerate(walks, 1):
+        var = f"a{number}"
         anchors.append(Anchor(var=var, text=text or "-", label=path[0].start or None))
-        for place, hop in enumerate(path):
-            to_var = "T" if place == len(path) - 1 else f"x{number + 1}_{place + 1}"
-            told = {
-                "from": var,
-                "rel": hop.relation,
-                "to_var": to_var,
-                "to_label": hop.label or None,
-            }
-            hops.append(
-                PlanHop.model_validate(
-                    told | {"direction": "out" if hop.outgoing else "in"}
-                )
-            )
-            var = to_var
+        hops += hops_along(var, path, number)
     label = walks[0][1][-1].label
     target = Target(labels=[label] if label else [], relevance_text=about)
     return GraphPlan(

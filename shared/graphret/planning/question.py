@@ -33,7 +33,7 @@ _TOGETHER = frozenset(
 )
 #: Words which no relation is called by: those of asking and telling, and those that
 #: hold a sentence together.
-_IDLE = (
+IDLE = (
     (FUNCTION_WORDS - {"about", "own"})
     | _TOGETHER
     | frozenset(
@@ -186,7 +186,7 @@ def readings(
 
 def _cues(tokens: Sequence[Token], used: Collection[int]) -> tuple[str, ...]:
     return tuple(
-        word for word, start, _ in tokens if start not in used and word not in _IDLE
+        word for word, start, _ in tokens if start not in used and word not in IDLE
     )[:NEAREST]
 
 
@@ -255,7 +255,7 @@ def _named_first(
 
 def _without_idle(tokens: Sequence[Token]) -> list[Token]:
     """Leave out the first words, up to one that a relation may be called by."""
-    return list(dropwhile(lambda token: token[0] in _IDLE, tokens))
+    return list(dropwhile(lambda token: token[0] in IDLE, tokens))
 
 
 def _noun(tokens: Sequence[Token]) -> list[Token]:
