@@ -13,6 +13,7 @@ from typing import Any
 
 import business
 import clinic
+import helpdesk
 from records import Question, Records
 
 #: How each domain's graph and its questions are made.
@@ -21,6 +22,7 @@ DOMAINS: Mapping[
 ] = {
     "business": (business.build, business.questions),
     "clinic": (clinic.build, clinic.questions),
+    "helpdesk": (helpdesk.build, helpdesk.questions),
 }
 
 
@@ -48,7 +50,7 @@ def _asked(question: Question) -> dict[str, Any]:
     return {
         "question": question.text,
         "kind": question.kind,
-        "gold": sorted(question.gold),
+        "answers": sorted(question.gold),
         **written,
     }
 
