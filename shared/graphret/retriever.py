@@ -245,10 +245,8 @@ def backfill(
     return replace(found, hits=filled(hits, others, k), signals=signals)
 
 
-def sure_of(
-    confidence: float | None, doubts: Sequence[str] | None
-) -> float | None:
-    """Return how well a hit answers a question of which a part is in doubt: not well."""
+def sure_of(confidence: float | None, doubts: Sequence[str] | None) -> float | None:
+    """Return a confidence, of an answer of which a part is in doubt a low one."""
     if not doubts:
         return confidence
     return DOUBTFUL if confidence is None else min(confidence, DOUBTFUL)

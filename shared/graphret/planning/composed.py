@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from graphret.linking.words import Lexicon, is_person
-from graphret.planning.conditions import Ranking, Stated
 from graphret.planning.graph_plan import (
     Anchor,
     GraphPlan,
@@ -24,6 +23,7 @@ from graphret.planning.graph_plan import (
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.question import readings
+from graphret.planning.stated import Ranking, Stated
 
 #: The variable of what is asked for.
 TARGET = "T"
@@ -118,11 +118,10 @@ class Composer:
         later: list[dict[str, Any]] = []
         for condition in self.stated.conditions:
             label = condition.owner.label
-            if absence is not None and condition.start > absence.start:
-                if label == absent:
-                    later.append(condition.where)
-                    continue
-            if var := self.variable(label, (condition.start, condition.end)):
+            behind = absence is not None and condition.start > absence.start
+            if behind and label == absent:
+                later.append(condition.where)
+            elif var := self.variable(label, (condition.start, condition.end)):
                 self.where[var].append(condition.where)
         if self.stated.ranking is not None:
             self._rank(self.stated.ranking)
@@ -186,6 +185,11 @@ class Composer:
                 return path
         return None
 
+    @property
+    def says_anything(self) -> bool:
+        """Whether the plan asks for less than all nodes of a label."""
+        return bool(self.hops or any(self.where.values()) or self.stated.ranking)
+
     def plan(self, about: str, risk: RiskLevel) -> GraphPlan:
         """Return the plan that was composed."""
         where = {
@@ -213,4 +217,3 @@ class Composer:
             descending=ranking.descending,
             limit=ranking.limit,
         )
-

@@ -150,9 +150,7 @@ class Order(_Part):
     def __str__(self) -> str:
         measure = f"{self.of}.{self.by}" if self.of and self.by else self.by
         most = f", the first {self.limit}" if self.limit else ""
-        return (
-            f"by {'most' if self.descending else 'least'} {measure or self.of}{most}"
-        )
+        return f"by {'most' if self.descending else 'least'} {measure or self.of}{most}"
 
 
 #: A hop when it is matched, from a variable that is placed already to the other; and

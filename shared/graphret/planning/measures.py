@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphret.linking.words import name_words, root, stem
+from graphret.linking.words import name_words, root
 
 #: Phrases before a value, by the operator of `Where` that they mean; the longest that
 #: stands there counts. Of a period ``$eq`` means within it.
@@ -23,7 +23,7 @@ BEFORE = {
         " before, earlier than, prior to"
     ),
     "$lte": "at most, up to, no more than, not more than, until, till, by, maximum",
-    "$eq": "exactly, equal to, in, on, of, during, from, at, is, was, in the, during the",
+    "$eq": "exactly, equal to, in, on, of, during, from, at, is, was, in the",
 }
 #: Phrases behind a value.
 BEHIND = {
@@ -41,7 +41,8 @@ RANGES = (("between", "and"), ("from", "to"), ("from", "until"), ("from", "till"
 #: What properties measure: words in their names | words of a question that speak of
 #: them | adjectives for much of it | adjectives for little.
 _MEASURES = """
-price cost fee charge amount | cost price pay charge spend worth euro dollar pound usd eur | expensive costly pricey | cheap inexpensive
+price cost fee charge amount | cost price pay charge spend worth | expensive | cheap
+price cost fee amount | euro dollar pound usd eur | costly pricey | inexpensive
 salary wage income pay | earn pay salary wage | rich | poor
 age | old year | old | young
 birth born birthday | born | young | old
@@ -50,7 +51,6 @@ publish published publication release released | publish release | new | old
 duration length minutes hours runtime | last take run minute hour long | long | short
 weight mass | weigh heavy kg kilo | heavy | light
 height altitude | tall high metre meter | tall | short
-stock inventory quantity | stock inventory | |
 area size surface capacity population | size | large big | small
 speed velocity | speed | fast quick | slow
 rating score stars grade | rate score star | good popular | bad
@@ -83,7 +83,9 @@ COUNTS = (
     " in total, percentage, proportion, share of, per, for each, for every, grouped by"
 )
 #: Words that turn what follows.
-NEGATORS = frozenset("never not no without lacking lack lacks isn aren don didn".split())
+NEGATORS = frozenset(
+    "never not no without lacking lack lacks isn aren don didn".split()
+)
 #: Words that point at the time of asking, which no graph knows, and words of time
 #: before which "last" and "next" do.
 NOW = frozenset("today yesterday tomorrow currently recently nowadays upcoming".split())
@@ -91,7 +93,7 @@ TIMES = frozenset("day week month quarter year hour days weeks months years".spl
 
 
 class Measure(NamedTuple):
-    """What a property measures, as a line of the table says it, by the roots of words."""
+    """What a property measures, as a line of the table says it, by roots of words."""
 
     names: frozenset[str]
     spoken: frozenset[str]
@@ -132,6 +134,12 @@ class Degree(NamedTuple):
     def bare(self) -> bool:
         """Whether it says nothing of what it measures."""
         return not self.measures and self.late is None
+
+    def turned(self) -> Degree:
+        """The opposite: "least expensive"."""
+        measures = {number: not high for number, high in self.measures.items()}
+        late = None if self.late is None else not self.late
+        return Degree(not self.high, measures, late)
 
 
 @lru_cache(maxsize=4096)
@@ -229,8 +237,3 @@ def speaks_of(word: str, name: str) -> bool:
     """Whether a word of a question speaks of what a property measures."""
     own = root(word)
     return any(own in one.spoken and one.names_property(name) for one in MEASURES)
-
-
-def same_word(word: str, other: str) -> bool:
-    """Whether two words are inflections of one."""
-    return stem(word) == stem(other)

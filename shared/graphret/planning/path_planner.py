@@ -21,7 +21,7 @@ from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
 from graphret.planning.composed import Composer, asked_labels, hops_along
-from graphret.planning.conditions import ConditionReader, Stated
+from graphret.planning.conditions import read_conditions
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
@@ -29,7 +29,9 @@ from graphret.planning.planner import Planned
 from graphret.planning.properties import Properties
 from graphret.planning.queries import find_matches
 from graphret.planning.question import EVERYDAY, IDLE, readings, spans
+from graphret.planning.question_words import GraphWords
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
+from graphret.planning.stated import Stated
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.text import tokenize, words
@@ -190,10 +192,10 @@ class PathPlanner:
         totals = None if graph is None else graph.relation_counts()
         schema = store.schema()
         self.space = PathSpace(schema.relations, totals, self.lexicon)
-        self.conditions = ConditionReader(
+        self.words = GraphWords(
             Properties(store, schema, self.lexicon),
-            schema.labels,
-            schema.relations,
+            sorted(schema.labels),
+            sorted(schema.relations),
             self.lexicon,
         )
         self.scorer = (
@@ -223,22 +225,23 @@ class PathPlanner:
         return await in_thread(lambda: self.plan(question))
 
     def _plan(self, question: str) -> Planned:
-        sure = [one for one in self._spots(question) if one.score == 1]
-        named = mentions(sure, self.lexicon) if sure else []
+        spots = self._spots(question)
+        sure = [one for one in spots if one.score == 1]
+        named = mentions(sure, self.lexicon)
         places = [(one.start, one.end) for one in named]
         known = self.store.get([node_id for one in named for node_id in one.nodes])
         labels = {label for node in known if node is not None for label in node.labels}
-        stated = self.conditions.read(question, places, labels)
+        stated = read_conditions(self.words, question, places, labels)
         if stated.anything:
             planned = self._stated_plan(stated, named)
         else:
-            planned = self._named_plan(question)
+            planned = self._named_plan(question, self._mentioned(question, spots))
         confidence = self._share_read(question, stated, planned)
-        return replace(planned, confidence=confidence, doubts=tuple(stated.unread))
+        return replace(planned, confidence=confidence, doubts=tuple(stated.doubts))
 
-    def _named_plan(self, question: str) -> Planned:
+    def _named_plan(self, question: str, named: Sequence[Mention]) -> Planned:
         """Return the plan of the names in a question alone."""
-        around = self.around(question)
+        around = self._around_all(question, named, TRIED)
         found = next(self._ways(around), None)
         if found is None:
             return Planned(
@@ -292,11 +295,14 @@ class PathPlanner:
                 var = composer.walk(one.mention.text, path, negated=True)
                 bindings[var] = one.mention.nodes
         composer.state()
+        if not composer.says_anything:
+            problem = "what the question states leads to nothing that it asks for"
+            return Planned(None, problem=problem)
         if composer.problem:
             return Planned(None, problem=composer.problem)
         risk = self._risk(cost, walks) if walks else LEVELS[1]
         about = self._left_over(stated.rest, [*around, *without])
-        plan = composer.plan(about, LEVELS[-1] if stated.unread else risk)
+        plan = composer.plan(about, LEVELS[-1] if stated.doubts else risk)
         return Planned(plan, bindings, details=_details(cost, around))
 
     def _around_each(
@@ -305,9 +311,6 @@ class PathPlanner:
         """Return the paths around some names that lead to labels, any where there are
         none.
         """
-        places = frozenset((one.start, one.end) for one in named)
-        ids = [node_id for one in named for node_id in one.nodes]
-        found = [self._around(rest, one, places, ids, None) for one in named]
         return [
             one._replace(
                 candidates=[
@@ -316,7 +319,7 @@ class PathPlanner:
                     if not targets or candidate.path[-1].label in targets
                 ][:TRIED]
             )
-            for one in found
+            for one in self._around_all(rest, named, None)
         ]
 
     def _share_read(self, question: str, stated: Stated, planned: Planned) -> float:
@@ -357,7 +360,11 @@ class PathPlanner:
         """Return the names in a question with the nodes that they may mean, the longest
         first.
         """
-        found = mentions(self._spots(question), self.lexicon)
+        return self._mentioned(question, self._spots(question))
+
+    def _mentioned(self, question: str, spots: Sequence[Spot]) -> list[Mention]:
+        """Return the mentions that some names are, or of none what is like a name."""
+        found = mentions(spots, self.lexicon)
         if found or not isinstance(self.names, Linker):
             return found
         for part in spans(question, self.lexicon):
@@ -370,7 +377,11 @@ class PathPlanner:
 
     def around(self, question: str, most: int | None = TRIED) -> list[Around]:
         """Return the paths around each name in a question, at most so many."""
-        found = self.mentions(question)
+        return self._around_all(question, self.mentions(question), most)
+
+    def _around_all(
+        self, question: str, found: Sequence[Mention], most: int | None
+    ) -> list[Around]:
         places = frozenset((one.start, one.end) for one in found)
         named = [node_id for one in found for node_id in one.nodes]
         return [self._around(question, one, places, named, most) for one in found]

@@ -21,7 +21,7 @@ Kind: TypeAlias = Literal["number", "year", "date", "boolean", "text"]
 
 #: Nodes of a label whose values are read, and most words of a value that is looked for
 #: in questions.
-_READ, _WORDS = 20_000, 5
+_READ, _WORDS = 5_000, 5
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _YEARS = range(1000, 2200)
 #: How much a word says that names a property by its name; that speaks of what it
@@ -51,7 +51,7 @@ class Value(NamedTuple):
 class Properties:
     """The properties of a graph.
 
-    Values of texts are read from the store, at most 20,000 nodes of a label, when a
+    Values of texts are read from the store, at most 5,000 nodes of a label, when a
     question is first asked.
     """
 

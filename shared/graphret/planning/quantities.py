@@ -136,5 +136,3 @@ def _number_words(question: str) -> Iterator[Quantity]:
     for match in _NUMBER_WORD.finditer(question):
         number = _WORDS.index(match[0].lower()) + 2
         yield Quantity(*match.span(), number=number)
-
-

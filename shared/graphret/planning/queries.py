@@ -77,7 +77,9 @@ def find_matches(
     )
     rows = database.query(query, parameters, timeout=timeout).rows
     if plan.order is None:
-        found = [PlanMatch(row[0], round(row[1], DECIMALS), int(row[2])) for row in rows]
+        found = [
+            PlanMatch(row[0], round(row[1], DECIMALS), int(row[2])) for row in rows
+        ]
         return sorted(found, key=_best_first)
     return _ordered(plan.order, rows, store)[:limit]
 

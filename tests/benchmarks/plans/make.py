@@ -1,6 +1,6 @@
 """Write the graphs and questions of ``graphret bench plans`` to a folder.
 
-    python tests/benchmarks/plans/make.py [DIR]
+python tests/benchmarks/plans/make.py [DIR]
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Question(NamedTuple):
 
     text: str
     kind: str
-    gold: set[str] = set()
+    gold: frozenset[str] | set[str] = frozenset()
     cypher: str = ""
 
 
