@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from graphret.linking.stopwords import FUNCTION_WORDS
 from graphret.planning.measures import (
     MEASURES,
     OF_TIME,
@@ -184,12 +185,26 @@ def _chosen(
     around = [*range(first - _BEFORE, first), *range(last + 1, last + 1 + _BEHIND)]
     near = words.free(around)
     judged = [words.judged(owner, near, first, last) for owner in owners]
-    clear = [one for one in judged if one.words or one.score >= ENOUGH]
+    clear = [
+        one
+        for one in judged
+        if one.words or (one.score >= ENOUGH and _bare(words, one.owner, first, last))
+    ]
     if not clear:
         return None
     best, *others = sorted(clear, key=lambda one: (-one.score, one.owner))
     tied = any(other.score == best.score for other in others)
     return None if tied and not best.words else best
+
+
+def _bare(words: QuestionWords, owner: Property, first: int, last: int) -> bool:
+    """Whether no word beside a number says what it is of: not so in "200 employees" and
+    "cost over 500"; a date is of nothing.
+    """
+    return owner.kind != "number" or all(
+        not word or word in FUNCTION_WORDS or owner.label in words.graph.labels_of(word)
+        for word in (words.word(first - 1), words.word(last + 1))
+    )
 
 
 def _test(kind: Kind, operator: str, low: Quantity, high: Quantity | None) -> Test:

@@ -266,10 +266,11 @@ class GraphPlan(_Part):
         return self
 
     def _problems(self, schema: GraphSchema) -> Iterator[str]:
-        if not self.anchors and not self.target.relevance_text and not self.where:
+        begins = (self.anchors, self.target.relevance_text, self.where, self.order)
+        if not any(begins):
             yield (
-                "there is neither an anchor, a condition nor a relevance_text to begin"
-                " with"
+                "there is neither an anchor, a condition, an order nor a"
+                " relevance_text to begin with"
             )
         bound = [anchor.var for anchor in self.anchors]
         yield from (

@@ -53,7 +53,7 @@ weight mass | weigh heavy kg kilo | heavy | light
 height altitude | tall high metre meter | tall | short
 area size surface capacity population | size | large big | small
 speed velocity | speed | fast quick | slow
-rating score stars grade | rate score star | good popular | bad
+rating score stars grade | rate score star | good | bad
 distance | far | far | near close
 """.strip().splitlines()
 #: Adjectives of time: those for late, and those for early.
