@@ -143,7 +143,7 @@ class _Plans:
         that are written for some of them.
         """
         nodes, edges = store.count()
-        self.counts |= {f"{domain}/nodes": nodes, f"{domain}/edges": edges}
+        self.counts |= {f"{domain}_nodes": nodes, f"{domain}_edges": edges}
         grasp = Grasp(None, store, BM25Index.of_store(store))
         self._measure(f"{domain}, grasp", grasp, questions)
         planned = [question for question in questions if question.cypher]
