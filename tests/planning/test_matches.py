@@ -173,7 +173,7 @@ def by_trying(
 
 
 @given(CASES)
-@settings(max_examples=500)
+@settings(max_examples=150)
 def test_set_joins_find_what_trying_all_finds(
     case: tuple[GraphPlan, list[Triple], list[dict[str, float]]],
 ) -> None:
@@ -224,7 +224,9 @@ def test_what_goes_with_a_result_orders_it(plan: GraphPlan, ids: list[str]) -> N
     assert [match.id for match in find_matches(plan, store, {})] == ids
 
 
-@pytest.fixture(scope="module", params=["ladybug", "neo4j"])
+@pytest.fixture(
+    scope="module", params=["ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+)
 def database(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CypherStore]:

@@ -202,7 +202,7 @@ def plans(
     ] = None,
     json: ResultFile = None,
 ) -> None:
-    """Plans for questions with conditions, orders and absences."""
+    """Plans for questions with conditions, orders and negations."""
     from graphret.evaluation import bench_plans
 
     with progress() as report:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from graphret.linking.stopwords import FUNCTION_WORDS
 from graphret.planning.measures import (
     MEASURES,
     OF_TIME,
@@ -22,6 +21,7 @@ from graphret.planning.properties import Kind, Property
 from graphret.planning.quantities import Quantity, quantities
 from graphret.planning.question_words import ENOUGH, Choice, QuestionWords
 from graphret.planning.stated import Test
+from graphret.stopwords import FUNCTION_WORDS
 
 #: How many words before and behind a value may name its property.
 _BEFORE, _BEHIND = 5, 3

@@ -4,13 +4,12 @@ must not be: "not insured", "never ordered", "without a supplier".
 
 from __future__ import annotations
 
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.planning.measures import NEGATORS
 from graphret.planning.properties import NAMED, Value
 from graphret.planning.question_words import QuestionWords
 from graphret.planning.stated import Absence
+from graphret.stopwords import FUNCTION_WORDS, STOP_WORDS
 
-_EVERYDAY = COMMON_WORDS | FUNCTION_WORDS
 #: How many words before and behind a value may name its property, and behind a
 #: negation the property that is missing.
 _BEFORE, _BEHIND, _MISSING = 3, 2, 3
@@ -88,7 +87,7 @@ def _fit(words: QuestionWords, value: Value) -> float:
     said = words.words[first:last]
     if FUNCTION_WORDS.issuperset(said):
         return 0.0
-    if _EVERYDAY.issuperset(said):
+    if STOP_WORDS.issuperset(said):
         close = owner.label in {*beside, words.nearest_noun(first)}
         return score if close or named else 0.0
     return score + _SAID
