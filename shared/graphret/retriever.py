@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: The highest confidence of an answer to a question of which a part is in doubt.
+DOUBTFUL = 0.25
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
@@ -236,13 +239,25 @@ def backfill(
     signals = (
         found.signals
         if hits
-        else replace(more.signals, plan_valid=found.signals.plan_valid)
+        else replace(
+            more.signals,
+            plan_valid=found.signals.plan_valid,
+            doubts=found.signals.doubts,
+            confidence=sure_of(more.signals.confidence, found.signals.doubts),
+        )
     )
     labels = {
         hit.node.label for hit in hits
     }  # a question for films is better filled with films than with people
     others = sorted(more.hits, key=lambda hit: hit.node.label not in labels)
     return replace(found, hits=filled(hits, others, k), signals=signals)
+
+
+def sure_of(confidence: float | None, doubts: Sequence[str] | None) -> float | None:
+    """Return a confidence, of an answer of which a part is in doubt a low one."""
+    if not doubts:
+        return confidence
+    return DOUBTFUL if confidence is None else min(confidence, DOUBTFUL)
 
 
 def require_on_failure(value: str) -> str:
@@ -332,16 +347,13 @@ class Fuse(Retriever):
             results = yield [
                 Ask(r, query, max(k, self.depth), where) for r in self.retrievers
             ]
-        lists, each, confidence = list[Sequence[Hit]](), list[Signals](), 0.0
+        lists, each = list[Sequence[Hit]](), list[Signals]()
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = unwrap_or_fallback(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer is not None else [])
             each.append(answer.signals if answer is not None else Signals())
             if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
-                confidence = max(
-                    [confidence, *(hit.relevance or 0.0 for hit in answer.hits[:1])]
-                )
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(
                 f"every retriever failed; the first: {results[0]}"
@@ -356,8 +368,8 @@ class Fuse(Retriever):
             hits = reciprocal_rank(
                 lists, [str(r) for r in self.retrievers], weights, self.rrf_k
             )
-        signals = Signals(len(hits), confidence, any(one.walked_edges for one in each))
-        for name in ("answer_labels", "plan_valid", "risk"):
+        signals = Signals(len(hits), walked_edges=any(one.walked_edges for one in each))
+        for name in ("answer_labels", "plan_valid", "risk", "doubts"):
             setattr(
                 signals,
                 name,
@@ -365,7 +377,21 @@ class Fuse(Retriever):
                     (v for one in each if (v := getattr(one, name)) is not None), None
                 ),
             )
+        signals.confidence = sure_of(_best_relevance(hits, lists), signals.doubts)
         return Retrieval(query, k, hits[:k], signals, trace)
+
+
+def _best_relevance(hits: Sequence[Hit], lists: Sequence[Sequence[Hit]]) -> float:
+    """How well the first of fused hits answers, as that list says where it is best."""
+    return max(
+        (
+            hit.relevance or 0.0
+            for found in lists
+            for hit in found
+            if hit.id == hits[0].id
+        ),
+        default=0.0,
+    )
 
 
 class Fallback(Retriever):

@@ -300,7 +300,9 @@ class Signals:
     `confidence` is how well the best hit answers, 0 … 1: the share of the question's
     words, by rarity, that it and the node which brought it say, with an encoder joined
     with their cosine; of agents, the share that selected it. `risk` is the risk level
-    that a planner gave its plan (GRASP, section 3.1).
+    that a planner gave its plan (GRASP, section 3.1). `doubts` are what the question
+    asks that the method cannot answer by nodes, in words: a count, an order or a
+    condition that fits no property; `confidence` is then low.
     """
 
     candidates: int | None = None
@@ -309,6 +311,7 @@ class Signals:
     answer_labels: tuple[str, ...] | None = None
     plan_valid: bool | None = None
     risk: str | None = None
+    doubts: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
+from graphret.planning.asked_property import asked_property
 from graphret.planning.path_planner import (
     MISSPELLED,
     LinkedMention,
@@ -33,7 +34,6 @@ from graphret.planning.path_planner import (
     spot_among,
 )
 from graphret.planning.paths import UNKNOWN
-from graphret.planning.properties import asked_property
 from graphret.planning.question import QuestionReading, readings, spans
 
 Call: TypeAlias = tuple[str, dict[str, Any]]

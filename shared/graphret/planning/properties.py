@@ -1,89 +1,131 @@
-"""Which property of what it names a question asks for: “What is the tagline of Top
-Gun?” is answered by the film itself, and by nothing around it.
+"""The properties that a question may set conditions on: of what kind their values are,
+which words name them, and the values that a question may say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple, TypeAlias
 
+from graphret.linking.names import NameIndex
 from graphret.linking.words import Lexicon, root
-from graphret.planning.question import ASKING, IDLE, TOGETHER, noun_asked
-from graphret.text import name_words, tokenize
+from graphret.planning.measures import speaks_of
+from graphret.schema import GraphSchema, PropertySchema
+from graphret.stores.base import GraphStore
 
-#: Words that say what a value is, and not of what: "phone number", "year of birth".
-_GENERAL = frozenset("number name value title year date exactly".split())
-_IDS = frozenset(("id", "uuid", "key"))
+#: What can be compared with the values of a property: years are whole numbers.
+Kind: TypeAlias = Literal["number", "year", "date", "boolean", "text"]
+
+#: Nodes of a label whose values are read, and most words of a value that is looked for
+#: in questions.
+_READ, _WORDS = 5_000, 5
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+_YEARS = range(1000, 2200)
+#: How much a word says that names a property by its name; that speaks of what it
+#: measures; that names the label of its nodes as well.
+NAMED, SPOKEN, OWN_LABEL = 1.0, 0.9, 0.5
 
 
-def asked_property(
-    question: str,
-    place: tuple[int, int],
-    keys: Iterable[str],
-    labels: Iterable[str],
-    relations: Sequence[str],
-    lexicon: Lexicon,
-) -> str | None:
-    """Return the property that a question asks for of what it names; `None` where it
-    asks for something else.
+class Property(NamedTuple):
+    """A property of the nodes of a label."""
 
-    All that the question says besides the name, its kind and the small words has to be
-    words of the property's key. What a relation is called by too is left to relations.
+    label: str
+    name: str
+    kind: Kind
+    #: Whether every node has it.
+    always: bool = True
 
-    Parameters
-    ----------
-    place
-        Where the question names it, ``(start, end)``.
-    keys, labels
-        The properties and the labels of what is named.
-    relations
-        The relations of the graph.
+
+class Value(NamedTuple):
+    """A text that nodes of a label have as a property, where words say it."""
+
+    owner: Property
+    value: str
+    first: int
+    last: int
+
+
+class Properties:
+    """The properties of a graph.
+
+    Values of texts are read from the store, at most 5,000 nodes of a label, when a
+    question is first asked.
     """
-    start, end = place
-    tokens = [one for one in tokenize(question) if one[2] <= start or one[1] >= end]
-    said = [word for word, _, _ in tokens]
-    if not TOGETHER.isdisjoint(said):
-        return None
-    kinds = {root(word) for label in labels for word in name_words(label)}
-    told = {
-        root(word)
-        for word in said
-        if word not in IDLE and word not in ASKING and root(word) not in kinds
-    }
-    for key in sorted(keys):
-        words = name_words(key)
-        own = {root(word) for word in words}
-        if not own - kinds or words[-1] in _IDS or _names_relation(key, relations):
-            continue
-        telling = told - (frozenset(map(root, _GENERAL)) - own)
-        if telling and telling <= own and _may_be(said, words, question):
-            return key
-    return None if told else _of_time_or_place(said, keys, relations, lexicon)
+
+    def __init__(
+        self, store: GraphStore, schema: GraphSchema, lexicon: Lexicon
+    ) -> None:
+        self._store, self._lexicon = store, lexicon
+        self.every = [
+            Property(label, name, kind, known.coverage >= 1)
+            for label, of_label in schema.properties.items()
+            for name, known in of_label.items()
+            if (kind := kind_of(known)) is not None
+        ]
+        self._book: tuple[Any, NameIndex, list[tuple[Property, str]]] | None = None
+
+    def of_kinds(self, *kinds: Kind) -> list[Property]:
+        """The properties whose values are of some kinds."""
+        return [one for one in self.every if one.kind in kinds]
+
+    def kinship(self, word: str, owner: Property) -> float:
+        """How much a word of a question says that a property is meant, 0 to 1."""
+        near = self._lexicon.kinship(word, owner.name)
+        near = max(near, SPOKEN if speaks_of(word, owner.name) else 0.0)
+        if root(word) == root(owner.label.lower()):
+            return min(near, OWN_LABEL)  # "orders" may mean their dates, or nothing
+        return near
+
+    def values(self, words: Sequence[str]) -> Iterator[Value]:
+        """Go through the values of texts that some words in a row say."""
+        book, listed = self._values_book()
+        for name, first, last in book.find_every(words):
+            for place in book.nodes_by_name(name):
+                owner, value = listed[int(place)]
+                yield Value(owner, value, first, last)
+
+    def _values_book(self) -> tuple[NameIndex, list[tuple[Property, str]]]:
+        graph = self._store.local_graph()
+        if self._book is None or self._book[0] is not graph:
+            listed = list(self._read())
+            book = NameIndex(
+                (str(place), value, None) for place, (_, value) in enumerate(listed)
+            )
+            self._book = graph, book, listed
+        return self._book[1:]
+
+    def _read(self) -> Iterator[tuple[Property, str]]:
+        """Read the texts that nodes have, each once."""
+        texts: dict[str, list[Property]] = defaultdict(list)
+        for one in self.of_kinds("text"):
+            texts[one.label].append(one)
+        for label, owners in texts.items():
+            blocks = self._store.nodes([label])
+            nodes = islice((node for block in blocks for node in block), _READ)
+            known: dict[tuple[Property, str], None] = {}
+            for node in nodes:
+                for owner in owners:
+                    value = node.properties.get(owner.name)
+                    if isinstance(value, str) and len(value.split()) <= _WORDS:
+                        known.setdefault((owner, value))
+            yield from known
 
 
-def _names_relation(key: str, relations: Sequence[str]) -> bool:
-    """Whether a relation has the words of a property."""
-    own = {root(word) for word in name_words(key)}
-    return any({root(word) for word in name_words(one)} == own for one in relations)
-
-
-def _may_be(said: Sequence[str], words: Sequence[str], question: str) -> bool:
-    """Whether a property may answer: who is asked for is no property, unless its key
-    says so too ("who is the contact").
+def kind_of(known: PropertySchema) -> Kind | None:
+    """Return of what kind the values of a property are; `None` for one that no question
+    is compared with.
     """
-    if {"who", "whom"}.isdisjoint(said):
-        return True
-    return not set(noun_asked(question)).isdisjoint(words)
-
-
-def _of_time_or_place(
-    said: Sequence[str],
-    keys: Iterable[str],
-    relations: Sequence[str],
-    lexicon: Lexicon,
-) -> str | None:
-    """The property that says when or where something is, if nothing else is said."""
-    for word in {"when", "where"}.intersection(said):
-        if any(lexicon.kinship(word, relation) for relation in relations):
-            return None
-        return next((key for key in sorted(keys) if lexicon.kinship(word, key)), None)
-    return None
+    shown = [value for value in known.examples if value is not None]
+    if known.type == "BOOLEAN":
+        return "boolean"
+    if known.type in ("DATE", "DATE_TIME"):
+        return "date"
+    if known.type == "STRING":
+        dated = shown and all(_ISO.match(str(value)) for value in shown)
+        return "date" if dated else "text"
+    if known.type == "INTEGER" and shown and all(one in _YEARS for one in shown):
+        return "year"
+    return "number" if known.type in ("INTEGER", "FLOAT") else None
