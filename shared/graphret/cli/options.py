@@ -53,12 +53,8 @@ Sources = Annotated[
     list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)
 ]
 Folder = Annotated[
-    str,
-    typer.Argument(
-        metavar="DIR", help="A folder that graphret wrote.", show_default=False
-    ),
+    str, option("A folder that graphret wrote.", "--graph", metavar="DIR")
 ]
-Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=False)]
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[
