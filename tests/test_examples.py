@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from graphret.corpus import readers
-
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NEO4J = "neo4j_existing_graph.py"
 TORCH = "llama_index_expand_my_retriever.py"
@@ -42,7 +40,6 @@ def run(
     def run(name: str, *arguments: str) -> None:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [name, *arguments])
-        monkeypatch.setattr(readers, "_READERS", dict(readers._READERS))
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
         printed = capsys.readouterr().out
         assert re.search(f"^{PRINTS[name]}$", printed, re.MULTILINE), printed

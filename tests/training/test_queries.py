@@ -18,7 +18,7 @@ from graphret.graphraft.entities import spotted
 from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import ALIASES, KB
 from graphret.planning import PathPlanner
-from graphret.training import LabelledQuestion, Report, synthesize
+from graphret.training import LabelledQuestion, SynthesisReport, synthesize
 from graphret.training.candidates import read_queries
 
 PLANNER = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
@@ -44,7 +44,9 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(
         named.append(question)
         return spotted(PLANNER, question)
 
-    assert synthesize(FINDER, entities, QUESTIONS[:2], out) == Report(2, 2, 2, 2)
+    assert synthesize(FINDER, entities, QUESTIONS[:2], out) == SynthesisReport(
+        2, 2, 2, 2
+    )
     whole = synthesize(FINDER, entities, QUESTIONS, out)
     assert (whole.questions, whole.answerable, whole.kept) == (4, 2, 2)
     assert len(named) == 4  # none twice

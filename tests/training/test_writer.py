@@ -18,7 +18,13 @@ from graphret.evaluation import bench_graphraft
 from graphret.graphraft.writer import Writer
 from graphret.llm import Message
 from graphret.llm.causal import SMALL, load_model
-from graphret.training import Example, Tuning, fine_tune, train_reasoner, train_writer
+from graphret.training import (
+    Example,
+    LoRASettings,
+    fine_tune,
+    train_reasoner,
+    train_writer,
+)
 from graphret.training.lora import _Collator
 
 torch = pytest.importorskip("torch")
@@ -63,7 +69,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     base: str, tmp_path: Path
 ) -> None:
     data, out = write(tmp_path / "data.jsonl", records(40)), tmp_path / "writer"
-    tuning = Tuning(base, epochs=8, rate=5e-3)
+    tuning = LoRASettings(base, epochs=8, rate=5e-3)
     whole = train_writer(data, tmp_path / "whole", tuning, test=0.2)
 
     def stop(stage: str, done: int, total: int) -> None:
@@ -73,7 +79,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     with pytest.raises(KeyboardInterrupt):
         train_writer(data, out, tuning, test=0.2, progress=stop)
     with pytest.raises(InvalidInput, match="other data or settings"):
-        train_writer(data, out, Tuning(base, epochs=1), test=0.2)
+        train_writer(data, out, LoRASettings(base, epochs=1), test=0.2)
     newest = max(
         (out / "checkpoints").glob("checkpoint-*"), key=lambda one: int(one.name[11:])
     )
@@ -175,7 +181,10 @@ def test_out_of_memory_means_half_the_batch(
     monkeypatch.setattr(_Collator, "__call__", small)
     examples = [Example([Message.user("?")], "yes")] * 9
     assert (
-        fine_tune(examples, tmp_path, Tuning(base, epochs=1, batch=4)).tuning.batch == 2
+        fine_tune(
+            examples, tmp_path, LoRASettings(base, epochs=1, batch=4)
+        ).tuning.batch
+        == 2
     )
 
 

@@ -120,9 +120,11 @@ def writer(
     """Fine-tune a language model by LoRA, as GraphRAFT's writer or its reasoner; run
     again, it goes on where it was.
     """
-    from graphret.training import Tuning, train_reasoner, train_writer
+    from graphret.training import LoRASettings, train_reasoner, train_writer
 
-    tuning = Tuning(model or Tuning.model, epochs, batch, rate, merge=merge, seed=seed)
+    tuning = LoRASettings(
+        model or LoRASettings.model, epochs, batch, rate, merge=merge, seed=seed
+    )
     with progress() as report:
         if context.info_name == "reasoner":
             tuned = train_reasoner(data, out, tuning, limit=limit, progress=report)

@@ -15,7 +15,7 @@ from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.names import clean_name, running_text
 from graphret.executors import LOCAL, Executor, batched
 from graphret.linking.gazetteer import Gazetteer
-from graphret.linking.stopwords import FUNCTION_WORDS
+from graphret.stopwords import FUNCTION_WORDS
 from graphret.text import Token, normalize_name, tokenize
 from graphret.types import Node
 
@@ -153,7 +153,7 @@ class HeuristicMetadata(MetadataExtractor):
         self, nodes: Sequence[Node], executor: Executor = LOCAL
     ) -> list[dict[str, Any]]:
         """Return the metadata of each node; the names of all are the gazetteer."""
-        blocks = executor.map(_Names.of(nodes), batched(nodes))
+        blocks = executor.map(_EntityExtractor.of(nodes), batched(nodes))
         return [*chain.from_iterable(blocks)]
 
 
@@ -182,7 +182,7 @@ def _name_of_lead(lead: str) -> str:
     )
 
 
-def _of_text(node: Node, names: _Names) -> dict[str, Any]:
+def _of_text(node: Node, names: _EntityExtractor) -> dict[str, Any]:
     title, given = node.name or str(node.properties.get("title") or ""), node.properties
     lead = _lead(node.text)
     found, made = [*_bearers(node), *names.in_text(node.text)], ""
@@ -203,7 +203,7 @@ def _of_text(node: Node, names: _Names) -> dict[str, Any]:
     return {"topic": topic, "title": "" if title else made, "entities": distinct(found)}
 
 
-def _of_table(node: Node, names: _Names) -> dict[str, Any]:
+def _of_table(node: Node, names: _EntityExtractor) -> dict[str, Any]:
     given = node.properties
     about = [
         text
@@ -237,7 +237,7 @@ def _of_table(node: Node, names: _Names) -> dict[str, Any]:
     }
 
 
-class _Names:
+class _EntityExtractor:
     """The names of a corpus, and what else in a text looks like one."""
 
     def __init__(self, given: Iterable[str]) -> None:
@@ -251,11 +251,11 @@ class _Names:
         self.in_cell = cache(self._in_cell)  # cells repeat
 
     @classmethod
-    def of(cls, nodes: Iterable[Node]) -> _Names:
+    def of(cls, nodes: Iterable[Node]) -> _EntityExtractor:
         return cls(name for node in nodes for name in _bearers(node))
 
     def __reduce__(self) -> Any:  # the names alone go to other processes
-        return _Names, (self._names,)
+        return _EntityExtractor, (self._names,)
 
     def __call__(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node."""

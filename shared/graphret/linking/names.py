@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.contracts import Lock
-from graphret.linking.gazetteer import Gazetteer, Match
+from graphret.linking.gazetteer import Gazetteer, NameMatch
 from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
 from graphret.types import Node
@@ -97,7 +97,7 @@ class NameIndex:
             )
             return (held,) if isinstance(held, str) else tuple(sorted(held))
 
-    def find_every(self, run: Sequence[str]) -> list[Match]:
+    def find_every(self, run: Sequence[str]) -> list[NameMatch]:
         """Return every name in normalised words, its places those of words; see
         `Gazetteer.find_every`.
         """

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
-from graphret.linking.mentions import Spot, find_mentions
+from graphret.linking.mentions import MentionSpan, find_mentions
 from graphret.linking.names import NameIndex
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
@@ -24,9 +24,10 @@ from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
-from graphret.planning.question import EVERYDAY, readings, spans
+from graphret.planning.question import readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.search.index import TextIndex
+from graphret.stopwords import STOP_WORDS
 from graphret.stores.base import GraphStore
 from graphret.text import tokenize, words
 
@@ -98,7 +99,7 @@ class Around(NamedTuple):
 _Walks: TypeAlias = "list[tuple[Around, Candidate]]"
 
 
-def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
+def mentions(spots: Sequence[MentionSpan], lexicon: Lexicon) -> list[Mention]:
     """Return the names to start from, the longest first; those of words for relations
     if there are no others.
     """
@@ -119,7 +120,7 @@ def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
     ]
 
 
-def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
+def spot_among(question: str, named: Mapping[str, str]) -> list[MentionSpan]:
     """Return the names in a question that some nodes bear, whose names are
     given by id.
     """
@@ -367,7 +368,7 @@ class PathPlanner:
         left = [
             question[start:end]
             for word, start, end in tokenize(question)
-            if word not in EVERYDAY and not self.space.word(word).known
+            if word not in STOP_WORDS and not self.space.word(word).known
             if not any(first < end and start < last for first, last in places)
         ]
         return " ".join(left) if len(left) >= LEFT_OVER else ""

@@ -12,15 +12,14 @@ from typing import NamedTuple
 
 from graphret.linking.mentions import MARKS, SYMBOLS
 from graphret.linking.names import SIGNS
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.words import Lexicon, stem
+from graphret.stopwords import FUNCTION_WORDS, STOP_WORDS
 from graphret.text import Token, tokenize, words
 
 #: Most parts that are searched for, and most words that are read on either side of a
 #: name, the nearest.
 MOST, NEAREST = 4, 12
 
-EVERYDAY = FUNCTION_WORDS | COMMON_WORDS
 _ENDS = " ,.;:?!"
 _ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())
@@ -74,7 +73,7 @@ def spans(question: str, lexicon: Lexicon) -> list[str]:
 
     def capital(token: Token) -> bool:
         opens = (
-            not question[: token[1]].strip() and token[0] in EVERYDAY
+            not question[: token[1]].strip() and token[0] in STOP_WORDS
         )  # as sentences do
         return question[token[1]].isdigit() or (
             question[token[1]].isupper() and not opens
@@ -82,7 +81,7 @@ def spans(question: str, lexicon: Lexicon) -> list[str]:
 
     found = [next(filter(None, match.groups())) for match in MARKS.finditer(question)]
     found += _runs(question, capital, FUNCTION_WORDS) + _runs(
-        question, lambda token: token[0] not in EVERYDAY
+        question, lambda token: token[0] not in STOP_WORDS
     )
     if not found:  # "which films are about love"
         found = _runs(

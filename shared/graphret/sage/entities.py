@@ -22,7 +22,7 @@ _DECIMALS = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Bearers:
+class EntityIncidence:
     """Which nodes bear which names, for the names that 2 nodes or more bear, and not
     too many.
 
@@ -41,7 +41,7 @@ class Bearers:
     counts: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sets: Sequence[Sequence[str]], cap: int) -> Bearers:
+    def of(cls, sets: Sequence[Sequence[str]], cap: int) -> EntityIncidence:
         """Read the names of each node, spelled in any way; a name that more than `cap`
         nodes bear is left out.
         """
@@ -92,7 +92,10 @@ class Bearers:
 
 
 def overlapping_pairs(
-    entities: Bearers, role: NDArray[np.int8], source: NDArray[np.int32], most: int
+    entities: EntityIncidence,
+    role: NDArray[np.int8],
+    source: NDArray[np.int32],
+    most: int,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
     """Return the pairs of nodes that share entities, the lower position first,
     ascending, and how rare these are.

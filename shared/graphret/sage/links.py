@@ -20,10 +20,10 @@ from graphret.corpus.readers import file_id
 from graphret.edges import NO_ROW, EdgeTable
 from graphret.executors import LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
-from graphret.linking.usage import Uses, can_be_everyday, may_be_word
+from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.mentions import Mention, Names, Unit, units_of
+from graphret.sage.mentions import Mention, NodeNames, TextUnit, units_of
 from graphret.sage.names import names_of, title_of
 from graphret.sage.settings import LinkSettings
 
@@ -41,7 +41,7 @@ _TEXTS = ("text", "text_alias")
 _SAID = (*_TEXTS, "inside", "inside_alias")
 
 #: A unit, the node that it names, and by what.
-Said: TypeAlias = tuple[Unit, int, Mention]
+Said: TypeAlias = tuple[TextUnit, int, Mention]
 
 
 def name_links(
@@ -105,7 +105,7 @@ def _mentions(
     bearers = zip(
         chunks.heads.tolist(), map(names_of, nodes.at(chunks.heads)), strict=True
     )
-    names = Names([*bearers], settings)
+    names = NodeNames([*bearers], settings)
     units = sorted(units_of(nodes), key=lambda unit: chunks.numbers[unit.owner])
     mentions = chain.from_iterable(executor.map(names, batched(units)))
     return [
@@ -142,7 +142,7 @@ def _edges(
     )
 
 
-def _properties(unit: Unit, mention: Mention) -> dict[str, str]:
+def _properties(unit: TextUnit, mention: Mention) -> dict[str, str]:
     """Return the kind of a link, the name and, in a table, the column."""
     properties = {"kind": mention.kind, "name": mention.name}
     if mention.column < len(unit.header):
@@ -150,23 +150,23 @@ def _properties(unit: Unit, mention: Mention) -> dict[str, str]:
     return properties
 
 
-def _uses(said: Sequence[Said]) -> dict[str, dict[str, Uses]]:
+def _uses(said: Sequence[Said]) -> dict[str, dict[str, UseCounts]]:
     """Return, by name and text, how texts use names.
 
     They are the names that at least one text may use as a word.
     """
-    used: dict[str, dict[str, Uses]] = {}
+    used: dict[str, dict[str, UseCounts]] = {}
     for name, texts in _texts_by_name(said).items():
         if can_be_everyday(name) and any(may_be_word(name, text) for text in texts):
-            used[name] = {text: Uses.of(name, text) for text in texts}
+            used[name] = {text: UseCounts.of(name, text) for text in texts}
     return used
 
 
-def _everyday(used: Mapping[str, Mapping[str, Uses]]) -> dict[str, float]:
+def _everyday(used: Mapping[str, Mapping[str, UseCounts]]) -> dict[str, float]:
     """Return how everyday names are, where texts use them as words at all."""
     shares: dict[str, float] = {}
     for name, by_text in used.items():
-        total = Uses()
+        total = UseCounts()
         for uses in by_text.values():
             total.add(uses)
         if total.words:
@@ -177,7 +177,7 @@ def _everyday(used: Mapping[str, Mapping[str, Uses]]) -> dict[str, float]:
 def _as_names(
     said: Sequence[Said],
     everyday: Mapping[str, float],
-    used: Mapping[str, Mapping[str, Uses]],
+    used: Mapping[str, Mapping[str, UseCounts]],
 ) -> list[Said]:
     """Return the mentions without those that use an everyday word as a word.
 
@@ -188,7 +188,7 @@ def _as_names(
     for unit, target, mention in said:
         name, text = mention.name, unit.cells[mention.column]
         if everyday.get(name, 0) > _MOSTLY and mention.kind in _SAID:
-            uses = used[name].get(text) or Uses.of(name, text)
+            uses = used[name].get(text) or UseCounts.of(name, text)
             if not uses.names and (uses.words or mention.kind in _TEXTS):
                 continue
         names.append((unit, target, mention))

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple, TypeAlias
 from graphret.edges import NO_ROW
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
-from graphret.sage.names import MAX_NAME_WORDS, is_informative, without_stop_words
+from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import words as words_of
 
 Words: TypeAlias = tuple[str, ...]
@@ -27,7 +28,7 @@ _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TextUnit:
     """A stretch of text: the body of a node (one cell), or a row of a table with what
     stands around it.
     """
@@ -50,7 +51,7 @@ class Mention(NamedTuple):
     name: str
 
 
-def units_of(nodes: NodeTable) -> Iterator[Unit]:
+def units_of(nodes: NodeTable) -> Iterator[TextUnit]:
     """Yield the texts and the rows of nodes."""
     for owner, node in enumerate(nodes):
         rows = node.properties.get("table_rows")
@@ -60,7 +61,7 @@ def units_of(nodes: NodeTable) -> Iterator[Unit]:
             else str(node.properties.get("table_context") or "")
         )
         if text:
-            yield Unit(owner, NO_ROW, [text])
+            yield TextUnit(owner, NO_ROW, [text])
         header = [str(cell) for cell in node.properties.get("table_header") or ()]
         context = frozenset(
             words_of(
@@ -70,10 +71,10 @@ def units_of(nodes: NodeTable) -> Iterator[Unit]:
             )
         )
         for row, cells in enumerate(rows or ()):
-            yield Unit(owner, row, [str(cell) for cell in cells], header, context)
+            yield TextUnit(owner, row, [str(cell) for cell in cells], header, context)
 
 
-class Names:
+class NodeNames:
     """The names of nodes: who bears one, which a text holds, and which a cell and its
     context make up.
     """
@@ -114,18 +115,18 @@ class Names:
         self._spoken = [
             words
             for words in dict.fromkeys([*self.full, *self.alias])
-            if is_informative(words)
+            if is_informative(words, NAME_STOP_WORDS)
         ]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 
     def __reduce__(self) -> Any:  # the names alone go to other processes
-        return Names, self._made_of
+        return NodeNames, self._made_of
 
-    def __call__(self, units: Sequence[Unit]) -> list[dict[int, Mention]]:
+    def __call__(self, units: Sequence[TextUnit]) -> list[dict[int, Mention]]:
         """Return the nodes that each unit of a block names."""
         return [self._mentions(unit) for unit in units]
 
-    def _mentions(self, unit: Unit) -> dict[int, Mention]:
+    def _mentions(self, unit: TextUnit) -> dict[int, Mention]:
         """Return the nodes that a unit names, its own too, each by the first of the
         kinds that applies.
         """

@@ -18,10 +18,11 @@ from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.entities import Bearers
-from graphret.sage.names import is_informative, names_of, parts_of, title_of
+from graphret.sage.entities import EntityIncidence
+from graphret.sage.names import names_of, parts_of, title_of
 from graphret.sage.settings import LinkSettings
 from graphret.sage.structure import sources_of
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import normalize_name
 from graphret.text import words as words_of
 
@@ -34,7 +35,7 @@ _MOSTLY = 0.5
 _NUMERAL = re.compile(r"[ivx]+")
 
 
-class _Said(NamedTuple):
+class _NameOccurrences(NamedTuple):
     """A name for comparison, as it is spelled, and the positions of the texts that say
     it.
     """
@@ -45,7 +46,7 @@ class _Said(NamedTuple):
 
 
 def shared_name_links(
-    nodes: NodeTable, entities: Bearers, settings: LinkSettings | None = None
+    nodes: NodeTable, entities: EntityIncidence, settings: LinkSettings | None = None
 ) -> EdgeTable:
     """Return a ``SHARES_NAME`` edge for every two texts that share a name which no node
     bears.
@@ -77,7 +78,10 @@ def shared_name_links(
 
 
 def _shared_names(
-    nodes: NodeTable, entities: Bearers, settings: LinkSettings, tables: Sequence[bool]
+    nodes: NodeTable,
+    entities: EntityIncidence,
+    settings: LinkSettings,
+    tables: Sequence[bool],
 ) -> tuple[dict[tuple[int, int], str], dict[str, float]]:
     """Return the rarest name of every two texts to be linked, the lower position first,
     and how everyday names are.
@@ -150,13 +154,13 @@ def _first_of_each(chosen: Iterable[int], source: Sequence[int]) -> list[int]:
 
 
 def _said(
-    entities: Bearers, borne: set[str], tables: Sequence[bool]
-) -> dict[str, _Said]:
+    entities: EntityIncidence, borne: set[str], tables: Sequence[bool]
+) -> dict[str, _NameOccurrences]:
     """Return the names that no node bears, the rarest first, with the texts that say
     them.
     """
     incidence = entities.incidence.tocsc()
-    found: dict[str, _Said] = {}
+    found: dict[str, _NameOccurrences] = {}
     for name, (start, stop) in zip(
         entities.names, pairwise(incidence.indptr.tolist()), strict=True
     ):
@@ -164,20 +168,22 @@ def _said(
         words = words_of(key)
         if (
             key in borne
-            or not is_informative(words)
+            or not is_informative(words, NAME_STOP_WORDS)
             or all(map(_NUMERAL.fullmatch, words))
         ):
             continue
         chunks = [
             node for node in incidence.indices[start:stop].tolist() if not tables[node]
         ]
-        found[key] = _Said(key, name, sorted(chunks))
+        found[key] = _NameOccurrences(key, name, sorted(chunks))
     return found
 
 
 def _as_names(
-    said: Sequence[_Said], everyday: Mapping[str, float], texts: Sequence[str]
-) -> Iterator[_Said]:
+    said: Sequence[_NameOccurrences],
+    everyday: Mapping[str, float],
+    texts: Sequence[str],
+) -> Iterator[_NameOccurrences]:
     """Yield names with those texts that say them as names, without everyday words:
     “Definition”, “Section 3”.
     """
@@ -194,7 +200,9 @@ def _as_names(
         yield one._replace(chunks=kept)
 
 
-def _everyday(said: Iterable[_Said], texts: Iterable[str]) -> dict[str, float]:
+def _everyday(
+    said: Iterable[_NameOccurrences], texts: Iterable[str]
+) -> dict[str, float]:
     """Return how everyday the first words of names are, where they are so at all.
 
     It is the number of texts that have the word in lower case, as a share of these and

@@ -17,7 +17,7 @@ from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.embeddings import Embeddings
-from graphret.sage.entities import Bearers, overlapping_pairs
+from graphret.sage.entities import EntityIncidence, overlapping_pairs
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
 from graphret.sage.structure import sources_of
@@ -44,7 +44,7 @@ _CACHED = 1 << 14  # tables
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class CandidatePairs:
     """The pairs of nodes of one kind that are considered for edges of a relation, and
     what each signal says of them.
 
@@ -60,7 +60,7 @@ class Candidates:
 
 
 def fit_thresholds(
-    candidates: Iterable[Candidates], percentile: float, given: Thresholds
+    candidates: Iterable[CandidatePairs], percentile: float, given: Thresholds
 ) -> dict[str, dict[str, float]]:
     """Return the percentile of every signal's values over the candidate pairs of its
     kind.
@@ -181,7 +181,7 @@ class SimilarityIndex:
         )[self.nodes.labels]
 
     @cached_property
-    def entities(self) -> Bearers:
+    def entities(self) -> EntityIncidence:
         """Who bears which entities."""
         found = (given.get("entities") or () for given in self.nodes.properties)
         named = [
@@ -192,10 +192,10 @@ class SimilarityIndex:
             )
             for one in found
         ]
-        return Bearers.of(named, self.settings.entity_cap)
+        return EntityIncidence.of(named, self.settings.entity_cap)
 
     @cached_property
-    def candidates(self) -> list[Candidates]:
+    def candidates(self) -> list[CandidatePairs]:
         """The pairs that are considered, with all their signals, by kind.
 
         For `SHARES_ENTITY` they are those that share entities; for `IS_SIMILAR` these
@@ -215,7 +215,9 @@ class SimilarityIndex:
             if of_kind.any():
                 values = {ENTITY_RARITY: rarity[of_kind]}
                 found.append(
-                    Candidates(SHARES_ENTITY, kind, low[of_kind], high[of_kind], values)
+                    CandidatePairs(
+                        SHARES_ENTITY, kind, low[of_kind], high[of_kind], values
+                    )
                 )
             if any(signal.kind == kind for signal in SIGNALS):
                 found.append(self._similar(kind, low[of_kind], high[of_kind]))
@@ -223,7 +225,7 @@ class SimilarityIndex:
 
     def _similar(
         self, kind: str, low: NDArray[np.int64], high: NDArray[np.int64]
-    ) -> Candidates:
+    ) -> CandidatePairs:
         """Return the candidates of a kind: pairs that are given, and the nearest
         neighbours by its signals.
         """
@@ -241,7 +243,7 @@ class SimilarityIndex:
         values = {
             s.name: self._cosines(s, left, right) for s in SIGNALS if s.kind == kind
         }
-        return Candidates(IS_SIMILAR, kind, low, high, values)
+        return CandidatePairs(IS_SIMILAR, kind, low, high, values)
 
     def _cosines(
         self, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]
@@ -282,7 +284,7 @@ class SimilarityIndex:
             len(self.nodes), [self._edges(group, cells) for group in self.candidates]
         )
 
-    def _edges(self, group: Candidates, cells: Callable[[int], Cells]) -> EdgeTable:
+    def _edges(self, group: CandidatePairs, cells: Callable[[int], Cells]) -> EdgeTable:
         """Return the edges of those candidates of one kind that become some."""
         weight = weights(
             group.values, self.thresholds.get(group.kind, {}), self.settings.logic
@@ -315,7 +317,10 @@ class SimilarityIndex:
         )
 
     def _properties(
-        self, group: Candidates, kept: NDArray[np.int64], shared: Sequence[list[str]]
+        self,
+        group: CandidatePairs,
+        kept: NDArray[np.int64],
+        shared: Sequence[list[str]],
     ) -> list[dict[str, Any]]:
         """Return what edges say of themselves, given the entities that the nodes of
         each share.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex, CombinedTable
+from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
@@ -119,6 +119,29 @@ class HybridIndex(CombinedIndex):
             else DenseIndex.build(lexical.table, model, text=text, source=source)
         )
         return cls(lexical, dense, alpha=alpha)
+
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        encoder: Any = None,
+        *,
+        labels: Collection[str] | None = None,
+        text: NodeText | None = None,
+        alpha: float | None = None,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            encoder,
+            text=text,
+            alpha=alpha,
+            source=store,
+        )
+        return index.limited_to(labels)
 
     @property
     def lexical(self) -> BM25Index:
@@ -252,6 +275,29 @@ class FieldIndex(CombinedIndex):
                     table, model, text=text, source=source
                 )
         return cls(scorers, weights)
+
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        fields: Mapping[str, NodeText] | None = None,
+        *,
+        labels: Collection[str] | None = None,
+        encoder: Any = None,
+        weights: Weights | None = None,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            fields,
+            encoder=encoder,
+            weights=weights,
+            source=store,
+        )
+        return index.limited_to(labels)
 
     def shares(self, query: str) -> dict[str, float]:
         given = self.weights(query) if callable(self.weights) else self.weights
