@@ -32,11 +32,11 @@ from langchain_graphret.retriever import CoreRetriever, Part
 from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import (
     AnswerOutput,
-    Asked,
     Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
+    QuestionState,
     asked_of,
     first_asked,
     node,
@@ -52,7 +52,7 @@ class SparkOutput(AnswerOutput, total=False):
     plan: Json | None
 
 
-class SparkState(SparkOutput, Asked, total=False):
+class SparkState(SparkOutput, QuestionState, total=False):
     """The state of `create_spark_graph`, plain JSON.
 
     `reply` is what the model said, `problem` why it cannot be used, `again` that it is

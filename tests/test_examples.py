@@ -19,7 +19,7 @@ PRINTS = {
     "llama_index_query_engine.py": r"The model was told of 35 days: True",
     TORCH: r"ledger\.md · .*MENTIONS→ Ledger.*",
     "langchain_retriever.py": r"ledger\.md",
-    "langgraph_ark_agent.py": r"Jamie Lee Curtis .*'source': 'Blue Steel'.*",
+    "langgraph_ark_agent.py": r"Abbie Cornish .*'source': 'Bright Star'.*",
     "langgraph_spark_graph.py": r"ran: .*<-\[:directed_by\]-.*",
     NEO4J: r"Boris Magaš · .*Boris Magaš -DESIGNED→ Stadion Poljud.*",
     "plan_without_model.py": r" *\| Blue Steel \| Near Dark -directed_by→ .*",

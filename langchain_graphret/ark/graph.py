@@ -24,11 +24,11 @@ from langchain_graphret.retriever import CoreRetriever, Part
 from langchain_graphret.seeds import LangChainRetriever
 from langchain_graphret.state import (
     AnswerOutput,
-    Asked,
     Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
+    QuestionState,
     asked_of,
     first_asked,
     node,
@@ -55,7 +55,7 @@ class ArkOutput(AnswerOutput, total=False):
     votes: list[Json]
 
 
-class ArkState(ArkOutput, Asked, total=False):
+class ArkState(ArkOutput, QuestionState, total=False):
     """The state of `create_ark_graph`, plain JSON; `ark_run` has the run's id."""
 
     ark_run: Json

@@ -25,9 +25,14 @@ from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
-from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
+from graphret.planning.path_planner import (
+    MISSPELLED,
+    LinkedMention,
+    mentions,
+    spot_among,
+)
 from graphret.planning.paths import UNKNOWN
-from graphret.planning.question import Reading, readings, spans
+from graphret.planning.question import QuestionReading, readings, spans
 
 Call: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -131,7 +136,7 @@ class _Option(NamedTuple):
 def _walks(
     question: str,
     seen: Transcript,
-    named: Sequence[Mention],
+    named: Sequence[LinkedMention],
     lexicon: Lexicon,
     choice: int,
 ) -> list[PlanProgress]:
@@ -154,8 +159,8 @@ def _walks(
 
 def _options(
     node: str,
-    mention: Mention,
-    read: Sequence[Reading],
+    mention: LinkedMention,
+    read: Sequence[QuestionReading],
     space: PathSpace,
     seen: Transcript,
 ) -> list[_Option]:

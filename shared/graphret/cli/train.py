@@ -177,7 +177,7 @@ def queries(
     exists the best.
     """
     from graphret.graphraft import CandidateFinder, GraphRAFTSettings
-    from graphret.graphraft.entities import spotted
+    from graphret.graphraft.entities import mentioned_entities
     from graphret.graphs.locations import opened
     from graphret.linking import Linker
     from graphret.planning import PathPlanner
@@ -198,7 +198,9 @@ def queries(
             "precision": precision,
             "progress": told,
         }
-        done = synthesize(finder, partial(spotted, planner), questions, out, **more)
+        done = synthesize(
+            finder, partial(mentioned_entities, planner), questions, out, **more
+        )
     said = (
         f"{done.answerable:,} of {done.questions:,} questions can be answered by a"
         " query"

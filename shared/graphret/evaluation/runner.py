@@ -34,7 +34,7 @@ from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText
-from graphret.search.hybrid import SHARE_OF_WORDS, HybridIndex
+from graphret.search.hybrid import DEFAULT_ALPHA, HybridIndex
 from graphret.search.index import require_k
 from graphret.training import read_questions, train_ranking
 from graphret.types import Hit, Node
@@ -437,7 +437,7 @@ def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
     if index.dense is not None:
         made["dense"] = IndexRetriever(index.dense)
         made["flat"] = IndexRetriever(
-            HybridIndex(plain, index.dense, alpha=SHARE_OF_WORDS)
+            HybridIndex(plain, index.dense, alpha=DEFAULT_ALPHA)
         )
     return made
 
@@ -452,7 +452,7 @@ def _retrievers(
     made |= {name: graph.retriever(name) for name in RANKINGS}
     without = {**STRENGTH, SHARES_NAME: 0.0}
     fixed = Coverage(
-        alpha=SHARE_OF_WORDS,
+        alpha=DEFAULT_ALPHA,
         trust=1.0,
         meaning=0.5,
         mention_source_weight=1.0,

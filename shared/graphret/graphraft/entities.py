@@ -69,7 +69,7 @@ def entities_of(
     return list(found.values())
 
 
-def spotted(planner: PathPlanner, question: str) -> list[Entity]:
+def mentioned_entities(planner: PathPlanner, question: str) -> list[Entity]:
     """Return what a planner finds named in a question, with no model."""
     return entities_of(
         planner.store,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput
 from graphret.linking.mentions import MentionSpan, find_mentions
-from graphret.linking.names import ALIAS, OWN, NameIndex, normal_form, variants_of
+from graphret.linking.names import ALIAS, NAME, NameIndex, node_names, normal_form
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
@@ -325,7 +325,7 @@ class Linker(CombinedTable):
             return 2.0 * common / (total + sum(own.values())) if common else 0.0
 
         best = [
-            max(dice(name) for _, name in variants_of(node, self.aliases))
+            max(dice(name) for _, name in node_names(node, self.aliases))
             for node in nodes
         ]
         return np.asarray(best, dtype=np.float32)
@@ -379,7 +379,7 @@ class Linker(CombinedTable):
             nodes = iter(state.table.at(there))
             return [
                 (
-                    [form for _, form in variants_of(next(nodes), state.aliases)]
+                    [form for _, form in node_names(next(nodes), state.aliases)]
                     if i >= 0
                     else []
                 )
@@ -428,9 +428,9 @@ def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
     wanted = normal_form(mention)
     kinds = [
         kind
-        for kind, variant in variants_of(node, aliases)
+        for kind, variant in node_names(node, aliases)
         if normal_form(variant) == wanted
     ]
-    if OWN in kinds:
+    if NAME in kinds:
         return NORMALISED, "normalised"
     return OTHER_NAME, "alias" if ALIAS in kinds else "short"

@@ -18,7 +18,7 @@ DOUBTFUL = 0.5
 #: has.
 OTHER_FORM = 0.99
 
-MARKS = re.compile(
+MARKED_TEXT = re.compile(
     r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)"
 )
 SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
@@ -107,7 +107,7 @@ def find_mentions(
 
     marks = {
         _stripped(question, *match.span(match.lastindex or 0))
-        for match in MARKS.finditer(question)
+        for match in MARKED_TEXT.finditer(question)
     }
     sure: list[_MentionCandidate] = []
     doubtful: dict[str, list[_MentionCandidate]] = {"common": [], "function": []}

@@ -24,7 +24,7 @@ from graphret.types import Node
 Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
 
 #: The share of BM25 beside cosines (SAGE, appendix E).
-SHARE_OF_WORDS = 0.6
+DEFAULT_ALPHA = 0.6
 # The place of a ranking that its first one is compared with.
 _LEAD_OVER = 20
 
@@ -170,7 +170,7 @@ class HybridIndex(CombinedIndex):
             self.lexical.ceiling(query), 1e-9
         )
         meaning = self.dense_quality * _lead(self.dense.scores(query))
-        return words / (words + meaning) if words + meaning > 0 else SHARE_OF_WORDS
+        return words / (words + meaning) if words + meaning > 0 else DEFAULT_ALPHA
 
     def shares(self, query: str) -> dict[str, float]:
         """Return the share of words, and what it leaves for the cosine."""

@@ -212,7 +212,7 @@ def make_server(tools: GraphTools) -> Server[Any, Any]:
     from mcp.server.lowlevel import Server
 
     listed = [_as_listed(tool) for tool in tools.listed()]
-    calls = _Calls(tools, [tool.name for tool in listed])
+    calls = _RequestHandlers(tools, [tool.name for tool in listed])
     template = types.ResourceTemplate(
         name="node",
         uriTemplate=f"{NODE}{{id}}",
@@ -259,7 +259,7 @@ def _always(
     return handle
 
 
-class _Calls:
+class _RequestHandlers:
     """Handlers of the requests that read the graph: so many of a tool run at once."""
 
     def __init__(self, tools: GraphTools, names: Sequence[str]) -> None:

@@ -51,8 +51,8 @@ def synthesize(
     finder
         Finds the candidates.
     entities
-        Finds what a question names: ``partial(graphret.graphraft.entities.spotted,
-        planner)``.
+        Finds what a question names, such as ``partial(mentioned_entities, planner)`` of
+        `graphret.graphraft.entities`.
     recall, precision
         The least share of the answers that the best query finds, and of answers among
         what it finds.
