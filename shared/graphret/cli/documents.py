@@ -105,8 +105,8 @@ def build(
 
 
 def add(
-    folder: options.Folder,
     sources: options.Sources,
+    graph: options.Folder,
     metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
@@ -124,14 +124,13 @@ def add(
     )
     with progress() as report:
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
-        with _changed(folder, metadata=extractor) as graph:
-            added = graph.add(corpus)
+        with _changed(graph, metadata=extractor) as opened:
+            added = opened.add(corpus)
     about = {"added": added, "skipped": list(corpus.skipped)}
-    _finish(graph, folder, about, f"added {len(added):,} nodes", json, extractor)
+    _finish(opened, graph, about, f"added {len(added):,} nodes", json, extractor)
 
 
 def remove(
-    folder: options.Folder,
     ids: Annotated[
         list[str],
         typer.Argument(
@@ -140,24 +139,25 @@ def remove(
             show_default=False,
         ),
     ],
+    graph: options.Folder,
     json: options.JsonFlag = False,
 ) -> None:
     """Take items or single nodes out of a graph; nothing is taken out where one of the
     ids is not there.
     """
-    with _changed(folder) as graph:
-        removed = graph.remove(ids)
+    with _changed(graph) as opened:
+        removed = opened.remove(ids)
     _finish(
-        graph, folder, {"removed": removed}, f"removed {len(removed):,} nodes", json
+        opened, graph, {"removed": removed}, f"removed {len(removed):,} nodes", json
     )
 
 
-def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
+def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
     """List the documents, tables and records of a graph: id, kind, number of chunks and
     name.
     """
     items: dict[str, dict[str, Any]] = {}
-    for node in options.open_graph(folder).nodes:
+    for node in options.open_graph(graph).nodes:
         id_ = str(node.properties.get("source_id", node.id))
         about = {
             "id": id_,
@@ -171,7 +171,7 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
         f"{one['id']:<{width}}  {one['kind']:<8}  {one['chunks']:>4}  {one['name']}"
         for one in items.values()
     ]
-    show(json, {"folder": folder, "items": list(items.values())}, *lines)
+    show(json, {"folder": graph, "items": list(items.values())}, *lines)
 
 
 @contextmanager

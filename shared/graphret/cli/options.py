@@ -65,12 +65,8 @@ Strict = Annotated[
     option("Stop at a file or row that cannot be read as it is.", "--strict"),
 ]
 Folder = Annotated[
-    str,
-    typer.Argument(
-        metavar="DIR", help="A folder that graphret wrote.", show_default=False
-    ),
+    str, option("A folder that graphret wrote.", "--graph", metavar="DIR")
 ]
-Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=False)]
 Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 NameProperty = Annotated[
     list[str] | None,

@@ -235,7 +235,7 @@ def checked_metadata(
         )
     require_properties(metadata, f"{what}: {name}")
     for key in metadata if reserved else ():
-        if key in _RESERVED or key.startswith(_RESERVED_PREFIXES):
+        if is_reserved(key):
             raise InvalidInput(
                 f"{what}: the key {key!r} of {name!r} is reserved for graphret;"
                 " rename it"
@@ -244,6 +244,11 @@ def checked_metadata(
         key: list(value) if isinstance(value, tuple) else value
         for key, value in metadata.items()
     }
+
+
+def is_reserved(key: str) -> bool:
+    """Whether a property is one in which graphret notes how an item was cut."""
+    return key in _RESERVED or key.startswith(_RESERVED_PREFIXES)
 
 
 def _called(item: Item) -> str:

@@ -11,11 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import parquet
-from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
-
 from graphret.errors import InvalidInput
 from graphret.graphs.columns import Columns
 from graphret.graphs.tables import GraphTables, parsed_json, required
@@ -73,7 +68,8 @@ def read_tables(
         If a file is malformed, an id comes twice, an edge dangles; the message names
         the file, and the line or row.
     MissingDependency
-        If networkx is not installed and a GraphML file is given.
+        If what reads a file is not installed: pyarrow for CSV and Parquet, networkx for
+        GraphML.
     """
     columns = columns or Columns()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
@@ -222,14 +218,16 @@ def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
 
 @contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
-    """Let errors of reading a file name it."""
+    """Let errors of reading a file name it; Arrow's errors are such."""
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
+    except (ValueError, NotImplementedError, OSError, csv.Error) as error:
         raise InvalidInput(f"{path}: cannot be read: {error}") from error
 
 
 def _csv(path: Path, columns: Columns) -> list[_Table]:
+    pa = required("pyarrow", "import", "Reading CSV")
+    arrow_csv = required("pyarrow.csv", "import", "Reading CSV")
     delimiter = columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
     with (
         _named_errors(path),
@@ -254,11 +252,12 @@ def _csv(path: Path, columns: Columns) -> list[_Table]:
         ]
         with _named_errors(path):
             text = dict.fromkeys(header, pa.string())
-            table = read_csv(
+            table = arrow_csv.read_csv(
                 path,
-                ReadOptions(use_threads=False),  # with threads an error names no row
-                ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                ConvertOptions(
+                # with threads an error names no row
+                arrow_csv.ReadOptions(use_threads=False),
+                arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                arrow_csv.ConvertOptions(
                     column_types=text, null_values=[""], strings_can_be_null=True
                 ),
             )
@@ -278,6 +277,7 @@ def _typed(column: Any) -> Any:
     """Return a column of the first type whose pattern all its values have, else as it
     is.
     """
+    pc = required("pyarrow.compute", "import", "Reading CSV")
     for kind, pattern in _TYPES.items():
         if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             return column.cast(kind)
@@ -285,6 +285,8 @@ def _typed(column: Any) -> Any:
 
 
 def _parquet(path: Path, columns: Columns) -> list[_Table]:
+    parquet = required("pyarrow.parquet", "import", "Reading Parquet")
+
     def rows() -> Iterator[dict[str, Any]]:
         with _named_errors(path), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BLOCK_ROWS):

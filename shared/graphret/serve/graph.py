@@ -14,10 +14,12 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from prometheus_client import Counter
 
 from graphret.explain import Panel, html_page, store_lookup, timeline_page
+from graphret.graphs.locations import NEO4J, kind_of, place_of
 from graphret.index_retriever import IndexRetriever
 from graphret.methods import Method, MethodOptions, opened_graph
 from graphret.retriever import Retriever
@@ -123,6 +125,7 @@ class ServedGraph:
         limits: Limits | None = None,
     ) -> None:
         self.limits, self.reloads, self._turn = limits or Limits(), 0, asyncio.Lock()
+        self.name = _called(where)
         options = replace(options or MethodOptions(), seconds=0.9 * self.limits.seconds)
         self._open: Callable[[], GraphVersion] = lambda: GraphVersion(
             where, encoder, name_property, options, read_keys(key, keys)
@@ -189,6 +192,18 @@ class RetrievalJob:
             if self.method == "ark"
             else pages
         )
+
+
+def _called(where: str) -> str:
+    """Return what people call a place: the name of a file or folder, or the database
+    and its host.
+    """
+    place = place_of(where)
+    if kind_of(where) != NEO4J:
+        return Path(place).stem
+    address = urlsplit(place)
+    database = address.path.strip("/") or "Neo4j"
+    return f"{database} at {address.hostname}"
 
 
 def as_json(value: Any) -> bytes:
