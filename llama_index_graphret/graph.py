@@ -423,13 +423,15 @@ class SageGraph(graphret.SageGraph):
         retriever = self.as_retriever(
             ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
         )
-        return engines[chat_mode].from_defaults(
+        engine: Any = engines[chat_mode]
+        chat: CondensePlusContextChatEngine | ContextChatEngine = engine.from_defaults(
             retriever,
             llm=llm,
             node_postprocessors=list(node_postprocessors),
             memory=memory,
             system_prompt=system_prompt,
         )
+        return chat
 
     def as_tool(
         self,

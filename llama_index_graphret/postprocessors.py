@@ -408,7 +408,7 @@ class GivenNodes(Retriever):
 
     def all_dressed(
         self, hits: Sequence[Hit], found: Retrieval, content: NodeContent
-    ) -> list[NodeWithScore]:
+    ) -> list[SageNodeWithScore]:
         """Return hits as `dressed` does, new ones with what a model reads of them."""
         fresh = [hit.node for hit in hits if hit.id not in self.nodes]
         texts = dict(

@@ -71,7 +71,7 @@ class TextArray:
             raise IndexError(f"position {positions.min()} is out of range")
         starts, ends = self.offsets[positions], self.offsets[positions + 1]
         offsets = _ends(ends - starts)
-        data, read = np.empty(offsets[-1], np.uint8), memoryview(self.data)
+        data, read = np.empty(offsets[-1], np.uint8), self.data.data
         for first in range(0, len(positions), _BLOCK):
             last = min(first + _BLOCK, len(positions))
             block = zip(
@@ -99,9 +99,9 @@ class TextArray:
     def contain(self, part: str) -> NDArray[np.bool_]:
         """Tell which texts contain a text that is not empty, ``(n,)``."""
         sought, mask = re.compile(re.escape(part.encode())), np.zeros(len(self), bool)
-        read = memoryview(self.data)[: self.offsets[-1]]
+        read = self.data.data[: self.offsets[-1]]
         found = (one.span() for one in sought.finditer(read, int(self.offsets[0])))
-        spans = np.fromiter(found, np.dtype((np.int64, 2)))
+        spans = np.array(list(found), np.int64).reshape(-1, 2)
         first, last = (
             np.searchsorted(self.offsets, place, side="right") - 1
             for place in (spans[:, 0], spans[:, 1] - 1)

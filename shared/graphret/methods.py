@@ -168,8 +168,7 @@ def opened_graph(
         raise InvalidInput(
             f"--encoder saved: {where} has none; name one, or leave it out"
         )
-    named = {} if name_property is None else {"name_property": name_property}
-    with opened(where, **named) as store:
+    with opened(where, name_property=name_property) as store:
         yield OpenGraph(store, _index(where, store, as_encoder(name), remark, busy))
 
 

@@ -380,6 +380,7 @@ def _mapped(path: Path, entry: dict[str, Any], *, check: bool) -> NDArray[Any]:
                 f"{path}: altered (its sha256 is not the one in CURRENT)"
             )
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.asarray(mapped)
     except (ValueError, TypeError, OSError) as error:
         raise CorruptIndex(f"{path}: altered, or removed meanwhile: {error}") from error
