@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
+    BaseMessage,
     HumanMessage,
     convert_to_messages,
 )
@@ -114,7 +115,7 @@ def answered(state: Any, found: Json, graph: str) -> Json:
     return update
 
 
-def _last_human(messages: Sequence[AnyMessage]) -> str | None:
+def _last_human(messages: Sequence[BaseMessage]) -> str | None:
     """Return what a person said last; `None` where nobody did."""
     said = (one for one in reversed(messages) if isinstance(one, HumanMessage))
     last = next(said, None)
