@@ -90,18 +90,33 @@ class SageGraph(sage.SageGraph):
             executor=executor,
         )
 
-    def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
+    def add(
+        self,
+        items: Any,
+        *,
+        edges: Iterable[Edge] = (),
+        replace_documents: bool = True,
+    ) -> list[str]:
         """Add documents of LangChain or items of graphret, each in place of the one
         that had its id; return node ids.
 
         `refresh_from_store` also takes away what is gone.
+
+        Parameters
+        ----------
+        replace_documents
+            Whether the chunks of a file or address (``metadata["source"]``) that the
+            graph knows and that has changed take the place of all its chunks. Say no to
+            add a file piece by piece whose pieces have no ``start_index``.
         """
         listed = items if isinstance(items, corpus.Corpus) else list(items)
         if isinstance(listed, corpus.Corpus) or not any(
             isinstance(one, Document) for one in listed
         ):
             return super().add(listed, edges=edges)
-        return self.add_nodes(_chunks(listed), edges=edges)
+        return self.add_nodes(
+            _chunks(listed), edges=edges, replace_documents=replace_documents
+        )
 
     def refresh_from_store(
         self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]

@@ -13,6 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
+from graphret.content import Content
 from graphret.graphraft import Candidate, Entity, GraphRAFT, GraphRAFTSettings
 from graphret.graphraft.candidates import QueryWriter
 from graphret.graphraft.entities import EntityNamer
@@ -62,7 +63,7 @@ class GraphRAFTRetriever(CoreRetriever):
     writer, planner, entities, reasoner, settings, fallback, fill, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
         chat models of LangChain, and `fallback` a retriever of LangChain.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
 
     Examples
@@ -79,7 +80,6 @@ class GraphRAFTRetriever(CoreRetriever):
     reasoner: Part[ChatModelLike | Reasoner | None] = None
     settings: Part[GraphRAFTSettings | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
 
     def __init__(
@@ -95,6 +95,7 @@ class GraphRAFTRetriever(CoreRetriever):
         fallback: LangChainRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -112,6 +113,7 @@ class GraphRAFTRetriever(CoreRetriever):
             fallback=fallback,
             fill=fill,
             on_failure=on_failure,
+            content=content,
             k=k,
             where=where,
             name=name,

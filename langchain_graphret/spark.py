@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
+from graphret.content import Content
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
@@ -282,7 +283,7 @@ class SparkRetriever(CoreRetriever):
     ----------
     model, store, index, settings, hints, expand, ranking, fallback, fill, on_failure
         As `create_spark_graph` has them.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
@@ -294,7 +295,6 @@ class SparkRetriever(CoreRetriever):
     expand: Part[Policy | None] = None
     ranking: Part[Ranking | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
 
     def __init__(
@@ -310,6 +310,7 @@ class SparkRetriever(CoreRetriever):
         fallback: LangChainRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -327,6 +328,7 @@ class SparkRetriever(CoreRetriever):
             fallback=fallback,
             fill=fill,
             on_failure=on_failure,
+            content=content,
             k=k,
             where=where,
             name=name,

@@ -47,7 +47,7 @@ from graphret.where import WhereLike
 from llama_index_graphret.adapters import encoder_of
 from llama_index_graphret.evidence import mark
 from llama_index_graphret.filters import FiltersLike
-from llama_index_graphret.nodes import from_llama_node
+from llama_index_graphret.nodes import from_llama_node, source_of
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
 from llama_index_graphret.tool import DESCRIPTION, GraphTool
@@ -249,7 +249,7 @@ class SageGraph(graphret.SageGraph):
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex
-        nodes, or items of graphret.
+        nodes, or items of graphret, each in place of all that was made of it before.
         """
         listed = items if isinstance(items, Corpus) else list(items)
         if isinstance(listed, Corpus) or not any(
@@ -258,20 +258,53 @@ class SageGraph(graphret.SageGraph):
             return super().add(listed, edges=edges)
         whole = [one for one in listed if isinstance(one, Document)]
         parts = [one for one in listed if not isinstance(one, Document)]
-        return self.add_nodes(
-            [*SageNodeParser().get_nodes_from_documents(whole), *parts], edges=edges
-        )
+        nodes = [*SageNodeParser().get_nodes_from_documents(whole), *parts]
+        ids = [document.doc_id for document in whole]
+        return self._put(_own(nodes), edges, ids, replace_documents=True)
 
     def add_nodes(
-        self, nodes: Iterable[Any], *, edges: Iterable[Edge] = ()
+        self,
+        nodes: Iterable[Any],
+        *,
+        edges: Iterable[Edge] = (),
+        replace_documents: bool = True,
     ) -> list[str]:
         """Add LlamaIndex nodes, each in place of the node that had its id, and return
         their ids.
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document
         ids for all nodes of a document.
+
+        Parameters
+        ----------
+        replace_documents
+            Whether the nodes of a document (``ref_doc_id``, or its file) that the graph
+            knows and that has changed take the place of all its nodes, as after an
+            `IngestionPipeline` with upserts.
         """
-        return super().add_nodes(_own(nodes), edges=edges)
+        listed = list(nodes)
+        changed = self._changed_documents(listed) if replace_documents else []
+        return self._put(_own(listed), edges, changed, replace_documents)
+
+    def _changed_documents(self, nodes: Iterable[BaseNode]) -> list[str]:
+        """Return the ids of the documents of which nodes have another hash than the
+        graph's nodes of them.
+        """
+        hashes = {
+            source.node_id: source.hash
+            for node in nodes
+            if (source := node.source_node) is not None and source.hash
+        }
+        known = (source_of(node) for node in self.nodes) if hashes else ()
+        return list(
+            {
+                source.node_id
+                for source in known
+                if source is not None
+                and source.hash
+                and hashes.get(source.node_id, source.hash) != source.hash
+            }
+        )
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
         """Bring the graph up to date with an index, and say what was added, changed and

@@ -20,11 +20,21 @@ from llama_index_instrumentation import get_dispatcher
 from pydantic import SkipValidation
 
 from graphret import Fuse, Rerank, SageGraph
+from graphret.content import Content, NodeContent
 from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
-from graphret.expansion import Ranking
+from graphret.expansion import Expand, Ranking, ranking_of
 from graphret.rerank import CrossEncoderReranker, Reranker
-from graphret.retriever import Call, Retriever, adrive, drive, require_on_failure
+from graphret.retriever import (
+    Call,
+    Compute,
+    Retriever,
+    adrive,
+    drive,
+    require_on_failure,
+)
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
 from graphret.trace import Trace
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
@@ -72,7 +82,7 @@ class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
 
     def _steps(
         self, nodes: list[NodeWithScore], asking: QueryBundle | None
-    ) -> Generator[Call[Retrieval], Retrieval, list[NodeWithScore]]:
+    ) -> Generator[Any, Any, list[NodeWithScore]]:
         if not nodes and self._given_only:
             return []
         if asking is None:
@@ -92,7 +102,8 @@ class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
             found = yield Call(
                 lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
             )
-        merged = self._merged(given, found)
+        # neighbors may have to be read from a database
+        merged = yield Compute(lambda: self._merged(given, found))
         dispatcher.event(SageRetrievalEvent.of(found))
         dispatcher.event(ReRankEndEvent(nodes=merged))
         return merged
@@ -115,7 +126,10 @@ class SageExpansion(CorePostprocessor):
     Parameters
     ----------
     graph
-        A `SageGraph` over the same nodes, such as `SageGraph.from_index` makes.
+        A `SageGraph` over the same nodes, such as `SageGraph.from_index` makes; or a
+        store, such as `from_property_graph_store` makes, whose nodes are known by id.
+    index
+        With a store: a text index over its nodes.
     top_n, k
         How many nodes are returned, in total: exactly so many where that many qualify;
         10 by default.
@@ -130,10 +144,19 @@ class SageExpansion(CorePostprocessor):
     on_failure
         ``"fallback"``: if the embedding model fails, words alone count; the trace says
         so. ``"raise"`` raises `RetrievalFailed`.
+    fill, content
+        As `SageRetriever` has them, of nodes that the graph adds.
     """
 
     graph: SkipValidation[Any] = Field(
-        exclude=True, repr=False, description="The graph."
+        exclude=True, repr=False, description="The graph, or a store."
+    )
+    index: SkipValidation[Any] = Field(
+        default=None, exclude=True, repr=False, description="With a store its index."
+    )
+    fill: bool = Field(default=True, description="Whether hits may only fill a place.")
+    content: SkipValidation[Any] = Field(
+        default=None, exclude=True, repr=False, description="What the text of nodes is."
     )
     ranking: SkipValidation[Any] = Field(
         exclude=True, repr=False, description="What ranks seeds and neighbours."
@@ -141,17 +164,28 @@ class SageExpansion(CorePostprocessor):
 
     def __init__(
         self,
-        graph: SageGraph,
+        graph: SageGraph | GraphStore,
+        index: TextIndex | None = None,
         *,
+        fill: bool = True,
+        content: Content | None = None,
         top_n: int | None = None,
         k: int | None = None,
         ranking: Ranking | str | None = None,
         filters: FiltersLike = None,
         on_failure: str = "fallback",
     ) -> None:
-        chosen = require_graph(graph).retriever(ranking).ranking
+        if index is None:
+            chosen = require_graph(graph).retriever(ranking).ranking
+        else:
+            chosen = ranking_of(ranking or "coverage")
+            Expand(None, graph, index)  # type: ignore[arg-type]  # it refuses others
+        NodeContent(chosen=content)
         super().__init__(  # type: ignore[call-arg]
             graph=graph,
+            index=index,
+            fill=fill,
+            content=content,
             ranking=chosen,
             method=chosen.name,
             top_n=top_k(k, top_n),
@@ -164,28 +198,44 @@ class SageExpansion(CorePostprocessor):
         return "SageExpansion"
 
     def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+        if self.index is not None:
+            over_store = Expand(
+                given,
+                self.graph,
+                self.index,
+                ranking=self.ranking,
+                on_failure=self.on_failure,
+            )
+            return meant_by(over_store, asking)
         expanded: Retriever = self.graph.retriever(
             self.ranking, seeds=given, on_failure=self.on_failure
         )
         return meant_by(expanded, asking)
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
-        merged, there = (
-            [given.dressed(hit, found) for hit in found],
-            {hit.id for hit in found},
-        )
+        hits = [hit for hit in found if self.fill or not hit.fill]
+        there = {hit.id for hit in hits} | self._held(given)
+        merged = given.all_dressed(hits, found, self._content())
         for place, hit in enumerate(given.hits):
-            if (
-                hit.id in there
-                or hit.id in self.graph.nodes
-                or (self.where and not self.where.matches(hit.node))
-            ):
+            hidden = self.where is not None and not self.where.matches(hit.node)
+            if hit.id in there or hidden:
                 continue
             if merged:
                 near = merged[min(max(place - 1, 0), len(merged) - 1)]
                 hit = replace(hit, score=near.raw_score or 0.0, relevance=near.score)
             merged.insert(place, given.dressed(hit, found))
         return list(merged[: self.top_n])
+
+    def _held(self, given: GivenNodes) -> set[str]:
+        """The ids of those of the nodes that the graph holds."""
+        ids = [hit.id for hit in given.hits]
+        if self.index is None:
+            return {one for one in ids if one in self.graph.nodes}
+        return {node.id for node in self.graph.get(ids) if node is not None}
+
+    def _content(self) -> NodeContent:
+        store = None if self.index is None else self.graph
+        return NodeContent(store, self.content)
 
 
 class GraphReranker(CorePostprocessor):
@@ -356,13 +406,25 @@ class GivenNodes(Retriever):
         signals = Signals(candidates=len(self.hits), walked_edges=False)
         return Retrieval(query, k, hits, signals, Trace(list(self.trace.stages)))
 
-    def dressed(self, hit: Hit, found: Retrieval) -> SageNodeWithScore:
+    def all_dressed(
+        self, hits: Sequence[Hit], found: Retrieval, content: NodeContent
+    ) -> list[NodeWithScore]:
+        """Return hits as `dressed` does, new ones with what a model reads of them."""
+        fresh = [hit.node for hit in hits if hit.id not in self.nodes]
+        texts = dict(
+            zip([node.id for node in fresh], content.texts(fresh), strict=True)
+        )
+        return [self.dressed(hit, found, texts.get(hit.id)) for hit in hits]
+
+    def dressed(
+        self, hit: Hit, found: Retrieval, text: str | None = None
+    ) -> SageNodeWithScore:
         """Return a hit as the node that was handed in, or as the graph has it, with the
         evidence from before.
         """
         given = self.nodes.get(hit.id)
         if given is None:
-            return SageNodeWithScore.of(hit, to_llama_node(hit.node), found)
+            return SageNodeWithScore.of(hit, to_llama_node(hit.node, text), found)
         earlier = (one for one in evidence_of(given) if one not in hit.evidence)
         return SageNodeWithScore.of(
             replace(hit, evidence=(*hit.evidence, *earlier)), given.node, found

@@ -4,6 +4,7 @@ retrievers, fused.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
 from graphret import SageGraph, sage
+from graphret.content import Content, NodeContent
 from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
@@ -36,7 +38,7 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
     ----------
     core
         The graphret retriever that does the work.
-    similarity_top_k, k, filters
+    similarity_top_k, k, filters, fill, content
         As `SageRetriever` has them.
     callback_manager, object_map, objects, verbose
         As any LlamaIndex retriever has them.
@@ -50,6 +52,8 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
         self,
         core: Retriever,
         *,
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -65,6 +69,8 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
             verbose=verbose,
         )
         self.core = core
+        self.fill = fill
+        self.content = NodeContent(core.graph_store, content)
         self.similarity_top_k = top_k(k, similarity_top_k)
         self.where = to_where(filters)
 
@@ -82,18 +88,18 @@ class CoreRetriever(CheckedKeywords, BaseRetriever):
             found = await meant_by(self.core, query_bundle).aretrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
-        return self._answer(found)
+        # neighbors may have to be read from a database
+        return await asyncio.to_thread(self._answer, found)
 
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
         dispatcher.event(SageRetrievalEvent.of(retrieval))
-        hits = (
-            retrieval.hits
-            if self._relevance
-            else [replace(hit, relevance=None) for hit in retrieval.hits]
-        )
+        hits = [hit for hit in retrieval.hits if self.fill or not hit.fill]
+        if not self._relevance:
+            hits = [replace(hit, relevance=None) for hit in hits]
+        texts = self.content.texts([hit.node for hit in hits])
         return [
-            SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval)
-            for hit in hits
+            SageNodeWithScore.of(hit, to_llama_node(hit.node, text), retrieval)
+            for hit, text in zip(hits, texts, strict=True)
         ]
 
 
@@ -129,6 +135,13 @@ class SageRetriever(CoreRetriever):
         ``"fallback"``: if the seed retriever fails, the graph's own search finds the
         seeds; if the embedding model fails, words alone count; the trace says so.
         ``"raise"`` raises `RetrievalFailed`.
+    fill
+        Whether hits that only fill a place come back too, marked by the node's `fill`:
+        exactly so many nodes then where that many qualify.
+    content
+        What a node's text is, a `graphret.NodeText` or a function of a graphret node;
+        by default a passage's own text, and of any other node its name, properties and
+        named neighbours.
     callback_manager, object_map, objects, verbose
         As any LlamaIndex retriever has them.
     """
@@ -140,6 +153,8 @@ class SageRetriever(CoreRetriever):
         ranking: Ranking | str | None = None,
         seeds: BaseRetriever | Retriever | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -150,6 +165,8 @@ class SageRetriever(CoreRetriever):
     ) -> None:
         super().__init__(
             _over(graph, ranking, seeds, on_failure),
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,
@@ -181,6 +198,8 @@ def _over(
 def as_llama_index_retriever(
     retriever: SageGraph | Retriever,
     *,
+    fill: bool = True,
+    content: Content | None = None,
     similarity_top_k: int | None = None,
     k: int | None = None,
     filters: FiltersLike = None,
@@ -195,6 +214,8 @@ def as_llama_index_retriever(
     """
     return SageRetriever(
         retriever,
+        fill=fill,
+        content=content,
         similarity_top_k=similarity_top_k,
         k=k,
         filters=filters,
@@ -229,7 +250,7 @@ class RRFFusionRetriever(CoreRetriever):
         ``"fallback"`` goes on with those that answered and says so in the trace,
         ``"raise"`` raises `RetrievalFailed`, as does a retrieval in which every
         retriever fails.
-    filters, callback_manager, object_map, objects, verbose
+    fill, content, filters, callback_manager, object_map, objects, verbose
         As `SageRetriever` has them.
     """
 
@@ -243,6 +264,8 @@ class RRFFusionRetriever(CoreRetriever):
         rrf_k: float = 60.0,
         names: Sequence[str] | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -270,6 +293,8 @@ class RRFFusionRetriever(CoreRetriever):
         )
         super().__init__(
             fused,
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,

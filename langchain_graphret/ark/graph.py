@@ -14,6 +14,7 @@ from langgraph.types import Send
 
 from graphret.ark import Ark, ArkRun, ArkRunRetriever, ArkSession, ArkSettings
 from graphret.ark.retriever import OnRun
+from graphret.content import Content
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
@@ -223,7 +224,7 @@ class ArkRetriever(CoreRetriever):
     model, store, index, n_agents, settings, hints, temperature, fallback, fill,
     on_failure, on_run
         As `create_ark_graph` has them.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
@@ -235,7 +236,6 @@ class ArkRetriever(CoreRetriever):
     hints: str = ""
     temperature: Part[float | Sequence[float | None] | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
     on_run: Part[OnRun | None] = None
 
@@ -253,6 +253,7 @@ class ArkRetriever(CoreRetriever):
         fill: bool = True,
         on_failure: str = "fallback",
         on_run: OnRun | None = None,
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -271,6 +272,7 @@ class ArkRetriever(CoreRetriever):
             fill=fill,
             on_failure=on_failure,
             on_run=on_run,
+            content=content,
             k=k,
             where=where,
             name=name,

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import small_model
 from ark_support import small
@@ -36,7 +38,7 @@ ARK, SAGE = ("--method", "ark"), ("--method", "sage")
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("graphs") / "movies"
-    assert graphret("import", KB, "--to", out).code == 0
+    assert graphret("import", KB, "--out", out).code == 0
     return out
 
 
@@ -128,7 +130,7 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
 def test_a_neo4j_with_and_without_its_own_index(
     neo4j_address: str, neo4j_empty: Any
 ) -> None:
-    assert graphret("import", KB, "--to", neo4j_address).code == 0
+    assert graphret("import", KB, "--out", neo4j_address).code == 0
     command = [
         "query",
         QUESTION,
@@ -245,7 +247,7 @@ def test_the_method_is_that_of_the_graph_unless_it_is_named(
     movies: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "movies.lbug"
-    assert graphret("import", KB, "--to", file).code == 0
+    assert graphret("import", KB, "--out", file).code == 0
     for where in (movies, file):
         ran = graphret(
             "query", QUESTION, "--graph", where, "-k", 3, "--agents", 1, "--json"
@@ -269,7 +271,7 @@ RECORDED = "which films did Kathryn Bigelow direct?"
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
-    assert graphret("import", KB, "--to", folder / "movies").code == 0
+    assert graphret("import", KB, "--out", folder / "movies").code == 0
     ran = graphret(
         *(
             "query",
@@ -453,13 +455,15 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
     assert plan["plan"].startswith(
         ("search ", "MATCH ")
     )  # which it is held to by the plan's schema
-    steps = ["--method", "ark", "--agents", "1", "--steps", "1"]
-    run = graphret(*asked, "--base-url", base_url, *steps, "--json").json
-    assert len(run["hits"]) == 3
-    [step] = [
-        stage
-        for stage in run["trace"]["stages"]
-        if stage["name"] == "explore/agent 1/step 1"
-    ]
-    assert step["output_tokens"]
-    assert "error" not in step
+
+
+def test_a_small_context_holds_what_an_agent_is_told(
+    base_url: str, movies: Path
+) -> None:
+    with OpenAIServer(answers) as server:
+        asked = ("query", QUESTION, "--graph", movies, *ARK, "--agents", 1)
+        graphret(*asked, "--model", "m", "--base-url", server.base_url)
+        told = server.requests[0].body
+    address = f"{base_url.removesuffix('/v1')}/tokenize"
+    read = httpx.post(address, json={"content": json.dumps(told)}).json()["tokens"]
+    assert 500 < len(read) < small_model.CONTEXT - small_model.REPLY

@@ -517,7 +517,9 @@ OWN = [
 ALL = SimilaritySettings(percentile=0, neighbors=1)
 
 
-@pytest.fixture(params=["memory", "ladybug", "neo4j"])
+@pytest.fixture(
+    params=["memory", "ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+)
 def store(request: pytest.FixtureRequest) -> Iterator[GraphStore]:
     if request.param == "memory":
         yield MemoryStore()

