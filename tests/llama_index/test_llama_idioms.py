@@ -337,6 +337,11 @@ def test_a_pipeline_keeps_a_graph_up_to_date(graph: SageGraph) -> None:
     [made] = asyncio.run(pipeline.arun(documents=[document]))
     assert not pipeline.run(documents=[document])
     assert made.node_id in {node.id for node in kept.nodes}
+    document.set_content("The Vltava Arena was pulled down in 2020.")
+    [changed] = pipeline.run(documents=[document])
+    known = {node.id for node in kept.nodes}
+    assert changed.node_id in known
+    assert made.node_id not in known  # the document has changed
     with pytest.raises(InvalidInput, match="graph: expected a graphret SageGraph"):
         SageIngestion(CoreGraph.build)  # type: ignore[arg-type]
 
