@@ -45,14 +45,22 @@ def wire_message(
         (native["message"], native["tool_calls"]) if native else ({}, {})
     )
     for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
-        if not call.parsed:
-            sent["function"]["arguments"] = json.dumps(
-                {"malformed": call.arguments} if call.error else {}
-            )
+        sent["function"]["arguments"] = _sent_arguments(call)
         sent.update(of_calls.get(call.id, {}))
     if message.tool_calls and not message.content:
         out["content"] = None
     return out | of_message
+
+
+def _sent_arguments(call: ToolCall) -> str:
+    """The arguments of a call as they came where they are an object, else as one."""
+    if call.parsed is None:
+        return json.dumps({"malformed": call.arguments})
+    try:
+        as_it_came = isinstance(json.loads(call.arguments), dict)
+    except ValueError:
+        as_it_came = False
+    return call.arguments if as_it_came else json.dumps(call.parsed)
 
 
 def native_parts(message: Any) -> dict[str, Any] | None:
@@ -60,7 +68,9 @@ def native_parts(message: Any) -> dict[str, Any] | None:
     stands; `None` if nothing.
     """
     of_calls = {
-        call.id: _native(call) for call in getattr(message, "tool_calls", None) or ()
+        call_id: _native(call)
+        for call in _calls_of(message)
+        if (call_id := _part(call, "id"))
     }
     found = {
         "message": _native(message),
@@ -129,15 +139,38 @@ def content_text(content: Any) -> str:
 
 
 def tool_calls(message: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of a reply; local servers may leave out their ids, or send
-    arguments that are no string.
+    """Return the calls of a reply; servers may leave out any part of one.
+
+    A call without a name is one of a tool that there is not.
     """
     calls = []
-    for position, call in enumerate(getattr(message, "tool_calls", None) or ()):
-        name, arguments = call.function.name, call.function.arguments
-        raw = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        calls.append(ToolCall(call.id or f"call_{position}", name, raw))
+    for position, call in enumerate(_calls_of(message)):
+        called = _part(call, "function") or _part(call, "custom") or call
+        arguments = _part(called, "arguments") or _part(called, "input") or {}
+        calls.append(
+            ToolCall(
+                str(_part(call, "id") or f"call_{position}"),
+                str(_part(called, "name") or ""),
+                arguments if isinstance(arguments, str) else json.dumps(arguments),
+            )
+        )
     return tuple(calls)
+
+
+def _calls_of(message: Any) -> list[Any]:
+    """The calls in a message, or the one in the field that came before
+    ``tool_calls``.
+    """
+    calls = getattr(message, "tool_calls", None)
+    calls = calls or getattr(message, "function_call", None) or []
+    return calls if isinstance(calls, list) else [calls]
+
+
+def _part(holder: Any, name: str) -> Any:
+    """A part of what an endpoint sent, which may be an object, JSON or anything."""
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    return getattr(holder, name, None)
 
 
 def token_logprobs(choice: Any) -> list[dict[str, float]]:
