@@ -6,30 +6,12 @@ Replies may lack any part.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from graphret.llm.chat import Message, ToolCall, Usage
+from graphret.llm.refusals import JSON_OBJECT, JSON_SCHEMA, REASONING
 from graphret.llm.schema import strict_schema
-
-# Where endpoints put a model's reasoning and its signatures: DeepSeek, vLLM and
-# OpenRouter in the message, Google in each call, LiteLLM in both.
-_NATIVE = (
-    "reasoning_content reasoning reasoning_details thinking_blocks extra_content"
-    " provider_specific_fields".split()
-)
-
-# How endpoints say that they do not take a JSON schema, or JSON as a format; and a
-# parameter.
-_FORMAT_REFUSED = re.compile(
-    r"response_format|json_schema|json_object|json mode|structured output",
-    re.IGNORECASE,
-)
-_UNSUPPORTED = re.compile(
-    r"unsupported|not support|unrecognized|unknown|not permitted|not allowed",
-    re.IGNORECASE,
-)
 
 
 def wire_message(
@@ -81,50 +63,24 @@ def native_parts(message: Any) -> dict[str, Any] | None:
 
 def _native(holder: Any) -> dict[str, Any]:
     extra = getattr(holder, "model_extra", None) or {}
-    return {name: extra[name] for name in _NATIVE if extra.get(name)}
-
-
-def refused_part(
-    request: Mapping[str, Any], message: str, parameter: str | None
-) -> str | None:
-    """Return what an endpoint does not take of a request, by its complaint; `None` if
-    it complains of something else.
-
-    That is ``json_schema`` or ``json_object``, the type of the format; ``reasoning``;
-    ``temperature``; ``max_tokens``.
-    """
-    complaint = f"{parameter or ''} {message}"
-    if "response_format" in request and _FORMAT_REFUSED.search(complaint):
-        return str(request["response_format"]["type"])
-    turns = request["messages"]
-    parts = [*turns, *(call for turn in turns for call in turn.get("tool_calls", ()))]
-    if any(name in part and name in complaint for name in _NATIVE for part in parts):
-        return "reasoning"
-    for name in ("temperature", "max_tokens"):
-        if (
-            name in request
-            and re.search(rf"\b{name}\b", complaint)
-            and _UNSUPPORTED.search(message)
-        ):
-            return name
-    return None
+    return {name: extra[name] for name in REASONING if extra.get(name)}
 
 
 def response_format(
-    schema: Mapping[str, Any], refused: set[str]
+    schema: Mapping[str, Any], refused: Collection[str]
 ) -> dict[str, Any] | None:
     """Return how a JSON schema is asked for: by schema, as any JSON object, or, if both
     are `refused`, not at all.
     """
-    if "json_schema" not in refused:
+    if JSON_SCHEMA not in refused:
         strict = strict_schema(schema)
         described = {
             "name": "answer",
             "schema": dict(strict or schema),
             "strict": strict is not None,
         }
-        return {"type": "json_schema", "json_schema": described}
-    return None if "json_object" in refused else {"type": "json_object"}
+        return {"type": JSON_SCHEMA, "json_schema": described}
+    return None if JSON_OBJECT in refused else {"type": JSON_OBJECT}
 
 
 def content_text(content: Any) -> str:
