@@ -47,7 +47,7 @@ _OF_A_PARAMETER = re.compile(
 _OF_OTHERS = re.compile(
     r"context|too (?:long|many|large)|length|quota|credit|billing|moderation|safety"
     r"|content.?(?:filter|policy|management)|tool|function|messages|max_tokens|logprobs"
-    r"|api.?key|does not exist",
+    r"|api.?key|does not exist|temperature",
     re.IGNORECASE,
 )
 
@@ -100,8 +100,9 @@ class Attempt:
         if not parts and not self._guessing:
             parts = self._guessed(error, request)
             self._guessing = bool(parts)
+        asks_again = bool(parts - self.left_out)
         self.left_out |= parts
-        return bool(parts)
+        return asks_again
 
     def _guessed(self, error: Exception, request: Mapping[str, Any]) -> set[str]:
         """The part that is most likely refused by a complaint that names none."""
@@ -111,7 +112,8 @@ class Attempt:
         if "response_format" in request and not self._refusals.takes_schemas:
             return {JSON_SCHEMA, JSON_OBJECT}
         unnamed = status_of(error) == 501 or _OF_A_PARAMETER.search(complaint)
-        return {TEMPERATURE} if TEMPERATURE in request and unnamed else set()
+        sent = request.get(TEMPERATURE) is not None
+        return {TEMPERATURE} if sent and unnamed else set()
 
     def succeeded(self, request: Mapping[str, Any]) -> None:
         """Remember what was left out of a request that was answered."""
