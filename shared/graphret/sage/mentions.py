@@ -5,6 +5,7 @@ which way.
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from graphret.edges import NO_ROW
 from graphret.linking.gazetteer import Gazetteer
+from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
@@ -112,10 +114,18 @@ class NodeNames:
             word: math.log(1 + len(self.bags) / len(bags))
             for word, bags in self.postings.items()
         }
+        # Stop words in capitals, IT and AT&T, are names where a text says them so.
+        self._capitals = {
+            words: re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+            for words, name in self.spelled.items()
+            if len(name) > 1
+            and name.isupper()
+            and not is_informative(words, NAME_STOP_WORDS)
+        }
         self._spoken = [
             words
             for words in dict.fromkeys([*self.full, *self.alias])
-            if is_informative(words, NAME_STOP_WORDS)
+            if is_informative(words, NAME_STOP_WORDS) or words in self._capitals
         ]
         self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
 
@@ -160,10 +170,19 @@ class NodeNames:
                     add([node], "completed", column, words, share=share)
             for match in self._gazetteer.find_words(words):
                 name = self._spoken[match.name_index]
+                if name in self._capitals and not self._says_capitals(name, cell):
+                    continue
                 if unit.context is None or name != words:
                     add(self.full.get(name, ()), inside, column, name)
                     add(self.alias.get(name, ()), f"{inside}_alias", column, name)
         return best
+
+    def _says_capitals(self, name: Words, cell: str) -> bool:
+        """Whether a text uses stop words in capitals as the name that they are."""
+        return any(
+            use_at(cell, *said.span(), self.spelled[name]) is NameUse.NAME
+            for said in self._capitals[name].finditer(cell)
+        )
 
     def _completed(
         self, cell: Words, context: frozenset[str]
