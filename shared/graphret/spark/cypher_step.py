@@ -21,8 +21,13 @@ from graphret.types import Evidence
 _NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
 
 
-def _query(value: Any) -> Any:
-    return bare_query(value) or value if isinstance(value, str) else value
+def _query(written: Any) -> Any:
+    """The query in what a model wrote: a text, its lines, or an object with it."""
+    if isinstance(written, Mapping):
+        written = next((one for one in written.values() if isinstance(one, str)), "")
+    if isinstance(written, list) and all(isinstance(line, str) for line in written):
+        written = "\n".join(written)
+    return bare_query(written) or written if isinstance(written, str) else written
 
 
 class CypherStep(Step):
