@@ -174,28 +174,34 @@ def rename(place: NamePlace, name: str) -> Edit:
             f"name: {name!r} has a backslash before u, which can be written in no name"
             " that may run"
         )
-    return Edit(
-        place.start,
-        place.end,
-        name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`",
-    )
+    plain = _PLAIN.fullmatch(name) is not None
+    return Edit(place.start, place.end, name if plain else quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text_literal(text: str) -> str:
+    """A text as a string of a query."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def limit(tree: AstNode, rows: int) -> list[Edit]:
     """The edits after which each ``RETURN`` that ends a query gives at most so many
     rows.
 
-    A limit that is a smaller number stays; a parameter or an expression gives way to
-    the number.
+    A limit that is a smaller number stays, and so does one that is computed; a larger
+    number and a parameter give way to the number.
     """
     edits = []
     for clause in returns(tree):
         if clause.limit is None:
             end = span(clause)[1]
             edits.append(Edit(end, end, f" LIMIT {rows}"))
-        elif not (
-            isinstance(clause.limit.this, ast.Integer)
-            and clause.limit.this.this <= rows
+        elif isinstance(clause.limit.this, ast.Parameter) or (
+            isinstance(clause.limit.this, ast.Integer) and clause.limit.this.this > rows
         ):
             edits.append(Edit(*span(clause.limit.this), str(rows)))
     return edits
