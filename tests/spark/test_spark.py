@@ -559,8 +559,10 @@ def test_the_prompt_is_bounded_and_shows_no_values_unless_allowed(
     assert any(value in shown for value in values)
     assert shown.endswith("Years are of publication.")
     assert "(:Author)-[:WROTE]->(:Paper)" in told
-    for line in told.splitlines():
-        assert not line.startswith('{"steps"') or "MATCH" in line
+    plans = [line for line in told.splitlines() if '{"steps": [{' in line]
+    assert len(plans) == 4
+    assert all("MATCH" in line and "LIMIT 20" not in line for line in plans)
+    assert "RETURN count(DISTINCT a) AS number" in told
     with OpenAIServer() as server:
         assert (
             estimate_tokens(spark_of(store, server, prompt_tokens=900).prompt()) <= 900
