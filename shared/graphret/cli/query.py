@@ -204,6 +204,9 @@ def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
 
     for stage in () if given.json else retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
+    for stage in () if given.json else retrieval.trace.stages:
+        if "loosened" in stage.details:
+            remark(str(stage.details["outcome"]))
     shown = [render_timeline(retrieval, lookup), ""] if given.verbose else []
     shown.append(render(retrieval) if retrieval.hits else "nothing qualifies")
     shown += [

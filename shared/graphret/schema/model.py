@@ -12,7 +12,12 @@ from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from graphret.errors import InvalidInput
-from graphret.schema.text import estimate_tokens, quote_name, quote_value
+from graphret.schema.text import (
+    date_format,
+    estimate_tokens,
+    quote_name,
+    quote_value,
+)
 
 _Value = TypeVar("_Value")
 
@@ -35,11 +40,15 @@ class PropertySchema:
         Share of the nodes or edges that have it, 0 to 1.
     examples
         A few of its values, the most frequent first.
+    values
+        All the values that were seen, where they are few and come again, such as the
+        states of an order. Schemas are compared without it.
     """
 
     type: str = "ANY"
     coverage: float = 1.0
     examples: tuple[Any, ...] = ()
+    values: tuple[Any, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +268,7 @@ def _properties_out(
                 "type": p.type,
                 "coverage": p.coverage,
                 "examples": [_json(value) for value in p.examples],
+                "values": [_json(value) for value in p.values],
             }
             for name, p in of_owner.items()
         }
@@ -390,9 +400,12 @@ def _properties_by_owner(
             continue
         of_property = described[p.kind][p.owner][p.name]
         text = f"{quote_name(p.name)}: {_type(of_property.type)}"
+        if form := date_format(of_property.examples):
+            text += f" as {form}"
         if (p.kind, p.owner, p.name) in with_examples:
-            values = map(quote_value, of_property.examples[:_VALUES])
-            text += f" e.g. {', '.join(values)}"
+            known = of_property.values or of_property.examples[:_VALUES]
+            word = "one of" if of_property.values else "e.g."
+            text += f" {word} {', '.join(map(quote_value, known))}"
         texts[p.kind].setdefault(p.owner, []).append(text)
     return texts
 
