@@ -113,7 +113,7 @@ def query(
         option(
             "How often the model is asked again, with the error.", panel=SPARK, min=0
         ),
-    ] = 0,
+    ] = 1,
     settings: Annotated[
         Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
     ] = None,

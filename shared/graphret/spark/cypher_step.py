@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from cypherast import ast
 from pydantic import BeforeValidator, Field
 
-from graphret.cypher import check, edits, run_checked
+from graphret.cypher import Report, check, edits, run_checked
+from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
 from graphret.spark.loosening import loosened
@@ -61,6 +62,8 @@ class QueryResult:
         """What happened to the query, in one plain sentence."""
         n = len(self.rows)
         found = f"{n} row{'s' * (n != 1)}" if n else "nothing"
+        if self.rows.truncated:
+            found = f"more than {n} rows, of which {n} were read"
         if self.query.loosened:
             how = ", and ".join(self.query.loosened)
             return f"The query found nothing as written; {how} it found {found}."
@@ -80,7 +83,7 @@ class CheckedQuery:
         """Return the query, what was mended in it, and why it is refused."""
         return {
             "cypher": self.query.query,
-            "mended": list(self.query.notes),
+            "mended": [*self.query.notes, *self.query.bounds],
             "errors": [str(error) for error in self.query.report.errors],
         }
 
@@ -93,7 +96,7 @@ class CheckedQuery:
         stage.details.update(
             cypher=query.query,
             parameters=result.parameters,
-            mended=list(query.notes),
+            mended=[*query.notes, *query.bounds],
             rows=len(rows),
             outcome=result.outcome,
         )
@@ -169,9 +172,23 @@ def _columns(query: RepairedQuery) -> Columns:
     return Columns(places, query.owner)
 
 
+def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQuery:
+    """Return a query whose labels find every node that bears them, which it may not say
+    itself where labels are tables.
+    """
+
+    def checked(text: str) -> Report:
+        return check(text, context.schema, dialect=query.report.dialect)
+
+    spread = with_all_bearers(query.report, bearers_of(context.store), checked)
+    notes = tuple(dict.fromkeys((*query.notes, *spread.notes)))
+    return replace(query, report=spread.report, notes=notes)
+
+
 def _run(
     query: RepairedQuery, context: StepContext, ids: Mapping[str, Sequence[str]]
 ) -> QueryResult:
+    query = _with_all_bearers(query, context)
     if not query.report.ok:
         errors = "; ".join(map(str, query.report.errors))
         raise QueryRefused(f"the query was refused: {errors}", query.report)
