@@ -246,6 +246,10 @@ def test_without_an_order_relevance_ranks_and_the_fallback_fills_with_the_same_l
             ["p1", "p4", "p7"],
         ),
         (
+            "MATCH (f:Field)<-[:ABOUT]-(p) WHERE f.name CONTAINS 'Speach' RETURN f",
+            ["f1"],
+        ),
+        (
             "MATCH (p:Paper) WHERE p.name CONTAINS 'speech' RETURN p ORDER BY p.year",
             ["p1", "p4", "p7"],
         ),

@@ -37,17 +37,14 @@ may be null.
 What the last step finds is the answer. The ids that step 1 found are the list $step1 in later queries: {ids}.
 
 Rules:
-- Asked for things: return whole nodes of that kind, RETURN DISTINCT n.
-- Asked for a number, a date or a total, or one for each group: return values, each with a name, RETURN sum(n.x) AS \
-total. Things with their numbers: both, RETURN n, count(m) AS number.
-- Order and limit only where the question does. Every condition of the question goes into the plan: names, numbers, \
-dates, ranges, negations, in the graph's units.
-- Use the labels, relations and properties above and no others, and follow relations in the direction above. Where a \
-relation joins nodes of several labels at an end, write that node without a label.
-- Names may be misspelt or short in the question: write them as you know them, and compare without case, \
-toLower(n.name) = toLower('...'), or CONTAINS. What is described and not named is searched for first, and narrowed \
-by a query.
-- Dates: a DATE is compared with date('2024-01-31'), a STRING with a text of the same format.
+- Asked for things: return whole nodes of that kind, RETURN DISTINCT n. Asked for a number, a date or a total, of all \
+or of each group: return named values, RETURN sum(n.x) AS total. Asked for both: RETURN n, count(m) AS number.
+- Every condition of the question goes into the plan, in the graph's units. Order and limit only where it does.
+- Use only the labels, relations and properties above, and follow relations in the direction above. Where a relation \
+joins nodes of several labels, leave the label of that node out.
+- Names in the question may be misspelt: write the right ones, and compare without case, toLower(n.name) = \
+toLower('...'), or CONTAINS. What is described and not named is searched for first, and narrowed by a query.
+- A DATE is compared with date('2024-01-31'), a STRING with a text of its format.
 - Queries only read. {dialect_rules}
 Answer with the JSON object and nothing else."""
 

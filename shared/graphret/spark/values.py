@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import check, edits
+from graphret.cypher import check, edits, run_checked
 from graphret.cypher.edits import Edit
 from graphret.cypher.suggestions import plainly
 from graphret.cypher.tree import (
@@ -23,13 +23,16 @@ from graphret.cypher.tree import (
     variable_name,
     walk,
 )
+from graphret.errors import GraphretError
+from graphret.schema.text import quote_name
 from graphret.search.index import TextIndex
 from graphret.spark.repairs import RepairedQuery
-from graphret.stores.base import GraphStore
+from graphret.stores.base import CypherStore
 from graphret.types import Node
 
 _ALIKE = 0.8  # the share of equal characters from which a value is taken for another
 _CANDIDATES = 10
+_MOST_TEXTS, _SECONDS = 5_000, 5.0  # that are compared one by one, and to read them
 _LOWERING = ("tolower", "lower")
 #: What asks for a part of a text.
 _PARTIAL = ("CONTAINS", "STARTS WITH", "ENDS WITH")
@@ -49,7 +52,7 @@ class ComparedText(NamedTuple):
 
 
 def with_known_values(
-    mended: RepairedQuery, store: GraphStore, index: TextIndex
+    mended: RepairedQuery, store: CypherStore, index: TextIndex
 ) -> RepairedQuery | None:
     """Return a query with its values as the graph spells them, as parameters; `None`
     where it knows none better.
@@ -73,20 +76,40 @@ def with_known_values(
     return replace(mended, report=report, parameters=parameters, notes=tuple(notes))
 
 
-def known_text(value: ComparedText, store: GraphStore, index: TextIndex) -> str | None:
+def known_text(value: ComparedText, store: CypherStore, index: TextIndex) -> str | None:
     """Return the text of the graph that is most like one of a query, itself perhaps;
     `None` where none is like it. Nodes of the label that is asked for come first.
+
+    A text index finds no word that is misspelt; where it finds nothing that is like the
+    text, all values of the property are compared, if the label has few enough.
     """
     for labels in dict.fromkeys((value.labels, ())):
         found = index.search(value.text, _CANDIDATES, labels=labels or None)
         nodes = [node for node in store.get(found.ids) if node is not None]
         texts = [text for node in nodes for text in _texts(node, value.key)]
-        if value.partial:
-            texts = [part for text in texts for part in _parts(text, value.text)]
-        known = _closest(value.text, texts)
+        known = _closest(value, texts)
         if known is not None:
             return known
-    return None
+    return _closest(value, _all_texts(value, store))
+
+
+def _all_texts(value: ComparedText, store: CypherStore) -> list[str]:
+    """Return the texts that nodes of a label have under a key; none where they are too
+    many to compare, or the label is not known.
+    """
+    label, key = quote_name("".join(value.labels[:1])), quote_name(value.key)
+    if label is None or key is None:
+        return []
+    query = (
+        f"MATCH (n:{label}) WHERE n.{key} IS NOT NULL"
+        f" RETURN DISTINCT n.{key} LIMIT {_MOST_TEXTS}"
+    )
+    try:
+        rows = run_checked(store, query, timeout=_SECONDS, max_rows=_MOST_TEXTS).rows
+    except GraphretError:
+        return []  # the text stays as it is
+    texts = [text for (text,) in rows if isinstance(text, str)]
+    return texts if len(rows) < _MOST_TEXTS else []
 
 
 def _parts(text: str, wanted: str) -> Iterator[str]:
@@ -171,14 +194,18 @@ def _texts(node: Node, key: str) -> list[str]:
     ]
 
 
-def _closest(text: str, known: Iterable[str]) -> str | None:
-    """Return the text that is most like another: the same but for case, accents and
-    signs, or nearly.
+def _closest(value: ComparedText, texts: Iterable[str]) -> str | None:
+    """Return the text, or part of one, that is most like that of a query: the same but
+    for case, accents and signs, or nearly.
     """
-    wanted, best = plainly(text), (_ALIKE, "")
+    known = list(texts)
+    if value.partial:
+        known = [part for text in known for part in _parts(text, value.text)]
+    wanted, best = plainly(value.text), (_ALIKE, "")
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(wanted)
     for candidate in dict.fromkeys(known):
         matcher.set_seq1(plainly(candidate))
-        best = max(best, (matcher.ratio(), candidate), key=lambda one: one[0])
+        if matcher.real_quick_ratio() > best[0] and matcher.quick_ratio() > best[0]:
+            best = max(best, (matcher.ratio(), candidate), key=lambda one: one[0])
     return best[1] or None
