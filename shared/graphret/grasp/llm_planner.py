@@ -30,9 +30,9 @@ on it, and the nodes that its target may stand for are the answer.
 A plan is one JSON object; leave out what does not apply:
 - "anchors": what the question names or describes. "var": such as "A1"; "text": its words for it; "label"; \
 "match_mode": "doc" for a description.
-- "hops": relations between two variables. "from"; "rel": one, or a list of which any will do; "to_var"; "to_label". \
-"direction": "out" or "in", seen from "from", where a relation joins a label to itself, as in "whom she manages" and \
-"who manages her". "negated": true where there must be none, as in "never ordered"; several in a row are a path that \
+- "hops": relations between two variables, either of which may be "from". "rel": one, or a list of which any will do; \
+"to_var"; "to_label": the label of "to_var". "direction": "out" or "in", seen from "from", where a relation joins a \
+label to itself, as in "whom she manages" and "who manages her"; else leave it out. "negated": true where there must be none, as in "never ordered"; several in a row are a path that \
 there must not be. "where": a condition on the relation's own properties.
 - "target": "var", "T" if left out; "labels"; "relevance_text": what its text should say that nothing else here does.
 - "where": for a variable a condition on properties, such as {{"T": {{"year": {{"$gte": 2010, "$lt": 2020}}}}}}; \
