@@ -67,6 +67,9 @@ class Expand(Retriever):
         ``"+edge"``: always. ``"-edge"``: not where the query that found them walked
         relations itself; the seeds are the answer then. ``"auto"``, beyond the paper:
         not where such a query found `k` nodes; where it found fewer, these stay first.
+    fill
+        Whether a search of `index` fills the places that seeds and neighbours leave;
+        SAGE returns their union alone (listing 1).
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
@@ -92,6 +95,7 @@ class Expand(Retriever):
         ranking: Ranking | None = None,
         links: int | None = 100,
         policy: Policy = "+edge",
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
         if policy not in get_args(Policy):
@@ -108,6 +112,7 @@ class Expand(Retriever):
         self._search = IndexRetriever(self.index, store)
         self.seeds = seeds or self._search
         self.ranking = ranking or Coverage()
+        self.fill = fill
         self.on_failure = require_on_failure(on_failure)
         self.name = f"expand({self.seeds}, {self.ranking.name})"
 
@@ -255,7 +260,7 @@ class Expand(Retriever):
                     "hybrid search alone: links add nothing to what one node says"
                 )
             hits, confidence = _hits(frontier, ranked, k, where)
-        if len(hits) < k:
+        if self.fill and len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
         walked = bool((ranked.via != NO_EDGE).any())
@@ -282,6 +287,8 @@ class Expand(Retriever):
     def _filled(
         self, query: str, k: int, where: Where | None, hits: list[Hit]
     ) -> list[Hit]:
+        if not self.fill:
+            return hits
         found = self.index.search(query, k + len(hits), where=where)
         table = None if self._hybrid is None else self._hybrid.table
         nodes = (
