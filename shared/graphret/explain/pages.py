@@ -153,7 +153,7 @@ def evaluation_page(result: Mapping[str, Any], *, title: str = "graphret") -> st
         dots=plots.dots(
             {method: result["rows"][row] for method, row in over_all.items()}, "hit@1"
         ),
-        height_of=plots.height_of,
+        plots=plots,
         color=lambda method: f"hsl({hues[method]} 58% 50%)",
         shown=lambda value, measure: f"{value:,.{places.get(measure, 1)}f}",
     )

@@ -123,6 +123,18 @@ def dots(rows: Mapping[str, Mapping[str, float]], measure: str) -> list[Dot]:
     ]
 
 
+def centers(labels: Sequence[str]) -> list[tuple[float, str]]:
+    """Return where the labels of equal parts of the horizontal axis stand."""
+    part = (_RIGHT - _LEFT) / len(labels)
+    return [(_LEFT + (n + 0.5) * part, label) for n, label in enumerate(labels)]
+
+
+def ticks(most: int) -> list[tuple[float, str]]:
+    """Return where 1, 5, 10, … stand below the curves of recall."""
+    shown = [k for k in range(1, most + 1) if k == 1 or k % 5 == 0]
+    return [(_along((k - 1) / max(1, most - 1)), str(k)) for k in shown]
+
+
 def _along(share: float) -> float:
     """Return where a share of the horizontal axis lies, a little inside its ends."""
     return _LEFT + 12 + (_RIGHT - _LEFT - 24) * share
