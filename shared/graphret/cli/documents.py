@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -40,6 +40,7 @@ def build(
         float,
         option("Similarities of candidates from this percentile on become edges."),
     ] = 95.0,
+    preset: options.PresetName = "default",
     metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
@@ -55,14 +56,15 @@ def build(
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
     from graphret.sage import SageGraph, SageSettings
-    from graphret.sage.settings import SimilaritySettings
 
     folder = folder_of(out)
     start = time.perf_counter()
     with progress() as report:
-        settings = SageSettings(
+        chosen = SageSettings.paper() if preset == "paper" else SageSettings()
+        settings = replace(
+            chosen,
             rows_per_segment=rows_per_segment,
-            similarity=SimilaritySettings(percentile=percentile),
+            similarity=replace(chosen.similarity, percentile=percentile),
         )
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         corpus = read(
