@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from graphret.stores.neo4j.layout import PropertyNames
 
 #: Flat search by words, by embeddings and by both; expansion over any graph, and over
-#: one of documents; and the methods that plan or explore.
+#: one of documents; the methods that plan or explore; and the baselines.
 Method: TypeAlias = Literal[
     "bm25",
     "dense",
@@ -37,8 +37,20 @@ Method: TypeAlias = Literal[
     "spark",
     "grasp",
     "graphraft",
+    "hyde",
+    "rar",
+    "agr",
+    "kar",
+    "react",
+    "reflexion",
+    "think-on-graph",
+    "4stepfocus",
+    "focused",
+    "hybgrag",
 ]
 METHODS: tuple[Method, ...] = get_args(Method)
+#: The published methods that are there to be compared with; each needs a model.
+BASELINES: tuple[Method, ...] = METHODS[METHODS.index("hyde") :]
 #: ``paper`` is what the papers describe, and nothing of ours.
 Preset: TypeAlias = Literal["default", "paper"]
 
@@ -143,6 +155,8 @@ class OpenGraph:
         """
         if method == "sage":
             made: Retriever = self._sage(options)
+        elif method in BASELINES:
+            made = _baseline(method, self.store, self.index, options)
         else:
             made = _MAKE[method](self.store, self.index, options)
         if options.reranker is None or method == "grasp":  # which has it inside
@@ -472,6 +486,31 @@ def _graphraft(
         fill=not paper,
         on_failure=options.on_failure,
     )
+
+
+def _baseline(
+    method: Method, store: GraphStore, index: TextIndex, options: MethodOptions
+) -> Retriever:
+    from graphret import baselines
+
+    if (model := options.chat_model()) is None:
+        raise InvalidInput(f"method: {method} needs the name of a model")
+    agents = {"react": baselines.ReAct, "reflexion": baselines.Reflexion}
+    if method in agents:
+        return agents[method](
+            model, store, index, steps=options.steps, on_failure=options.on_failure
+        )
+    others: dict[str, type[baselines.Baseline]] = {
+        "hyde": baselines.HyDE,
+        "rar": baselines.RAR,
+        "agr": baselines.AGR,
+        "kar": baselines.KAR,
+        "think-on-graph": baselines.ThinkOnGraph,
+        "4stepfocus": baselines.FourStepFocus,
+        "focused": baselines.FocusedRetriever,
+        "hybgrag": baselines.HybGRAG,
+    }
+    return others[method](model, store, index, on_failure=options.on_failure)
 
 
 def _path_planner(

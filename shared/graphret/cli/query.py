@@ -26,6 +26,7 @@ from graphret.cli.options import (
 )
 from graphret.errors import InvalidInput
 from graphret.methods import (
+    BASELINES,
     Method,
     MethodOptions,
     OpenGraph,
@@ -119,8 +120,10 @@ def query(
     options.refuse_others(context, given.method)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
-    if given.model is None and given.method == "spark":
-        raise InvalidInput("--method spark needs --model, the name of a model")
+    if given.model is None and given.method in ("spark", *BASELINES):
+        raise InvalidInput(
+            f"--method {given.method} needs --model, the name of a model"
+        )
     on_run: Any = None
     if record is not None:
         from graphret.ark.trajectory import Recorder
@@ -212,6 +215,10 @@ def _require_answers(retrieval: Retrieval, given: Any) -> None:
     if given.method == "graphraft" and {"entities", "reasoner"} <= {
         one.details.get("failed") for one in retrieval.trace.fallbacks
     }:
+        raise typer.Exit(MODEL)
+    if given.method in BASELINES and any(
+        one.details.get("failed") == given.model for one in retrieval.trace.fallbacks
+    ):
         raise typer.Exit(MODEL)
     failed = [
         one.details
