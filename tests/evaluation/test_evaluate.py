@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_helpers import graphret, refused
+from cli_helpers import built, graphret, refused
 from scripted_parts import FILMS
 from stark_files import write_stark
 
@@ -220,3 +220,18 @@ def test_starks_own_files_are_evaluated(tmp_path: Path) -> None:
     assert "there is no question '9'" in refused(2, *arguments)
     (questions / "stark_qa.csv").write_text("id,query,answer_ids\n1,q,print()\n")
     assert "row 2: expected id, query and answer_ids" in refused(2, *arguments)
+
+
+def test_a_document_is_found_by_any_of_its_nodes(tmp_path: Path) -> None:
+    graph = built(tmp_path)
+    asked = [
+        {"question": "who was born in Ohio", "answer_ids": ["ann"]},
+        {"question": "Café", "answer_ids": ["cafe#0"]},
+    ]
+    arguments = ("--graph", graph, "--questions", written(tmp_path, asked))
+    ran = graphret("evaluate", *arguments, "--method", "bm25,sage,expand", "--json")
+    assert ran.code == 0, ran.err
+    for method in ("bm25", "sage", "expand"):
+        row = ran.json["rows"][f"all/{method}"]
+        assert (row["hit@1"], row["recall@20"]) == (100.0, 100.0)
+    assert "not in the graph" not in " ".join(ran.json["notes"])

@@ -17,12 +17,24 @@ from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
 from graphret.cli.errors import MODEL
 from graphret.cli.options import option
-from graphret.methods import folder_of
+from graphret.methods import Preset, folder_of
 
 if TYPE_CHECKING:
-    from graphret.sage import SageGraph
+    from graphret.sage import SageGraph, SageSettings
 
 Chunker = Literal["default", "semantic", "sentence", "none"]
+
+
+def _settings(preset: Preset, rows_per_segment: int, percentile: float) -> SageSettings:
+    """Return how a graph is built, by the preset and what is given besides."""
+    from graphret.sage import SageSettings
+
+    chosen = SageSettings.paper() if preset == "paper" else SageSettings()
+    return replace(
+        chosen,
+        rows_per_segment=rows_per_segment,
+        similarity=replace(chosen.similarity, percentile=percentile),
+    )
 
 
 def build(
@@ -55,17 +67,12 @@ def build(
     from graphret import storage
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
-    from graphret.sage import SageGraph, SageSettings
+    from graphret.sage import SageGraph
 
     folder = folder_of(out)
     start = time.perf_counter()
     with progress() as report:
-        chosen = SageSettings.paper() if preset == "paper" else SageSettings()
-        settings = replace(
-            chosen,
-            rows_per_segment=rows_per_segment,
-            similarity=replace(chosen.similarity, percentile=percentile),
-        )
+        settings = _settings(preset, rows_per_segment, percentile)
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         corpus = read(
             sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict

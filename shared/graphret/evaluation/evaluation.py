@@ -72,7 +72,7 @@ def evaluate(
     """
     require_methods(methods)
     require_on_failure(on_failure)
-    asked, remarks = resolve_answers(graph.store, questions)
+    asked, remarks = resolve_answers(graph.store, questions, graph.documents)
     model = options.chat_model()
     meter = None if model is None else MeteredChat(model)
     metered = replace(options, chat=meter)

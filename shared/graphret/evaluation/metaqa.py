@@ -213,20 +213,12 @@ def bench_metaqa(
     bench.seconds = {"load": loaded - start, "index": time.perf_counter() - loaded}
     if method == "ark":
         shown = list(SHOWN)
-        notes = (
-            ["the agents are driven by rules, not by a language model"]
-            if model is None
-            else [f"the agents are driven by {model.name}"]
-        )
+        note = "the agents are driven by rules, not by a language model"
         for n in chosen_hops:
             bench.measure_ark(n, questions[n], aliases or ALIASES)
     else:
         shown = list(SHOWN[:4])
-        notes = (
-            ["plans are made without a language model"]
-            if model is None
-            else [f"{model.name} is asked for each question"]
-        )
+        note = "plans are made without a language model"
         planner = PathPlanner(store, aliases=aliases)
         if train is not None:
             learned = _training_questions(data, chosen_hops, train, seed)
@@ -242,7 +234,7 @@ def bench_metaqa(
         "counts": bench.counts,
         "seconds": {name: round(value, 6) for name, value in bench.seconds.items()},
         "shown": shown,
-        "notes": notes,
+        "notes": [note if model is None else f"{model.name} is asked"],
     }
 
 

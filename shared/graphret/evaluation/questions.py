@@ -8,15 +8,18 @@ import ast
 import csv
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphret.errors import InvalidInput
 from graphret.evaluation.metaqa import HOPS, load_questions
 from graphret.stores.base import GraphStore, require_limit
 from graphret.training.questions import json_lines
+
+if TYPE_CHECKING:
+    from graphret.sage import SageGraph
 
 #: STaRK's questions that people wrote, in place of one of its splits.
 HUMAN = "human"
@@ -35,6 +38,8 @@ class EvaluationQuestion:
     """A question, what answers it, and its kind, "" where it has none.
 
     `answers` are ids, or names where `named`, until `resolve_answers` finds the nodes.
+    `parts` has the nodes of answers that are documents, tables or records: any of them
+    counts as the whole.
     """
 
     id: str
@@ -42,6 +47,13 @@ class EvaluationQuestion:
     answers: tuple[str, ...]
     kind: str = ""
     named: bool = False
+    parts: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def counted(self, ids: Sequence[str]) -> list[str]:
+        """Return the ids of a ranking as they count: of the parts of an answer the
+        first alone, by the answer's id.
+        """
+        return list(dict.fromkeys(self.parts.get(one, one) for one in ids))
 
 
 def read_evaluation_questions(
@@ -93,14 +105,16 @@ def read_evaluation_questions(
 
 
 def resolve_answers(
-    store: GraphStore, questions: Sequence[EvaluationQuestion]
+    store: GraphStore,
+    questions: Sequence[EvaluationQuestion],
+    documents: SageGraph | None = None,
 ) -> tuple[list[EvaluationQuestion], list[str]]:
     """Return questions whose answers are ids of nodes, without those that have no
     answers, and remarks on what no method can find.
 
     What is the id of a node is one; any other answer of a `named` question is a name,
-    and all nodes of that name are right. An answer that is not in the graph stays: it
-    counts as missed.
+    and all nodes of that name are right. Of a graph of documents an answer may be one
+    of these. An answer that is not in the graph stays: it counts as missed.
 
     Raises
     ------
@@ -111,6 +125,8 @@ def resolve_answers(
     wanted = list(dict.fromkeys(one for each in asked for one in each.answers))
     nodes = store.get(wanted) if wanted else []
     there = {one for one, node in zip(wanted, nodes, strict=True) if node is not None}
+    parts = _parts(documents, [one for one in wanted if one not in there])
+    there |= {*parts.values()}
     names = {
         one for each in asked if each.named for one in each.answers if one not in there
     }
@@ -126,24 +142,43 @@ def resolve_answers(
         raise InvalidInput(
             f"questions: expected answers that are in the graph, found none{first}"
         )
-    remarks = []
-    if len(asked) < len(questions):
-        left_out = len(questions) - len(asked)
-        remarks.append(f"{left_out} questions have no answers and were left out")
-    if missing:
-        remarks.append(
-            f"{len(missing)} answers are not in the graph and count as missed, first"
-            f" {missing[0][1]!r} of question {missing[0][0]}"
-        )
     resolved = [
         replace(
             question,
             answers=tuple(id_ for one in question.answers for id_ in ids[one]),
             named=False,
+            parts={
+                node: whole
+                for node, whole in parts.items()
+                if whole in question.answers
+            },
         )
         for question in asked
     ]
-    return resolved, remarks
+    return resolved, _remarks(len(questions) - len(asked), missing)
+
+
+def _remarks(n_left_out: int, missing: Sequence[tuple[str, str]]) -> list[str]:
+    """Say what was left out, and which answers no method can find."""
+    remarks = []
+    if n_left_out:
+        remarks.append(f"{n_left_out} questions have no answers and were left out")
+    if missing:
+        remarks.append(
+            f"{len(missing)} answers are not in the graph and count as missed, first"
+            f" {missing[0][1]!r} of question {missing[0][0]}"
+        )
+    return remarks
+
+
+def _parts(documents: SageGraph | None, wanted: Sequence[str]) -> dict[str, str]:
+    """Return the nodes of the documents, tables and records of some ids, each with the
+    id that it is part of.
+    """
+    if documents is None or not wanted:
+        return {}
+    wholes = documents.state.nodes_of(wanted)
+    return {node: whole for whole, nodes in wholes.items() for node in nodes}
 
 
 def _bearers(store: GraphStore, names: set[str]) -> dict[str, list[str]]:

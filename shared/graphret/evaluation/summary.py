@@ -80,7 +80,7 @@ class Summary:
 
     def _measured(self, method: str) -> _Values:
         pairs = [
-            (answer.ids, question.answers)
+            (question.counted(answer.ids), question.answers)
             for answer, question in zip(
                 self.answers[method], self.questions, strict=True
             )
@@ -186,7 +186,10 @@ class Summary:
         pairs = list(zip(self.answers[method], self.questions, strict=True))
         curve = []
         for k in range(1, K + 1):
-            found = [recall_at_k(one.ids, asked.answers, k) for one, asked in pairs]
+            found = [
+                recall_at_k(asked.counted(one.ids), asked.answers, k)
+                for one, asked in pairs
+            ]
             curve.append(percent(float(np.mean(found))))
         return curve
 
