@@ -68,7 +68,8 @@ def shared_name_links(
     )
     low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
     text = settings.kind_weights.get("text", 1.0)
-    share = text / max(settings.kind_weights.values()) if any(tables) else 1.0
+    heaviest = max(settings.kind_weights.values(), default=1.0)
+    share = text / heaviest if any(tables) else 1.0
     weight = settings.shared_weight * share * beliefs([*found.values()], everyday)
     about = [{"name": name} for name in found.values()]
     codes = np.zeros(len(low), dtype=np.int16)
