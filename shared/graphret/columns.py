@@ -143,8 +143,8 @@ def to_arrow(numbers: NDArray[Any]) -> pa.Array:
 
 
 def to_numpy(array: pa.Array) -> NDArray[Any]:
-    """The numbers or truth values of an Arrow array without nulls; numbers are not
-    copied.
+    """The numbers or truth values of an Arrow array, anything where it has nulls;
+    numbers are not copied.
     """
     if pa.types.is_boolean(array.type):
         return to_numpy(array.cast(pa.uint8())).view(np.bool_)

@@ -142,6 +142,12 @@ class NodeTable(Sequence[Node]):
         )
         return np.where(np.fromiter(there, bool, len(wanted)), places, -1)
 
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id, `None` for those that are not here."""
+        found = self.find(ids)
+        there = iter(self.at(found[found >= 0]))
+        return [next(there) if i >= 0 else None for i in found.tolist()]
+
     def _places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Where each id is or would have to be put in, ``(w,)``."""
         ends = [bisect_left(self._sample, one) * _STRIDE for one in wanted]
@@ -227,10 +233,9 @@ class NodeTable(Sequence[Node]):
         """Return where each node of this table is in another, -1 if it is not there or
         among `fresh`, ``(n,)``.
         """
-        found = pc.fill_null(
-            pc.index_in(self.ids.array, value_set=before.ids.array), -1
-        )
-        places = to_numpy(found).astype(np.int64)
+        found = pc.index_in(self.ids.array, value_set=before.ids.array)
+        there = to_numpy(pc.is_valid(found))
+        places = np.where(there, to_numpy(found), -1).astype(np.int64)
         again = self.find(list(fresh))
         places[again[again >= 0]] = -1
         return places

@@ -42,7 +42,7 @@ Folder: TypeAlias = "str | os.PathLike[str]"
 
 #: Of the layout of folders, and of what the arrays and tables of every kind of index
 #: mean.
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27
