@@ -17,8 +17,8 @@ agents = create_ark_graph(
     checkpointer=InMemorySaver(),
 )
 
-question = {"question": "who starred in the films directed by Kathryn Bigelow"}
-thread = {"configurable": {"thread_id": "bigelow"}}
+question = {"question": "who starred in the films directed by Jane Campion"}
+thread = {"configurable": {"thread_id": "campion"}}
 for update in agents.stream(question, thread, stream_mode="updates"):
     print("finished:", *update)
 

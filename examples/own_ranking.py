@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from graphret import SageGraph, read
-from graphret.expansion import Frontier, Ranked
+from graphret.expansion import Frontier, RankedNodes
 from graphret.expansion.frontier import best_of
 
 
@@ -20,7 +20,7 @@ class Votes:
     def n_seeds(self, k: int) -> int:
         return max(k, 20)
 
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
+    def rank(self, frontier: Frontier, k: int) -> RankedNodes:
         links = frontier.incident(frontier.seeds[:20], {"SAME_SOURCE": 0.0})
         ends = np.concatenate([links.source, links.target])
         candidates = np.concatenate([frontier.seeds, ends])

@@ -29,11 +29,11 @@ from langchain_graphret.retriever import CoreRetriever, Part
 from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import (
     AnswerOutput,
-    Asked,
     Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
+    QuestionState,
     asked_of,
     first_asked,
     node,
@@ -133,7 +133,7 @@ class GraphRAFTRetriever(CoreRetriever):
         )
 
 
-class GraphRAFTState(AnswerOutput, Asked, total=False):
+class GraphRAFTState(AnswerOutput, QuestionState, total=False):
     """The state of `create_graphraft_graph`, plain JSON.
 
     `entities` are what the question names, `candidates` the queries around them,

@@ -16,11 +16,11 @@ from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import (
-    Answered,
-    Found,
-    Planned,
+    FoundNodes,
+    PlanReply,
     Spark,
     SparkPlan,
+    SparkRunRetriever,
     SparkSettings,
 )
 from graphret.stores.base import CypherStore
@@ -32,18 +32,18 @@ from langchain_graphret.retriever import CoreRetriever, Part
 from langchain_graphret.seeds import LangChainRetriever, as_seeds
 from langchain_graphret.state import (
     AnswerOutput,
-    Asked,
     Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
+    QuestionState,
     asked_of,
     first_asked,
     node,
     retrieved,
 )
 
-_FOUND = TypeAdapter(Found)
+_FOUND = TypeAdapter(FoundNodes)
 
 
 class SparkOutput(AnswerOutput, total=False):
@@ -52,7 +52,7 @@ class SparkOutput(AnswerOutput, total=False):
     plan: Json | None
 
 
-class SparkState(SparkOutput, Asked, total=False):
+class SparkState(SparkOutput, QuestionState, total=False):
     """The state of `create_spark_graph`, plain JSON.
 
     `reply` is what the model said, `problem` why it cannot be used, `again` that it is
@@ -188,7 +188,7 @@ class _Steps:
         update: Json = {"again": False, "steps": [], "found": None}
         if state.get("again"):  # for what was asked before
             question, trace = state["question"], Trace.from_dict(state["trace"])
-            before = Planned(None, state["problem"], state["reply"])
+            before = PlanReply(None, state["problem"], state["reply"])
             update["calls"] = state["calls"] + 1
         else:
             question, asked = first_asked(state, self.k)
@@ -230,11 +230,11 @@ class _Steps:
 
     def answer(self, state: SparkState) -> NodeSteps:
         """Answer with what the plan found and its surroundings, or by text."""
-        found = Found(problem=state["problem"])
+        found = FoundNodes(problem=state["problem"])
         if state["found"] is not None:
             found = _FOUND.validate_python(state["found"])
         trace = Trace.from_dict(state["trace"])
-        retriever: Retriever = Answered(self.spark, found, trace)
+        retriever: Retriever = SparkRunRetriever(self.spark, found, trace)
         if found.nodes:
             retriever = _expanded(retriever, self.spark, self.policy, self.ranking)
         question, k, where = asked_of({**state, **state["asked"]}, self.k)

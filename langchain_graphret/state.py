@@ -48,7 +48,7 @@ class AnswerOutput(TypedDict, total=False):
     trace: Json
 
 
-class Asked(TypedDict, total=False):
+class QuestionState(TypedDict, total=False):
     """What a state keeps of what is asked: `asked` has the `k` and `where` of this
     question, and of none before it.
     """

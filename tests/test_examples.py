@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from graphret.corpus import readers
-
 EXAMPLES = Path(__file__).parents[1] / "examples"
 NEO4J = "neo4j_existing_graph.py"
 TORCH = "llama_index_expand_my_retriever.py"
@@ -21,7 +19,7 @@ PRINTS = {
     "llama_index_query_engine.py": r"The model was told of 35 days: True",
     TORCH: r"ledger\.md · .*MENTIONS→ Ledger.*",
     "langchain_retriever.py": r"ledger\.md",
-    "langgraph_ark_agent.py": r"Jamie Lee Curtis .*'source': 'Blue Steel'.*",
+    "langgraph_ark_agent.py": r"Abbie Cornish .*'source': 'Bright Star'.*",
     "langgraph_spark_graph.py": r"ran: .*<-\[:directed_by\]-.*",
     NEO4J: r"Boris Magaš · .*Boris Magaš -DESIGNED→ Stadion Poljud.*",
     "plan_without_model.py": r" *\| Blue Steel \| Near Dark -directed_by→ .*",
@@ -42,7 +40,6 @@ def run(
     def run(name: str, *arguments: str) -> None:
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [name, *arguments])
-        monkeypatch.setattr(readers, "_READERS", dict(readers._READERS))
         runpy.run_path(str(EXAMPLES / name), run_name="__main__")
         printed = capsys.readouterr().out
         assert re.search(f"^{PRINTS[name]}$", printed, re.MULTILINE), printed

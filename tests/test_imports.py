@@ -23,6 +23,7 @@ LAYERS = [
         "columns",
         "contracts",
         "errors",
+        "stopwords",
         "text",
         "trace",
         "types",

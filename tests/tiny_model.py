@@ -4,6 +4,7 @@ mechanics, not for quality.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +78,45 @@ def saved_tiny_model(folder: Path) -> Path:
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def write_gguf(path: Path) -> Path:
+    """Write the model and its tokenizer as a GGUF file, with matrices of 8 bits.
+
+    llama.cpp stores the rows of queries and keys in another order: the attention of the
+    model that is read differs.
+    """
+    import gguf
+    import numpy as np
+
+    model, tokenizer = tiny_model()
+    config, writer = model.config, gguf.GGUFWriter(path, "llama")
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_vocab_size(config.vocab_size)
+    letters = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(sorted(letters["vocab"], key=letters["vocab"].get))
+    writer.add_token_merges([" ".join(pair) for pair in letters["merges"]])
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    writer.add_chat_template(TEMPLATE)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
+    for name, tensor in model.state_dict().items():
+        weights, as_stored = tensor.numpy(), gguf.GGMLQuantizationType.F32
+        if weights.ndim == 2:
+            as_stored = gguf.GGMLQuantizationType.Q8_0
+            weights = gguf.quants.quantize(np.ascontiguousarray(weights), as_stored)
+        stem, suffix = name.rsplit(".", 1)
+        writer.add_tensor(
+            f"{names.get_name(stem)}.{suffix}", weights, raw_dtype=as_stored
+        )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

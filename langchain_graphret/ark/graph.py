@@ -12,7 +12,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Send
 
-from graphret.ark import Ark, ArkRun, ArkSession, ArkSettings, Explored
+from graphret.ark import Ark, ArkRun, ArkRunRetriever, ArkSession, ArkSettings
 from graphret.ark.retriever import OnRun
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
@@ -24,11 +24,11 @@ from langchain_graphret.retriever import CoreRetriever, Part
 from langchain_graphret.seeds import LangChainRetriever
 from langchain_graphret.state import (
     AnswerOutput,
-    Asked,
     Checkpointer,
     Json,
     NodeSteps,
     QuestionInput,
+    QuestionState,
     asked_of,
     first_asked,
     node,
@@ -55,7 +55,7 @@ class ArkOutput(AnswerOutput, total=False):
     votes: list[Json]
 
 
-class ArkState(ArkOutput, Asked, total=False):
+class ArkState(ArkOutput, QuestionState, total=False):
     """The state of `create_ark_graph`, plain JSON; `ark_run` has the run's id."""
 
     ark_run: Json
@@ -191,7 +191,7 @@ def _compiled(
         run = ArkRun(state["question"], sessions, seconds, state["ark_run"]["created"])
         ark.report_run(run)
         answer = yield from retrieved(
-            Explored(ark, run), *asked_of({**state, **state["asked"]}, k)
+            ArkRunRetriever(ark, run), *asked_of({**state, **state["asked"]}, k)
         )
         return {"votes": [vote.to_dict() for vote in run.votes]} | answer
 

@@ -77,7 +77,7 @@ def _answer(seen: Observation) -> tuple[str, dict[str, Any]]:
     )
 
 
-class Question(BaseModel):
+class ArkToolInput(BaseModel):
     """What a run is asked."""
 
     question: str = Field(
@@ -97,7 +97,7 @@ class Question(BaseModel):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Question:
+    def _check(self) -> ArkToolInput:
         asked_of(self.model_dump(), 1)
         return self
 
@@ -140,7 +140,7 @@ def create_ark_tool(
         arun,
         name=name,
         description=description,
-        args_schema=Question,
+        args_schema=ArkToolInput,
         response_format="content_and_artifact",
         handle_validation_error=str,
     )

@@ -29,7 +29,7 @@ from graphret.ark import (
 )
 from graphret.ark.observation import Observation
 from graphret.ark.session import ArkSession
-from graphret.ark.tools import Outcome, Toolbox
+from graphret.ark.tools import CallOutcome, Toolbox
 from graphret.errors import InvalidInput, NewerVersion, StorageError
 from graphret.llm.chat import Message, Reply, ToolCall, Usage
 from graphret.schema.text import estimate_tokens
@@ -46,7 +46,7 @@ def turn(
 ) -> list[ToolCall]:
     """One step: a reply with these calls, each run with the same result."""
     to_run = session.receive(Reply("", calls, Usage(10, 1)))
-    session.observe([Outcome(one, observation, 0.01) for one in to_run])
+    session.observe([CallOutcome(one, observation, 0.01) for one in to_run])
     return to_run
 
 
@@ -199,7 +199,7 @@ def test_json_keeps_a_session_wherever_it_is_cut(turns: list[list[ToolCall]]) ->
         cut = ArkSession.from_dict(json.loads(json.dumps(cut.to_dict())))
         assert cut.pending == pending
         for session in (whole, cut):
-            session.observe([Outcome(one, FOUND) for one in pending])
+            session.observe([CallOutcome(one, FOUND) for one in pending])
         cut = ArkSession.from_dict(json.loads(json.dumps(cut.to_dict())))
     assert cut.to_dict() == whole.to_dict()
     answered = [

@@ -61,13 +61,13 @@ def build(report: Report) -> None:
     report.add(
         "ray one process", "the same in one process", statistics.median(local), unit="s"
     )
-    report.add("ray start-up", "its start-up, which is not counted", start_up, unit="s")
-    what = "what the driver itself does of it, a node: a build from finished blocks"
+    report.add("ray start-up", "starting Ray, not included", start_up, unit="s")
+    what = "the driver's time per node: a build from finished blocks"
     report.add("ray driver", what, 1e6 * statistics.median(driver) / N, unit="µs")
     per_node = 1e6 * sum(counting.seconds.values()) / N
     report.add(
         "ray workers",
-        "what workers do, a node: metadata, links, exact neighbours",
+        "the workers' time per node: metadata, links, exact neighbours",
         per_node,
         unit="µs",
     )
@@ -99,10 +99,10 @@ def embedding(report: Report) -> None:
     _shut_down()
     local, cluster = (statistics.median(rates[name]) for name in ("local", "ray"))
     report.counts["ray/texts"] = len(texts)
-    what = "texts that 2 workers embed a second, against one process with both cores"
+    what = "texts embedded per second by 2 workers, against one process with both cores"
     report.add("ray embedding", what, cluster / local, target=0.9, at_least=True)
     report.add(
-        "ray texts", "the same, texts of 70 words a second", cluster, unit="a second"
+        "ray texts", "the same, texts of 70 words per second", cluster, unit="a second"
     )
 
 
@@ -125,7 +125,7 @@ def shard(report: Report, n: int = 100_000, asked: int = 4_096) -> None:
     searched = 1000 * timed(lambda: search(vectors[:asked])) / asked
     report.add(
         "ray shard search",
-        "its 21 nearest in such a shard (`OMP_NUM_THREADS=1`)",
+        "finding its 21 nearest neighbours in such a shard (`OMP_NUM_THREADS=1`)",
         searched,
         unit="ms",
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks import synthetic
 from benchmarks.figures import Report, medians
 from graphret.corpus import Document
-from graphret.evaluation.runner import OneText
+from graphret.evaluation.runner import SingleFieldText
 from graphret.linking import NameIndex
 from graphret.linking.mentions import find_mentions
 from graphret.nodes import NodeTable
@@ -42,9 +42,10 @@ def lexical(report: Report, n: int = N_LEXICAL) -> None:
     )
     asked = synthetic.questions(made, _QUESTIONS)
     del made, documents
-    ours = BM25Index.build(nodes, text=OneText())
+    ours = BM25Index.build(nodes, text=SingleFieldText())
     terms = [
-        ours.analyzer(str(OneText().fields(node).get("text", ""))) for node in nodes
+        ours.analyzer(str(SingleFieldText().fields(node).get("text", "")))
+        for node in nodes
     ]
     theirs = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
     theirs.index(terms, show_progress=False)

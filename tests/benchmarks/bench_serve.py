@@ -75,7 +75,7 @@ def serve(report: Report) -> None:
     report.add("serve rate", what, statistics.median(rates), target=0.8, at_least=True)
     report.add(
         "serve p99",
-        "the 99th percentile of the wait against its median",
+        "99th percentile of the latency against its median",
         p99 / statistics.median(waits),
         target=10,
     )
@@ -86,7 +86,7 @@ def serve(report: Report) -> None:
         unit="",
         target=0,
     )
-    what = "memory of the service after them against that after the first 500"
+    what = "memory of the service afterwards, against after the first 500"
     report.add("serve memory", what, grown / memory, target=1.1)
     report.notes.append(
         f"serve: {EACH / statistics.median(ours):.0f} questions a second,"

@@ -45,8 +45,8 @@ def spark(report: Report) -> None:
         for name in _OF_THE_DATABASE:
             setattr(store, name, _clocked(getattr(store, name), spent))
         for what, told in (
-            ("own", "the plan is right"),
-            ("mended", "its direction and a value are mended"),
+            ("own", "the plan is correct"),
+            ("mended", "its direction and a value are repaired"),
         ):
             taken = []
             for _ in range(_ROUNDS):
@@ -56,7 +56,7 @@ def spark(report: Report) -> None:
                 )  # type: ignore[misc]
             what, told = (
                 f"spark {what}",
-                f"SPARK: a question, without its model and its database; {told}",
+                f"SPARK: a question, without model and database time; {told}",
             )
             report.add(
                 what, told, 1000 * statistics.median(taken), unit="ms", target=10.0

@@ -85,7 +85,7 @@ def stores(report: Report, n_nodes: int = 1_000_000, degree: int = 10) -> None:
         unit="s",
         target=180.0,
     )
-    report.add("store open", "opening it and asking once", opened, unit="s", target=1.0)
+    report.add("store open", "opening it, and one query", opened, unit="s", target=1.0)
     what = f"neighbours of {_ASKED} nodes, half of the labels and relations"
     report.add("store neighbors", what, taken, unit="ms", target=2.0)
     report.add(

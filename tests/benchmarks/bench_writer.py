@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from graphret.graphraft import CandidateFinder
-from graphret.graphraft.entities import spotted
+from graphret.graphraft.entities import mentioned_entities
 from graphret.graphraft.trie import GroundedLogits, Trie
 from graphret.graphraft.writer import Writer, prompt_of
 from graphret.graphs import read_metaqa
@@ -112,7 +112,9 @@ def main(source: str = SMALL) -> None:
             )
             print(f"scan of {n:,} candidates: {1e3 * scanned:.3f} ms a step")
     planner = PathPlanner(store := read_metaqa(KB).store())
-    candidates = CandidateFinder(store, planner.space).find(spotted(planner, QUESTION))
+    candidates = CandidateFinder(store, planner.space).find(
+        mentioned_entities(planner, QUESTION)
+    )
     writer, texts = Writer(model, tokenizer), [one.text for one in candidates]
     with torch.inference_mode():
         cache = model(torch.tensor([prompt] * BEAMS), use_cache=True).past_key_values

@@ -127,7 +127,7 @@ def encoder(report: Report, n: int = 192, rounds: int = 3) -> None:
         lambda: ours.encode_documents(mixed),
     ]
     taken = [[timed(side) for side in sides] for _ in range(rounds)]
-    what = "texts a second, against `SentenceTransformer.encode`"
+    what = "texts per second, against `SentenceTransformer.encode`"
     ratio = statistics.median(plain / own for plain, own in taken)
     report.add("encoder", what, ratio, target=1.15, at_least=True)
     report.counts["encoder/texts"] = n
@@ -194,7 +194,7 @@ def expansion(report: Report) -> None:
         report.add(f"expansion {name}", what, first, unit="ms", target=limits.get(name))
         report.add(
             f"expansion {name} with seeds",
-            f"the same with the search for seeds, `{name}`",
+            f"the same, including the search for seeds, `{name}`",
             second,
             unit="ms",
         )

@@ -4,10 +4,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import small_model
 from ark_support import small
@@ -453,13 +455,15 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
     assert plan["plan"].startswith(
         ("search ", "MATCH ")
     )  # which it is held to by the plan's schema
-    steps = ["--method", "ark", "--agents", "1", "--steps", "1"]
-    run = graphret(*asked, "--base-url", base_url, *steps, "--json").json
-    assert len(run["hits"]) == 3
-    [step] = [
-        stage
-        for stage in run["trace"]["stages"]
-        if stage["name"] == "explore/agent 1/step 1"
-    ]
-    assert step["output_tokens"]
-    assert "error" not in step
+
+
+def test_a_small_context_holds_what_an_agent_is_told(
+    base_url: str, movies: Path
+) -> None:
+    with OpenAIServer(answers) as server:
+        asked = ("query", QUESTION, "--graph", movies, *ARK, "--agents", 1)
+        graphret(*asked, "--model", "m", "--base-url", server.base_url)
+        told = server.requests[0].body
+    address = f"{base_url.removesuffix('/v1')}/tokenize"
+    read = httpx.post(address, json={"content": json.dumps(told)}).json()["tokens"]
+    assert 500 < len(read) < small_model.CONTEXT - small_model.REPLY

@@ -23,7 +23,6 @@ from graphret.corpus import (
     Record,
     Table,
     read,
-    readers,
     register_reader,
 )
 from graphret.corpus.tables import delimited
@@ -266,15 +265,12 @@ def read_html(path, id_):
 """
 
 
-def test_files_of_a_type_of_ones_own_are_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_of_a_type_of_ones_own_are_read(tmp_path: Path) -> None:
     def read_ini(path: Path, id_: str) -> Iterator[Record | Edge]:
         name, upstream = path.read_text().split()
         yield Record(name)
         yield Edge(name, "DEPENDS_ON", upstream)
 
-    monkeypatch.setattr(readers, "_READERS", dict(readers._READERS))
     register_reader(".INI", read_ini)
     write(tmp_path / "a/web.ini", "web db")
     write(tmp_path / "a/db.Ini", "db")

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bounded_attack import SECRET, Attacked, Canary
 
 from graphret.cypher import run_checked
 from graphret.errors import GraphretError, QueryRefused
-from graphret.testing.attacks import SECRET, Attacked, Canary
 
 ATTACKS = Path(__file__).parent / "attacks"
 TEMPLATES = (

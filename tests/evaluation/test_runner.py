@@ -30,7 +30,7 @@ from graphret.evaluation import (
     render,
 )
 from graphret.evaluation.ottqa import half
-from graphret.evaluation.runner import OneText
+from graphret.evaluation.runner import SingleFieldText
 from graphret.search import BM25Index
 from graphret.types import Node
 
@@ -311,7 +311,7 @@ def multihop(tmp_path: Path, born: dict[str, str]) -> Path:
 
 def test_the_plain_row_knows_no_fields() -> None:
     node = Node("a", ("Person",), "Ann Lee", "Ann writes.", {"aliases": ["Annie"]})
-    plain = BM25Index.build([node], text=OneText())
+    plain = BM25Index.build([node], text=SingleFieldText())
     assert set(plain.terms.fields) == {"text"}
     assert "annie" not in plain.terms.positions
 

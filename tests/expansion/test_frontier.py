@@ -1,4 +1,4 @@
-"""`Ranked.of`: a ranking from scores and links alone."""
+"""`RankedNodes.of`: a ranking from scores and links alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphret import Document, SageGraph
-from graphret.expansion import Frontier, Ranked
+from graphret.expansion import Frontier, RankedNodes
 from graphret.expansion.frontier import NO_EDGE
 from graphret.types import Edge
 
@@ -26,7 +26,7 @@ def test_the_strongest_link_is_the_reason_and_the_best_score_counts(
     frontier: Frontier,
 ) -> None:
     links = frontier.incident(frontier.seeds, {})
-    ranked = Ranked.of([0, 1, 2, 3, 0], [0.1, 0.5, 0.5, 0.7, 0.9], links)
+    ranked = RankedNodes.of([0, 1, 2, 3, 0], [0.1, 0.5, 0.5, 0.7, 0.9], links)
     assert ranked.positions.tolist() == [0, 3, 1, 2]
     assert ranked.scores.tolist() == pytest.approx([0.9, 0.7, 0.5, 0.5])
     weights = frontier.graph.edges.weight
@@ -36,6 +36,6 @@ def test_the_strongest_link_is_the_reason_and_the_best_score_counts(
 
 def test_without_links_every_node_stands_by_itself(frontier: Frontier) -> None:
     links = frontier.incident(frontier.seeds, {"NEAR": 0.0})
-    ranked = Ranked.of(frontier.seeds, np.ones(4), links)
+    ranked = RankedNodes.of(frontier.seeds, np.ones(4), links)
     assert len(links) == 0
     assert (ranked.via == NO_EDGE).all()

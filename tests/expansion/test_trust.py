@@ -7,8 +7,10 @@ from __future__ import annotations
 import pytest
 from expand_parts import filler, parts
 
+from graphret.corpus import Document, Table
 from graphret.expansion import Coverage, Expand
 from graphret.index_retriever import IndexRetriever
+from graphret.sage import SageGraph
 from graphret.types import Edge, Node, Retrieval
 
 NODES = [
@@ -64,3 +66,37 @@ def test_what_one_node_says_is_answered_by_hybrid_search_alone(question: str) ->
     flat = IndexRetriever(index).retrieve(question, len(NODES))
     assert answer.ids == flat.ids
     assert [hit.score for hit in answer] == pytest.approx([hit.score for hit in flat])
+
+
+def test_a_row_of_a_table_that_says_nearly_as_much_as_the_best_pair_is_enough() -> None:
+    ferries = Table(
+        ("Ferry", "Operator", "Built"),
+        (
+            ("Oslo Star", "Nordic Lines", "1962"),
+            ("Mistral", "Gulf Lines", "1988"),
+            ("Tern", "Fjord Union", "1975"),
+        ),
+        title="Ferries of the coast",
+    )
+    pages = {
+        "Nordic Lines": "Nordic Lines is a shipping company that built much.",
+        # Together these two say more of the question than the row and what it names.
+        "Coast guide": "See the Port almanac: its northern operator had headquarters"
+        " for a ferry in 1962.",
+        "Port almanac": "The almanac of the port: in 1962 the town built an operator a"
+        " ferry.",
+        "Travel column": "A column: the town built a ferry in 1962.",
+        **{f"Note {i}": f"A sentence about gardens {i}." for i in range(6)},
+    }
+    documents = [Document(text, title=title) for title, text in pages.items()]
+    graph = SageGraph.build([ferries, *documents], encoder=None)
+
+    answer = graph.retriever().retrieve(
+        "In which town has the operator of the northern ferry built in 1962 its"
+        " headquarters?",
+        4,
+    )
+
+    assert answer.trace.stages[-1].details["trust"] > 0
+    assert answer.hits[0].node.name == "Ferries of the coast"
+    assert "Nordic Lines" in [hit.node.name for hit in answer]

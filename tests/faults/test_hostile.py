@@ -24,7 +24,7 @@ from chat_clients import CLIENTS, chat_model
 from graphret import Ark, Expand, ScriptedExplorer
 from graphret.ark.observation import Observation
 from graphret.ark.session import ArkSession
-from graphret.ark.tools import Outcome
+from graphret.ark.tools import CallOutcome
 from graphret.corpus import Document
 from graphret.cypher import run_checked
 from graphret.errors import (
@@ -49,7 +49,7 @@ TEXTS = [
 
 
 def test_the_attack_that_users_can_repeat_gets_nowhere() -> None:
-    command = [sys.executable, "-m", "graphret.testing.attacks"]
+    command = [sys.executable, str(Path(__file__).parents[1] / "bounded_attack.py")]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
     assert run.stdout.count(" 0 got through") == 2
@@ -243,7 +243,7 @@ def test_a_reply_of_many_or_long_calls_costs_no_more_than_its_bounds() -> None:
     ]
     to_run = session.receive(Reply("x" * 10**7, tuple(calls)))
     assert len(to_run) == session.settings.max_calls
-    session.observe([Outcome(call, Observation("{}")) for call in to_run])
+    session.observe([CallOutcome(call, Observation("{}")) for call in to_run])
     assert len(session.messages) < 100
     session.receive(
         Reply("", (ToolCall("a", "global_search", json.dumps({"query": "x" * 10**7})),))

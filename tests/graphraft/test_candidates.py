@@ -79,16 +79,16 @@ def test_candidates_are_the_papers_templates_with_hits_and_sizes() -> None:
 
 def test_a_database_has_the_same_candidates_and_counts(database: Any) -> None:
     database.upsert(NODES, EDGES)
-    assert sizes(database, [ADA, FIELD]) == sizes(STORE, [ADA, FIELD])
-    for settings in (
-        {},
-        {"hub": 2},
-        {"targets": ("Field",)},
-        {"templates": ((2,), (2, 2))},
+    for entities, settings in (
+        ([ADA, FIELD], {}),
+        ([FIELD, PAPER, ADA], {"hub": 2}),
+        ([PAPER, ADA], {"targets": ("Field",)}),
+        ([FIELD, PAPER], {"templates": ((2,), (2, 2))}),
     ):
-        assert sizes(database, [FIELD, PAPER, ADA], False, **settings) == sizes(
-            STORE, [FIELD, PAPER, ADA], **settings
-        )
+        # That plans find the same in a database is shown by tests of their own.
+        counted = sizes(database, entities, False, **settings)
+        assert counted == sizes(STORE, entities, **settings)
+        assert counted
 
 
 LABELS, IDS = [("A",), ("B",), ("A", "B"), ()], [f"n{i}" for i in range(7)]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
-from graphret.linking import Linker, NameIndex, Spot
+from graphret.linking import Linker, MentionSpan, NameIndex
 from graphret.linking.mentions import DOUBTFUL, find_mentions
 from graphret.search import NodeText
 from graphret.stores import MemoryStore
@@ -102,7 +102,7 @@ def book() -> NameIndex:
     return NameIndex((name, name, None) for name in NAMES)
 
 
-def ids(found: list[Spot]) -> list[str]:
+def ids(found: list[MentionSpan]) -> list[str]:
     return [node_id for one in found for node_id in one.ids]
 
 

@@ -169,7 +169,7 @@ def by_trying(
 
 
 @given(CASES)
-@settings(max_examples=500)
+@settings(max_examples=150)
 def test_set_joins_find_what_trying_all_finds(
     case: tuple[GraphPlan, list[Triple], list[dict[str, float]]],
 ) -> None:
@@ -193,7 +193,9 @@ def test_an_order_takes_the_place_of_scores(descending: bool, ids: list[str]) ->
     assert [match.id for match in found] == ids
 
 
-@pytest.fixture(scope="module", params=["ladybug", "neo4j"])
+@pytest.fixture(
+    scope="module", params=["ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+)
 def database(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[CypherStore]:

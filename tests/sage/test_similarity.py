@@ -22,7 +22,7 @@ from graphret.sage.neighbors import Neighbors, Side, nearest
 from graphret.sage.similarity import (
     ENTITY_RARITY,
     SHARES_ENTITY,
-    Candidates,
+    CandidatePairs,
     SimilarityIndex,
     fit_thresholds,
     weights,
@@ -242,10 +242,10 @@ def test_given_vectors_are_those_of_contents() -> None:
 # -- thresholds
 
 
-def candidates(**values: list[float]) -> Candidates:
+def candidates(**values: list[float]) -> CandidatePairs:
     n = len(next(iter(values.values())))
     columns = {name: np.asarray(column, np.float32) for name, column in values.items()}
-    return Candidates(
+    return CandidatePairs(
         "IS_SIMILAR",
         "document-document",
         np.zeros(n, np.int64),
@@ -517,7 +517,9 @@ OWN = [
 ALL = SimilaritySettings(percentile=0, neighbors=1)
 
 
-@pytest.fixture(params=["memory", "ladybug", "neo4j"])
+@pytest.fixture(
+    params=["memory", "ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+)
 def store(request: pytest.FixtureRequest) -> Iterator[GraphStore]:
     if request.param == "memory":
         yield MemoryStore()

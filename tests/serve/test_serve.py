@@ -21,7 +21,7 @@ from serving import answer_of, command, events, key_file, serving, until
 from spark_parts import EDGES, NODES, plan
 
 from graphret import Document, Node, SageGraph
-from graphret.serve.graph import Generation
+from graphret.serve.graph import GraphVersion
 from graphret.stores import LadybugStore
 from graphret.testing.openai_server import OpenAIServer, slow, status
 
@@ -161,7 +161,7 @@ def test_what_is_not_there_and_who_calls_by_another_name(service: httpx.Client) 
 
 def test_the_examples_of_the_description_can_be_asked(service: httpx.Client) -> None:
     described = service.get("/openapi.json").json()
-    for example in described["components"]["schemas"]["Question"]["examples"]:
+    for example in described["components"]["schemas"]["RetrieveRequest"]["examples"]:
         assert service.post("/retrieve", json=example).status_code == 200
     for route in ("/retrieve", "/retrieve/stream"):
         (answer,) = described["paths"][route]["post"]["responses"]["200"][
@@ -322,7 +322,7 @@ def test_an_error_that_nobody_foresaw_tells_nothing(
         raise RuntimeError("a secret")
 
     with serving(documents) as client:
-        monkeypatch.setattr(Generation, "retriever", broken)
+        monkeypatch.setattr(GraphVersion, "retriever", broken)
         _require_problem(
             client.post("/retrieve", json=ASKED), 500, "an unexpected error"
         )

@@ -33,7 +33,9 @@ def ladybug(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CypherStore]:
         yield store
 
 
-@pytest.fixture(scope="module", params=["ladybug", "neo4j"])
+@pytest.fixture(
+    scope="module", params=["ladybug", pytest.param("neo4j", marks=pytest.mark.neo4j)]
+)
 def store(request: pytest.FixtureRequest) -> CypherStore:
     if request.param == "ladybug":
         return request.getfixturevalue("ladybug")

@@ -92,8 +92,8 @@ def test_places_that_hold_no_graph(tmp_path: Path) -> None:
         with pytest.raises(NotAnIndex, match=said):
             open_store(tmp_path / name)
     STORE.save(tmp_path / "graph")
-    with pytest.raises(InvalidInput, match="user"):
-        open_store(tmp_path / "graph", user="me")
+    with pytest.raises(InvalidInput, match="id_property: a folder"):
+        open_store(tmp_path / "graph", id_property="sku")
 
 
 @pytest.mark.parametrize(

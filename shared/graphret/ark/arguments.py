@@ -21,7 +21,7 @@ _ARROW = re.compile(r"(<?)-\[(.*)\]-(>?)", re.DOTALL)
 _SHOWN, _LONGEST = 3, 200  # names that are suggested, and how long they may be
 
 
-class Unclear(Exception):
+class InvalidCall(Exception):
     """A call that cannot be run; the message tells the model what to do."""
 
 
@@ -101,7 +101,7 @@ T = TypeVar("T", bound=Arguments)
 
 
 def read(kind: type[T], given: Any) -> T:
-    """Return the arguments of a call, or raise `Unclear`."""
+    """Return the arguments of a call, or raise `InvalidCall`."""
     try:
         some = (
             {name: one for name, one in given.items() if one is not None}
@@ -114,7 +114,7 @@ def read(kind: type[T], given: Any) -> T:
             " ".join([*map(quoted, map(str, e["loc"][:1])), e["msg"]])
             for e in error.errors()[:3]
         )
-        raise Unclear(
+        raise InvalidCall(
             f"{said}. The tool takes {', '.join(kind.model_fields)}."
         ) from error
 

@@ -49,7 +49,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class NodeEntry:
     """A node to be shown: the fields of its line, and its text, which is shortened as
     far as must be.
     """
@@ -107,7 +107,7 @@ def shortened(value: str, longest: int) -> str:
 
 def fitting(
     head: Mapping[str, Any],
-    entries: Sequence[Entry],
+    entries: Sequence[NodeEntry],
     query: str | None,
     *,
     snippet_chars: int,
@@ -169,10 +169,10 @@ def hits_text(question: str, hits: Sequence[Mapping[str, Any]], **more: Any) -> 
     )[0]
 
 
-def _entry(hit: Mapping[str, Any]) -> Entry:
+def _entry(hit: Mapping[str, Any]) -> NodeEntry:
     name = {"name": hit["name"]} if hit["name"] not in ("", hit["id"]) else {}
     why = [str(Evidence(**one)) for one in hit["evidence"][:3]]
-    return Entry(
+    return NodeEntry(
         {"id": hit["id"], **name, "type": hit["labels"], "because": why}, hit["text"]
     )
 

@@ -17,7 +17,7 @@ from graphret.ark.run import ArkRun, step_stage
 from graphret.ark.session import ArkSession
 from graphret.ark.settings import ArkSettings
 from graphret.ark.tool_caller import ToolCaller
-from graphret.ark.tools import Outcome, Toolbox, as_store_error
+from graphret.ark.tools import CallOutcome, Toolbox, as_store_error
 from graphret.contracts import implements
 from graphret.errors import GraphretError, InvalidInput, ModelError, RetrievalFailed
 from graphret.index_retriever import IndexRetriever
@@ -210,12 +210,12 @@ class Ark(Retriever):
         why, words = refused or {}, "A person refused this call: {}. Do something else."
         calls = [call for call in session.pending if call.id not in why]
         no = [
-            Outcome(call, failure(words.format(why[call.id])))
+            CallOutcome(call, failure(words.format(why[call.id])))
             for call in session.pending
             if call.id in why
         ]
         try:
-            done: list[Outcome] = yield Call(
+            done: list[CallOutcome] = yield Call(
                 partial(self.toolbox.run_calls, calls),
                 lambda: asyncio.wait_for(self.toolbox.arun_calls(calls), run.remaining),
             )
@@ -309,10 +309,10 @@ class Ark(Retriever):
         run: ArkRun | None = None
         if query.strip():
             run = yield Call(lambda: self.explore(query), lambda: self.aexplore(query))
-        return (yield from Explored(self, run)._steps(query, k, where))
+        return (yield from ArkRunRetriever(self, run)._steps(query, k, where))
 
 
-class Explored(Retriever):
+class ArkRunRetriever(Retriever):
     """What `ark` makes of a run that has ended: hits with evidence, filled up, and the
     trace.
 

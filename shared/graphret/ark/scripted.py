@@ -25,9 +25,14 @@ from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
-from graphret.planning.path_planner import MISSPELLED, Mention, mentions, spot_among
+from graphret.planning.path_planner import (
+    MISSPELLED,
+    LinkedMention,
+    mentions,
+    spot_among,
+)
 from graphret.planning.paths import UNKNOWN
-from graphret.planning.question import Reading, readings, spans
+from graphret.planning.question import QuestionReading, readings, spans
 
 Call: TypeAlias = tuple[str, dict[str, Any]]
 
@@ -131,10 +136,10 @@ class _Option(NamedTuple):
 def _walks(
     question: str,
     seen: Transcript,
-    named: Sequence[Mention],
+    named: Sequence[LinkedMention],
     lexicon: Lexicon,
     choice: int,
-) -> list[Walk]:
+) -> list[PlanProgress]:
     """Follow one of the paths that fit best from each name in the question."""
     space = seen.space(lexicon)
     places = frozenset((mention.start, mention.end) for mention in named)
@@ -154,8 +159,8 @@ def _walks(
 
 def _options(
     node: str,
-    mention: Mention,
-    read: Sequence[Reading],
+    mention: LinkedMention,
+    read: Sequence[QuestionReading],
     space: PathSpace,
     seen: Transcript,
 ) -> list[_Option]:
@@ -183,12 +188,12 @@ def _options(
 
 def _chosen_walk(
     options: Sequence[_Option], seen: Transcript, ids: Collection[str], choice: int
-) -> list[Walk]:
+) -> list[PlanProgress]:
     """Follow options, the best first, up to the choice among those about as good.
 
     Returns that walk, or the last before it; none where no option leads anywhere.
     """
-    fitting: list[Walk] = []
+    fitting: list[PlanProgress] = []
     least = math.inf
     for option in options:
         if len(fitting) > choice or option.cost > least + CLOSE:
@@ -202,7 +207,7 @@ def _chosen_walk(
     return fitting[-1:]
 
 
-def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
+def _ranked(seen: Transcript, walks: Sequence[PlanProgress]) -> list[str]:
     """The ends that most names lead to first, then by paths; without any what searches
     found, each taken in turns.
     """
@@ -215,7 +220,7 @@ def _ranked(seen: Transcript, walks: Sequence[Walk]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class PlanProgress:
     """How far a plan was followed: its ends so far with the number of paths to each,
     and what is to be explored.
     """
@@ -224,7 +229,7 @@ class Walk:
     wanted: Sequence[Call] = ()
 
 
-def explorations(walks: Sequence[Walk], seen: Transcript) -> list[Call]:
+def explorations(walks: Sequence[PlanProgress], seen: Transcript) -> list[Call]:
     """Return the explorations that walks want next, each once, as far as there is room
     for them.
     """
@@ -245,7 +250,7 @@ def follow(
     seen: Transcript,
     named: Collection[str] = (),
     probes: int = 0,
-) -> Walk | None:
+) -> PlanProgress | None:
     """Follow a path from a node, never back to it, as far as what has been explored
     allows.
 
@@ -270,7 +275,7 @@ def follow(
         frontier = reached
         if wanted:
             last = depth == len(path) and not probes
-            return Walk(
+            return PlanProgress(
                 (
                     {end: n for end, n in frontier.items() if end not in named}
                     if last
@@ -291,15 +296,15 @@ def follow(
         wanted = [
             (EXPLORE, {"node": node, "k": MAX_K}) for node in fresh[: max(0, size)]
         ]
-        return Walk({}, wanted) if wanted else None
+        return PlanProgress({}, wanted) if wanted else None
     return (
-        Walk(ends)
+        PlanProgress(ends)
         if (ends := {end: n for end, n in frontier.items() if end not in named})
         else None
     )
 
 
-def _step(hop: Hop, looks: Sequence[Explored]) -> tuple[list[str], bool]:
+def _step(hop: Hop, looks: Sequence[ExploredNeighbors]) -> tuple[list[str], bool]:
     """The nodes that a hop leads to from a node as far as seen, and whether there is
     nothing more to ask for.
     """
@@ -333,7 +338,7 @@ class Neighbor:
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class ExploredNeighbors:
     """What was seen around a node: the `neighbors` shown, of the relations `asked` for
     or, with `None`, of all.
 
@@ -356,7 +361,7 @@ class Transcript:
 
     question: str = ""
     searches: list[tuple[Neighbor, ...]] = field(default_factory=list)
-    explorations: dict[str, list[Explored]] = field(default_factory=dict)
+    explorations: dict[str, list[ExploredNeighbors]] = field(default_factory=dict)
     turns: int = 0
     finished: bool = False
 
@@ -422,7 +427,7 @@ class Transcript:
                 (*_way(arrow), label, int(str(n).rstrip("+")))
                 for arrow, label, n in head.get("relations", ())
             )
-            explored = Explored(
+            explored = ExploredNeighbors(
                 head["explored"], _types(head), tuple(counts), shown, limits
             )
             self.explorations.setdefault(explored.node, []).append(explored)

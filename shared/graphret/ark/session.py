@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from graphret.ark.arguments import SelectArguments, Unclear, read
+from graphret.ark.arguments import InvalidCall, SelectArguments, read
 from graphret.ark.observation import (
     LONGEST_ERROR,
     Observation,
@@ -22,7 +22,7 @@ from graphret.ark.observation import (
 )
 from graphret.ark.prompt import EXPLORE, FINISH, SELECT
 from graphret.ark.settings import MAX_FAILURES, ArkSettings
-from graphret.ark.tools import Outcome
+from graphret.ark.tools import CallOutcome
 from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
 from graphret.llm.chat import MOST_CHARS, Message, Reply, ToolCall, Usage
@@ -277,7 +277,7 @@ class ArkSession:
         self.steps.append(step)
         return step
 
-    def observe(self, outcomes: Sequence[Outcome] = ()) -> None:
+    def observe(self, outcomes: Sequence[CallOutcome] = ()) -> None:
         """Answer every call of the last reply, given what came of those that were run,
         and complete the step.
 
@@ -298,14 +298,14 @@ class ArkSession:
         for number, call in enumerate(calls):
             outcome, remembered = given.get(call.id), False
             if outcome is None and number >= self.settings.max_calls:
-                outcome = Outcome(
+                outcome = CallOutcome(
                     call,
                     failure(f"not run: at most {self.settings.max_calls} calls a turn"),
                 )
             elif outcome is None:
                 earlier = asked.get(_key(call.name, call.parsed))
                 outcome, remembered = (
-                    Outcome(call, self._settled(call, shown, earlier)),
+                    CallOutcome(call, self._settled(call, shown, earlier)),
                     earlier is not None,
                 )
             self.messages.append(Message.tool(call, outcome.observation.text))
@@ -338,7 +338,7 @@ class ArkSession:
     ) -> Observation:
         try:
             asked = list(dict.fromkeys(read(SelectArguments, arguments).nodes))
-        except Unclear as problem:
+        except InvalidCall as problem:
             return failure(str(problem))
         unknown = [node for node in asked if node not in shown]
         new = [node for node in asked if node in shown and node not in self.selection]
@@ -438,7 +438,7 @@ def _key(tool: str, arguments: Any) -> str:
     return f"{tool} {arguments!r}"
 
 
-def _record(outcome: Outcome, remembered: bool) -> CallRecord:
+def _record(outcome: CallOutcome, remembered: bool) -> CallRecord:
     call, seen, seconds, _ = outcome
     return CallRecord(
         call.name,

@@ -14,7 +14,7 @@ from typing import Any
 from typing_extensions import TypedDict
 
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
-from graphret.llm.structured import Answer, aask_json, ask_json
+from graphret.llm.structured import StructuredReply, aask_json, ask_json
 from graphret.retriever import Call, adrive, drive
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
@@ -99,7 +99,7 @@ class ToolCaller:
             **options,
         }
         try:
-            answer: Answer[_Calls] = yield Call(
+            answer: StructuredReply[_Calls] = yield Call(
                 partial(ask_json, self.model, **request),
                 partial(aask_json, self.model, **request),
             )

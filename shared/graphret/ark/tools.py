@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from graphret.ark.arguments import (
     ExploreArguments,
+    InvalidCall,
     SearchArguments,
-    Unclear,
     arrow,
     directions,
     meant,
@@ -22,7 +22,7 @@ from graphret.ark.arguments import (
 from graphret.ark.neighborhood import Neighborhood, explore, matching
 from graphret.ark.observation import (
     ADDED,
-    Entry,
+    NodeEntry,
     Observation,
     failure,
     fitting,
@@ -45,7 +45,7 @@ _SHOWN_CHARS = 200  # of a query and of a name
 _SHOWN_COUNTS = 30
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """A call, what came of it, the seconds that it took, and the failure of the store
     or the index, if it failed.
     """
@@ -118,15 +118,15 @@ class Toolbox:
             if name == EXPLORE:
                 return self._explore(read(ExploreArguments, arguments))
             known = ", ".join(tool.name for tool in self.tools)
-            raise Unclear(f"There is no tool {quoted(name)}. There are {known}.")
-        except Unclear as problem:
+            raise InvalidCall(f"There is no tool {quoted(name)}. There are {known}.")
+        except InvalidCall as problem:
             return failure(str(problem))
 
     async def arun(self, name: str, arguments: Mapping[str, Any]) -> Observation:
         """Do as `run`, off the event loop, at once with other calls."""
         return await in_thread(partial(self.run, name, arguments))
 
-    def run_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
+    def run_calls(self, calls: Sequence[ToolCall]) -> list[CallOutcome]:
         """Run the calls of a reply one after the other; one that the store or the index
         fails is told to the model.
         """
@@ -139,11 +139,11 @@ class Toolbox:
                 problem = as_store_error(error)
                 observation = failure(f"The graph could not be read: {problem}")
             outcomes.append(
-                Outcome(call, observation, time.perf_counter() - began, problem)
+                CallOutcome(call, observation, time.perf_counter() - began, problem)
             )
         return outcomes
 
-    async def arun_calls(self, calls: Sequence[ToolCall]) -> list[Outcome]:
+    async def arun_calls(self, calls: Sequence[ToolCall]) -> list[CallOutcome]:
         """Do as `run_calls`, off the event loop; calls that wait for a database are
         under way at once.
         """
@@ -157,7 +157,7 @@ class Toolbox:
 
     def _search(self, given: SearchArguments) -> Observation:
         if not (query := given.query.strip()[:_LONGEST_QUERY]):
-            raise Unclear(
+            raise InvalidCall(
                 "A search needs a query: words that the name or the text of a node"
                 " should hold."
             )
@@ -219,17 +219,17 @@ class Toolbox:
             if (unknown := set(names) - set(known))
         ]
         if problems:
-            raise Unclear(" ".join(problems))
+            raise InvalidCall(" ".join(problems))
 
-    def _neighbor_entries(self, neighborhood: Neighborhood) -> list[Entry]:
+    def _neighbor_entries(self, neighborhood: Neighborhood) -> list[NodeEntry]:
         """What is shown of neighbours: also by which relations they are joined."""
         entries = self._entries(neighborhood.nodes)
         return [
-            Entry(entry.fields | {"via": [arrow(*way) for way in via]}, entry.text)
+            NodeEntry(entry.fields | {"via": [arrow(*way) for way in via]}, entry.text)
             for entry, via in zip(entries, neighborhood.via, strict=True)
         ]
 
-    def _entries(self, nodes: Sequence[Node]) -> list[Entry]:
+    def _entries(self, nodes: Sequence[Node]) -> list[NodeEntry]:
         """What is shown of nodes: id, name and type, and what they say besides their
         names.
         """
@@ -241,7 +241,7 @@ class Toolbox:
                 else {}
             )
             own = "" if text == node.name else text.removeprefix(f"{node.name}\n")
-            entries.append(Entry({"id": node.id, **named, **_kind(node)}, own))
+            entries.append(NodeEntry({"id": node.id, **named, **_kind(node)}, own))
         return entries
 
 

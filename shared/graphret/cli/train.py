@@ -120,9 +120,11 @@ def writer(
     """Fine-tune a language model by LoRA, as GraphRAFT's writer or its reasoner; run
     again, it goes on where it was.
     """
-    from graphret.training import Tuning, train_reasoner, train_writer
+    from graphret.training import LoRASettings, train_reasoner, train_writer
 
-    tuning = Tuning(model or Tuning.model, epochs, batch, rate, merge=merge, seed=seed)
+    tuning = LoRASettings(
+        model or LoRASettings.model, epochs, batch, rate, merge=merge, seed=seed
+    )
     with progress() as report:
         if context.info_name == "reasoner":
             tuned = train_reasoner(data, out, tuning, limit=limit, progress=report)
@@ -175,7 +177,7 @@ def queries(
     exists the best.
     """
     from graphret.graphraft import CandidateFinder, GraphRAFTSettings
-    from graphret.graphraft.entities import spotted
+    from graphret.graphraft.entities import mentioned_entities
     from graphret.graphs.locations import opened
     from graphret.linking import Linker
     from graphret.planning import PathPlanner
@@ -196,7 +198,9 @@ def queries(
             "precision": precision,
             "progress": told,
         }
-        done = synthesize(finder, partial(spotted, planner), questions, out, **more)
+        done = synthesize(
+            finder, partial(mentioned_entities, planner), questions, out, **more
+        )
     said = (
         f"{done.answerable:,} of {done.questions:,} questions can be answered by a"
         " query"

@@ -16,9 +16,9 @@ from typing import Protocol
 import numpy as np
 
 from graphret.errors import InvalidInput
-from graphret.linking.stopwords import FUNCTION_WORDS
 from graphret.search.encoder import Encoder
 from graphret.search.vectors import check_vectors, normalize
+from graphret.stopwords import FUNCTION_WORDS
 
 Span = tuple[int, int]
 """Start and end of a piece of text, end exclusive."""

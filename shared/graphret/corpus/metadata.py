@@ -17,7 +17,7 @@ from graphret.corpus.names import clean_name, running_text
 from graphret.executors import LOCAL, Executor, batched
 from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
-from graphret.linking.stopwords import FUNCTION_WORDS
+from graphret.stopwords import FUNCTION_WORDS
 from graphret.text import Token, normalize_name, tokenize
 from graphret.text import words as words_of
 from graphret.types import Node

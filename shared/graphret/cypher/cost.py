@@ -35,7 +35,7 @@ def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
     expression.
     """
     nodes = list(walk(tree))
-    lists = _Lists(nodes)
+    lists = _ListSizes(nodes)
     unwinds = [node for node in nodes if isinstance(node, ast.Unwind)]
     steps = prod(lists.size(unwind.expression) for unwind in unwinds) * lists.steps(
         tree
@@ -58,7 +58,7 @@ def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
                 )
 
 
-class _Lists:
+class _ListSizes:
     """How many elements the lists have that a query writes: ranges, under the names
     that it gives them too.
     """

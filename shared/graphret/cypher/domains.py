@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from cypherast.ast import Direction
 
-from graphret.cypher.known import Known, Labels, Triple, labels_of
-from graphret.cypher.semantics.values import Entity
-from graphret.cypher.semantics.walk import Step
+from graphret.cypher.known import Labels, SchemaNames, Triple, labels_of
+from graphret.cypher.semantics.values import PatternEntity
+from graphret.cypher.semantics.walk import RelationshipPattern
 
 
-class Fit(NamedTuple):
+class TripleFit(NamedTuple):
     """What the triples that fit a relationship leave to its left node, to itself and to
     its right node.
     """
@@ -30,15 +30,15 @@ class Domains:
     that may join it to its neighbours leave some.
     """
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: SchemaNames) -> None:
         self.known = known
         self._of: dict[int, Labels] = {}
         self._said: dict[int, bool] = {}
         self._guessed: set[int] = set()
         # A query of a thousand hops asks the same of the triples over and over.
-        self._fits: dict[object, Fit] = {}
+        self._fits: dict[object, TripleFit] = {}
 
-    def of(self, entity: Entity) -> Labels:
+    def of(self, entity: PatternEntity) -> Labels:
         """Its labels or relations, or None where nothing is known."""
         key = id(entity)
         if key not in self._of:
@@ -47,7 +47,7 @@ class Domains:
             self._said[key] = self._of[key] is not None
         return self._of[key]
 
-    def readable(self, step: Step) -> bool:
+    def readable(self, step: RelationshipPattern) -> bool:
         """Whether the schema has all the names about a relationship, so that its
         triples can be asked.
         """
@@ -65,18 +65,18 @@ class Domains:
             self.known.by_relation
         ) and not _is_long(step)
 
-    def relations(self, step: Step) -> frozenset[str]:
+    def relations(self, step: RelationshipPattern) -> frozenset[str]:
         """The relations that a relationship may be."""
         found = self.of(step.entity)
         return self.known.relations if found is None else found
 
-    def fits(self, step: Step, turned: bool = False) -> bool:
+    def fits(self, step: RelationshipPattern, turned: bool = False) -> bool:
         """Whether some triple fits a relationship and its ends, as written or
         turned.
         """
         return bool(self._fit(step, turned).relations)
 
-    def fitting_turned(self, step: Step) -> list[Triple]:
+    def fitting_turned(self, step: RelationshipPattern) -> list[Triple]:
         """The triples that would fit a relationship and its ends if it were turned."""
         fit = self._fit(step, turned=True)
         found = [
@@ -92,19 +92,19 @@ class Domains:
             or (False in ways and target in fit.left and source in fit.right)
         ]
 
-    def joining(self, step: Step) -> frozenset[str]:
+    def joining(self, step: RelationshipPattern) -> frozenset[str]:
         """The relations that join the ends of a relationship either way."""
         return self._fitted(
             self.known.relations, self.of(step.left), self.of(step.right), (True, False)
         ).relations
 
-    def guessed(self, entity: Entity) -> bool:
+    def guessed(self, entity: PatternEntity) -> bool:
         """Whether a triple that the schema may lack could leave an entity more labels
         or relations.
         """
         return id(entity) in self._guessed
 
-    def sampled(self, step: Step) -> bool:
+    def sampled(self, step: RelationshipPattern) -> bool:
         """Whether a triple that the schema may lack could fit a relationship and its
         ends.
         """
@@ -112,7 +112,7 @@ class Domains:
             map(self.guessed, (step.left, step.entity, step.right))
         )
 
-    def doubtful(self, step: Step) -> bool:
+    def doubtful(self, step: RelationshipPattern) -> bool:
         """Whether a label beside a relationship ends no triple: nodes may bear it
         besides another.
         """
@@ -121,7 +121,7 @@ class Domains:
             ends is not None and self.known.linked.isdisjoint(ends) for ends in found
         )
 
-    def narrow(self, step: Step) -> list[Entity]:
+    def narrow(self, step: RelationshipPattern) -> list[PatternEntity]:
         """Leave to the entities of which nothing is said what the triples leave; return
         those that now have less.
         """
@@ -133,7 +133,9 @@ class Domains:
         rest = ((step.left, left), (step.right, right), (step.entity, fit.relations))
         return [entity for entity, names in rest if self._leave(entity, names, guessed)]
 
-    def _leave(self, entity: Entity, names: frozenset[str], guessed: bool) -> bool:
+    def _leave(
+        self, entity: PatternEntity, names: frozenset[str], guessed: bool
+    ) -> bool:
         if self._said.get(id(entity), True) or names == self._of[id(entity)]:
             return False
         self._of[id(entity)] = names
@@ -141,7 +143,7 @@ class Domains:
             self._guessed.add(id(entity))
         return True
 
-    def _fit(self, step: Step, turned: bool = False) -> Fit:
+    def _fit(self, step: RelationshipPattern, turned: bool = False) -> TripleFit:
         return self._fitted(
             self.relations(step),
             self.of(step.left),
@@ -155,22 +157,26 @@ class Domains:
         left: Labels,
         right: Labels,
         ways: tuple[bool, ...],
-    ) -> Fit:
+    ) -> TripleFit:
         key = (relations, left, right, ways)
         fit = self._fits.get(key)
         if fit is None:
             one_way = [
                 _join(self.known, relations, left, right, forward) for forward in ways
             ]
-            fit = self._fits[key] = Fit(
+            fit = self._fits[key] = TripleFit(
                 *(frozenset().union(*parts) for parts in zip(*one_way, strict=True))
             )
         return fit
 
 
 def _join(
-    known: Known, relations: frozenset[str], left: Labels, right: Labels, forward: bool
-) -> Fit:
+    known: SchemaNames,
+    relations: frozenset[str],
+    left: Labels,
+    right: Labels,
+    forward: bool,
+) -> TripleFit:
     """What fits one way, found from the end that may have fewer labels."""
     there, back = (
         (known.leaving, known.entering) if forward else (known.entering, known.leaving)
@@ -186,10 +192,10 @@ def _join(
                 names.add(relation)
                 last |= met
     fit = (last, names, first) if turned else (first, names, last)
-    return Fit(*map(frozenset, fit))
+    return TripleFit(*map(frozenset, fit))
 
 
-def _ways(step: Step, turned: bool) -> tuple[bool, ...]:
+def _ways(step: RelationshipPattern, turned: bool) -> tuple[bool, ...]:
     """Whether the triples are read forward, backward or both: from the left node to the
     right one is forward.
     """
@@ -198,7 +204,7 @@ def _ways(step: Step, turned: bool) -> tuple[bool, ...]:
     return ((step.relationship.direction is Direction.OUTGOING) != turned,)
 
 
-def _is_long(step: Step) -> bool:
+def _is_long(step: RelationshipPattern) -> bool:
     return bool(
         step.relationship.variable_length or step.relationship.args.get("quantifier")
     )

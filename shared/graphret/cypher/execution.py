@@ -111,12 +111,25 @@ async def arun_checked(
     store: CypherStore,
     query: str | Report,
     parameters: Mapping[str, Any] | None = None,
-    **options: Any,
+    *,
+    schema: GraphSchema | None = None,
+    timeout: float = TIMEOUT,  # noqa: ASYNC109 -- the database's own limit
+    max_rows: int = MAX_ROWS,
+    max_bytes: int = MAX_BYTES,
+    **allowed: Unpack[Allowed],
 ) -> Rows:
-    """Do what `run_checked` does, with the same options, in a thread, so that the event
-    loop goes on.
-    """
-    return await asyncio.to_thread(run_checked, store, query, parameters, **options)
+    """Do what `run_checked` does in a thread, so that the event loop goes on."""
+    return await asyncio.to_thread(
+        run_checked,
+        store,
+        query,
+        parameters,
+        schema=schema,
+        timeout=timeout,
+        max_rows=max_rows,
+        max_bytes=max_bytes,
+        **allowed,
+    )
 
 
 def _check(

@@ -26,7 +26,7 @@ _SCHEMAS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class SchemaNames:
     """The names of a schema, of which of them it may not know all, and its triples by
     their parts.
 
@@ -49,7 +49,7 @@ class Known:
     linked: frozenset[str]
 
     @classmethod
-    def of(cls, schema: GraphSchema, dialect: str) -> Known:
+    def of(cls, schema: GraphSchema, dialect: str) -> SchemaNames:
         """The names that queries have for this schema; in small letters for Ladybug,
         which does not tell them apart.
 
@@ -75,10 +75,10 @@ class Known:
 
 #: By the identity of a schema, which cannot be hashed, and the dialect: the schema, so
 #: that it stays, and what it says.
-_KEPT: dict[tuple[int, str], tuple[GraphSchema, Known]] = {}
+_KEPT: dict[tuple[int, str], tuple[GraphSchema, SchemaNames]] = {}
 
 
-def _known(schema: GraphSchema, dialect: str) -> Known:
+def _known(schema: GraphSchema, dialect: str) -> SchemaNames:
     schema = schema.in_cypher()
     fold: Callable[[str], str] = str.lower if dialect == "ladybug" else str
     spelling: dict[str, str] = {}
@@ -98,7 +98,7 @@ def _known(schema: GraphSchema, dialect: str) -> Known:
         leaving[source][relation].add(target)
         entering[target][relation].add(source)
     linked = frozenset(leaving) | frozenset(entering)
-    return Known(
+    return SchemaNames(
         frozenset(schema.labels) | frozenset(properties) | linked,
         frozenset(schema.relation_names),
         properties,

@@ -10,10 +10,10 @@ from cypherast.ast import AstNode, Direction
 
 from graphret.cypher import codes
 from graphret.cypher.domains import Domains
-from graphret.cypher.known import Known, Labels, Triple
+from graphret.cypher.known import Labels, SchemaNames, Triple
 from graphret.cypher.report import ERROR, WARNING
-from graphret.cypher.semantics.values import Entity
-from graphret.cypher.semantics.walk import Analysis, Step
+from graphret.cypher.semantics.values import PatternEntity
+from graphret.cypher.semantics.walk import Analysis, RelationshipPattern
 from graphret.cypher.tree import LabelName, Name, span, walk
 from graphret.schema import GraphSchema
 
@@ -27,11 +27,11 @@ def check_names(facts: Analysis, schema: GraphSchema) -> None:
     """Add to the facts what the query names that the schema lacks, or that the schema
     has elsewhere only.
     """
-    _Names(facts, Known.of(schema, facts.dialect)).check()
+    _NameChecker(facts, SchemaNames.of(schema, facts.dialect)).check()
 
 
-class _Names:
-    def __init__(self, facts: Analysis, known: Known) -> None:
+class _NameChecker:
+    def __init__(self, facts: Analysis, known: SchemaNames) -> None:
         self.facts = facts
         self.known = known
         self.domains = Domains(known)
@@ -60,7 +60,7 @@ class _Names:
         message = f"the graph has no {what} {node.this!r}"
         self.facts.error(kind, message, node, self._nearest(node.this, valid))
 
-    def _property(self, name: Name, entity: Entity | None) -> None:
+    def _property(self, name: Name, entity: PatternEntity | None) -> None:
         key = self.known.fold(name.this)
         owners = self._owners(entity)
         if key not in self.known.all_properties:
@@ -99,7 +99,7 @@ class _Names:
                 severity, codes.MISPLACED_PROPERTY, message, span(name), suggestions
             )
 
-    def _unlabelled(self, entity: Entity, owners: frozenset[str] | None) -> bool:
+    def _unlabelled(self, entity: PatternEntity, owners: frozenset[str] | None) -> bool:
         """Whether it may be a node without a label, of which the schema does not know
         the properties.
         """
@@ -131,7 +131,7 @@ class _Names:
             ]
         )
 
-    def _keys(self, entity: Entity, owners: frozenset[str]) -> frozenset[str]:
+    def _keys(self, entity: PatternEntity, owners: frozenset[str]) -> frozenset[str]:
         """All that nodes of some labels, or some relations, have."""
         key = (entity.relationship, owners)
         if key not in self._said_of:
@@ -146,7 +146,7 @@ class _Names:
         found: frozenset[str] = self._said_of[key]
         return found
 
-    def _owners(self, entity: Entity | None) -> frozenset[str] | None:
+    def _owners(self, entity: PatternEntity | None) -> frozenset[str] | None:
         """The labels or relations that an entity may have, or None where nothing is
         known of it.
         """
@@ -196,7 +196,7 @@ class _Names:
         """
         steps = [step for step in self.facts.steps if self.domains.readable(step)]
         misfits: set[int] = set()
-        beside: defaultdict[int, list[Step]] = defaultdict(list)
+        beside: defaultdict[int, list[RelationshipPattern]] = defaultdict(list)
         for step in steps:
             for entity in (step.left, step.entity, step.right):
                 beside[id(entity)].append(step)
@@ -224,7 +224,7 @@ class _Names:
             if not waiting:
                 break
 
-    def _misfit(self, step: Step) -> None:
+    def _misfit(self, step: RelationshipPattern) -> None:
         relations = self.domains.relations(step)
         typed = bool(step.entity.labels)
         # Ladybug's nodes bear one label each.
@@ -268,7 +268,7 @@ class _Names:
         return found
 
 
-def _place(step: Step) -> tuple[int, int]:
+def _place(step: RelationshipPattern) -> tuple[int, int]:
     named: list[AstNode] = [
         n for n in walk(step.relationship) if isinstance(n, LabelName)
     ]

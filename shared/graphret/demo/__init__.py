@@ -2,13 +2,13 @@
 finds in it.
 """
 
-from graphret.demo.comparison import Asked, DemoResult, run
+from graphret.demo.comparison import DemoResult, QuestionComparison, run
 from graphret.demo.data import DemoQuestion, load_corpus, load_questions
 
 __all__ = [
-    "Asked",
     "DemoQuestion",
     "DemoResult",
+    "QuestionComparison",
     "load_corpus",
     "load_questions",
     "run",

@@ -26,7 +26,7 @@ FLAT, SAGE = "flat", "sage"
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionComparison:
     """A question with its gold and what flat search and the graph returned, `max(K)`
     hits each.
     """
@@ -70,7 +70,7 @@ class DemoResult:
     """
 
     graph: SageGraph
-    asked: list[Asked]
+    asked: list[QuestionComparison]
     rows: dict[str, dict[str, float]]
     seconds: dict[str, float] = field(default_factory=dict)
     note: str = ""
@@ -97,7 +97,7 @@ class DemoResult:
             "gold": sum(len(one.gold) for one in self.asked),
         }
 
-    def shown(self, n: int = SHOWN) -> list[Asked]:
+    def shown(self, n: int = SHOWN) -> list[QuestionComparison]:
         """Return the questions to look at.
 
         These are the first `n` by id whose answer takes a table and a passage and for
@@ -167,7 +167,7 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
     questions = load_questions()
     if graph.index.dense is not None:
         graph.index.dense.prepare([question.question for question in questions])
-    asked: list[Asked] = []
+    asked: list[QuestionComparison] = []
     for number, question in enumerate(questions):
         if progress is not None:
             progress("ask", number + 1, len(questions))
@@ -175,7 +175,7 @@ def run(encoder: Any = "default", *, progress: Progress | None = None) -> DemoRe
             name: retriever.retrieve(question.question, max(K))
             for name, retriever in retrievers.items()
         }
-        asked.append(Asked(question, question.gold(graph.nodes), answers))
+        asked.append(QuestionComparison(question, question.gold(graph.nodes), answers))
     rows = {
         name: {
             f"recall@{at}": percent(
@@ -202,7 +202,7 @@ def _retrievers(graph: SageGraph) -> dict[str, Retriever]:
     return parts | {FLAT: IndexRetriever(graph.index), SAGE: graph.retriever()}
 
 
-def _question(one: Asked) -> dict[str, Any]:
+def _question(one: QuestionComparison) -> dict[str, Any]:
     return {
         "id": one.question.id,
         "question": one.question.question,

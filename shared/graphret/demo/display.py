@@ -13,8 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from graphret.ark.prompt import EXPLORE
-from graphret.demo.comparison import FLAT, SAGE, SHOWN, SHOWN_K, Asked, DemoResult
-from graphret.demo.exploration import QUESTION, Explored
+from graphret.demo.comparison import (
+    FLAT,
+    SAGE,
+    SHOWN,
+    SHOWN_K,
+    DemoResult,
+    QuestionComparison,
+)
+from graphret.demo.exploration import QUESTION, DemoExploration
 from graphret.demo.exploration import about as about_explored
 from graphret.explain import (
     Figures,
@@ -52,7 +59,7 @@ def draw(result: DemoResult, questions: int = SHOWN) -> RenderableType:
     )
 
 
-def draw_explored(explored: Explored) -> RenderableType:
+def draw_explored(explored: DemoExploration) -> RenderableType:
     """Return what the agents did and found as something that rich prints."""
     ways = []
     for lane in timeline(explored.retrieval).lanes:
@@ -132,7 +139,7 @@ def comparison(result: DemoResult) -> str:
     )
 
 
-def _question(one: Asked, result: DemoResult) -> RenderableType:
+def _question(one: QuestionComparison, result: DemoResult) -> RenderableType:
     lists = Table.grid(padding=(0, 3), expand=True)
     lists.add_column(ratio=1)
     lists.add_column(ratio=1)
@@ -160,7 +167,7 @@ def _question(one: Asked, result: DemoResult) -> RenderableType:
     return Group(*parts)
 
 
-def _added(one: Asked) -> Retrieval:
+def _added(one: QuestionComparison) -> Retrieval:
     """Return what holds the answer in the first hits of the graph and is not among
     those of flat search.
     """
@@ -172,7 +179,7 @@ def _added(one: Asked) -> Retrieval:
     )
 
 
-def _verdict(one: Asked) -> str:
+def _verdict(one: QuestionComparison) -> str:
     flat, sage = one.answered(FLAT), one.answered(SAGE)
     return (
         f"Hits that hold the answer among the first {SHOWN_K}: {flat} by flat search,"
@@ -180,7 +187,7 @@ def _verdict(one: Asked) -> str:
     )
 
 
-def _line(hit: Hit, one: Asked) -> Text:
+def _line(hit: Hit, one: QuestionComparison) -> Text:
     star = hit.id in one.holding
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append("★ " if star else "  ", style="yellow")

@@ -21,7 +21,7 @@ FOUND = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Explored:
+class DemoExploration:
     """The graph of films and what the agents found in it."""
 
     store: GraphStore
@@ -39,7 +39,7 @@ class Explored:
         }
 
 
-def explore(folder: Path) -> Explored:
+def explore(folder: Path) -> DemoExploration:
     """Write the graph of films to a folder and let three agents explore it."""
     import_graph(KB, folder)
     store = open_store(str(folder))
@@ -48,10 +48,10 @@ def explore(folder: Path) -> Explored:
         store,
         BM25Index.of_store(store),
     )
-    return Explored(store, agents.retrieve(QUESTION, FOUND))
+    return DemoExploration(store, agents.retrieve(QUESTION, FOUND))
 
 
-def about(explored: Explored) -> str:
+def about(explored: DemoExploration) -> str:
     nodes, edges = explored.store.count()
     return (
         f"The films of five directors, from MetaQA: {nodes:,} nodes and {edges:,}"

@@ -42,7 +42,7 @@ class Dataset:
         return replace(self, questions=self.questions[:limit])
 
 
-class Shares:
+class ShareTable:
     """Rows of shares in percent, the numbers that they are shares of, and examples of
     what was missed.
     """

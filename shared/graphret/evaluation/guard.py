@@ -18,7 +18,7 @@ import numpy as np
 
 from graphret.cypher import check, codes
 from graphret.errors import InvalidInput
-from graphret.evaluation.dataset import Shares
+from graphret.evaluation.dataset import ShareTable
 from graphret.evaluation.mutations import MUTATIONS, mutate
 from graphret.evaluation.runner import Progress
 from graphret.schema import GraphSchema, PropertySchema
@@ -37,7 +37,7 @@ UNSAID = {
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class GuardQuery:
     """A query, and what a real server said of it: whether it takes it, why not, and the
     names that it does not know.
     """
@@ -76,7 +76,7 @@ def _schemas(file: Path) -> dict[str, GraphSchema]:
     return schemas
 
 
-def load_queries(folder: str | Path) -> list[Query]:
+def load_queries(folder: str | Path) -> list[GuardQuery]:
     """Read the queries of ``text2cypher_*.csv`` with the server's verdicts, in the
     order of the files.
 
@@ -98,7 +98,7 @@ def load_queries(folder: str | Path) -> list[Query]:
                 unknown = tuple(name for some in names for name in some)
                 accepted = row["accepted"] == "True"
                 queries.append(
-                    Query(
+                    GuardQuery(
                         row["cypher"],
                         schemas[row["database"]],
                         accepted,
@@ -180,14 +180,14 @@ def bench_guard(
     return result
 
 
-class _GuardMeasures(Shares):
+class _GuardMeasures(ShareTable):
     """What the guard says of queries and of mistakes in them."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__()
         self.progress = progress
         self.seconds: list[float] = []
-        self.clean: list[Query] = []
+        self.clean: list[GuardQuery] = []
 
     def check(self, text: str, schema: GraphSchema) -> dict[str, str]:
         """Return the guard's first error of each kind."""
@@ -196,7 +196,7 @@ class _GuardMeasures(Shares):
         self.seconds.append(perf_counter() - began)
         return {error.kind: str(error) for error in reversed(errors)}
 
-    def verdicts(self, queries: list[Query]) -> None:
+    def verdicts(self, queries: list[GuardQuery]) -> None:
         """Hold the guard's errors against the server's, and keep the accepted queries
         in which it finds none.
         """

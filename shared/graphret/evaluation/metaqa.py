@@ -294,7 +294,7 @@ class _MetaQA:
                     self.store,
                     self.index,
                     planner=planner,
-                    writer=_Unconstrained(writer),
+                    writer=_UnconstrainedWriter(writer),
                 )
                 self._measure(f"{n}-hop/graphraft, free", free, questions)
         self._measure(f"{n}-hop/{method}", ours, questions)
@@ -331,7 +331,7 @@ def _effort(runs: Sequence[ArkRun]) -> dict[str, float]:
     }
 
 
-class _Unconstrained:
+class _UnconstrainedWriter:
     """A writer that is held to nothing: what its beams write counts where it is a
     candidate (GraphRAFT, table 2).
     """

@@ -43,7 +43,7 @@ _RETURN = re.compile(r"\bRETURN\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QueryNames:
     """What a query names, and where: `text` is the query with its strings blanked.
 
     `variables` has for each variable of a pattern, but those that `AS` names too, where
@@ -102,7 +102,7 @@ def mutate(query: str, kind: str, schema: GraphSchema, rng: Random) -> str | Non
         return None
 
 
-def _reading(query: str) -> Reading:
+def _reading(query: str) -> QueryNames:
     text = query
     for token in tokenise(query):
         if token.kind == STRING:
@@ -144,7 +144,7 @@ def _reading(query: str) -> Reading:
         if len(given) == 1 and "" not in given
     }
     reads = [(_place(found, 1), _place(found, 2)) for found in _READ.finditer(text)]
-    return Reading(query, text, nodes, relations, variables, known, reads)
+    return QueryNames(query, text, nodes, relations, variables, known, reads)
 
 
 def _place(found: re.Match[str], group: str | int) -> NamePlace:
@@ -159,7 +159,7 @@ def _only(labels: str | None) -> str | None:
 
 
 def _rename(
-    read: Reading, places: list[NamePlace], known: Collection[str], rng: Random
+    read: QueryNames, places: list[NamePlace], known: Collection[str], rng: Random
 ) -> str | None:
     """Give one of some places a name that people and models write by mistake, and that
     is not known.
@@ -186,7 +186,7 @@ def _rename(
     return read.with_(place, rng.choice(wrong)) if wrong else None
 
 
-def _turn(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+def _turn(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
     """Turn a relationship round, where the schema has none the other way."""
     turned = [
         relation for relation in read.relations if _one_way(read, relation, schema)
@@ -201,7 +201,7 @@ def _turn(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
     return f"{read.query[: relation.start('into')]}{read.query[relation.end('into') : dash]}>{read.query[dash:]}"
 
 
-def _one_way(read: Reading, relation: re.Match[str], schema: GraphSchema) -> bool:
+def _one_way(read: QueryNames, relation: re.Match[str], schema: GraphSchema) -> bool:
     names = {place.name for place in read.places([relation], "types")}
     ends = [read.label(relation, "left"), read.label(relation, "right")]
     source, target = ends if relation["out"] else reversed(ends)
@@ -216,7 +216,7 @@ def _one_way(read: Reading, relation: re.Match[str], schema: GraphSchema) -> boo
     return directed and has(source, target) and not has(target, source)
 
 
-def _rename_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+def _rename_property(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
     names = [name for owner, name in read.reads if owner.name in read.variables] + [
         key for _, key in read.map_keys()
     ]
@@ -228,7 +228,7 @@ def _properties(schema: GraphSchema) -> set[str]:
     return {name for properties in kinds for name in properties}
 
 
-def _move_property(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+def _move_property(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
     """Read from a node a property that the graph has, but not nodes of its label."""
     named = [
         (read.labels.get(owner.name), name) for owner, name in read.reads
@@ -249,7 +249,7 @@ def _move_property(read: Reading, schema: GraphSchema, rng: Random) -> str | Non
     return read.with_(name, rng.choice(others)) if others else None
 
 
-def _drop(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+def _drop(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
     """Leave out a bracket, or a quote without which a string does not end."""
     dropped = []
     for at in re.finditer(r"[()\[\]{}]|'", read.text):
@@ -267,7 +267,7 @@ def _never_ends(query: str) -> bool:
     return False
 
 
-def _rename_variable(read: Reading, schema: GraphSchema, rng: Random) -> str | None:
+def _rename_variable(read: QueryNames, schema: GraphSchema, rng: Random) -> str | None:
     """Rename a variable once: where it is read, or where its only pattern has it while
     something reads it.
     """
@@ -331,7 +331,7 @@ _ACCESSES = (
 
 
 def _add(
-    templates: tuple[str, ...], read: Reading, schema: GraphSchema, rng: Random
+    templates: tuple[str, ...], read: QueryNames, schema: GraphSchema, rng: Random
 ) -> str | None:
     """Put a clause in: before the query, before its last RETURN, or after it."""
     returns = [found.start() for found in _RETURN.finditer(read.text)]
@@ -348,7 +348,7 @@ def _add(
 
 
 #: The kinds of mistakes, by the name of their metric.
-MUTATIONS: dict[str, Callable[[Reading, GraphSchema, Random], str | None]] = {
+MUTATIONS: dict[str, Callable[[QueryNames, GraphSchema, Random], str | None]] = {
     "direction": _turn,
     "label": lambda read, schema, rng: _rename(
         read, read.places(read.nodes, "node_labels"), schema.labels, rng

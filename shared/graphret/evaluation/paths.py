@@ -24,7 +24,7 @@ from graphret.training.candidates import (
     path_space,
     read_records,
 )
-from graphret.training.paths import Choice, fit_scorer
+from graphret.training.paths import PathChoice, fit_scorer
 
 SHOWN = ("top_is_best", "hit@1", "recall@20")
 _K, _BATCH = 20, 8
@@ -81,7 +81,7 @@ def bench_graphraft(
     return result | {"rows": {"fewest": rows.pop("fewest"), "paths": paths, **rows}}
 
 
-_Order = Callable[[Mapping[str, Any], Choice, PathScorer], Sequence[int]]
+_Order = Callable[[Mapping[str, Any], PathChoice, PathScorer], Sequence[int]]
 
 
 def _ranked(
@@ -143,7 +143,7 @@ def _by_writer(
     said, free = [], _freely(writer, records)
 
     def alone(
-        record: Mapping[str, Any], choice: Choice, scorer: PathScorer
+        record: Mapping[str, Any], choice: PathChoice, scorer: PathScorer
     ) -> list[int]:
         candidates = candidates_of(record)
         found = dict(writer.rank(record["question"], candidates, len(candidates)))
@@ -188,7 +188,7 @@ def written_among(queries: Sequence[str], texts: Sequence[str]) -> list[int]:
     return [places[text] for text in texts if text in places]
 
 
-def _costs(scorer: PathScorer, choice: Choice) -> NDArray[np.float64]:
+def _costs(scorer: PathScorer, choice: PathChoice) -> NDArray[np.float64]:
     return scorer.costs(choice.words, scorer.parts_of(choice.paths), choice.facts)
 
 

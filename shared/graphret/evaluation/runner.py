@@ -34,7 +34,7 @@ from graphret.sage import SageGraph, SageRetriever
 from graphret.search.bm25 import BM25Index, BM25Settings
 from graphret.search.encoder import CachedEncoder, Encoder, as_encoder
 from graphret.search.fields import FieldText, NodeText
-from graphret.search.hybrid import SHARE_OF_WORDS, HybridIndex
+from graphret.search.hybrid import DEFAULT_ALPHA, HybridIndex
 from graphret.search.index import require_k
 from graphret.training import read_questions, train_ranking
 from graphret.types import Hit, Node
@@ -59,7 +59,7 @@ ROWS = (
 )
 
 
-class OneText(NodeText):
+class SingleFieldText(NodeText):
     """A node as one text without fields, which plain BM25 searches."""
 
     def all_fields(self, nodes: Sequence[Node]) -> list[dict[str, FieldText]]:
@@ -312,7 +312,7 @@ def compare(
     run.counts = _counts(run, graph)
     retrievers = _retrievers(graph, bare, rows)
     if reranker is not None:
-        once = _EachOnce(reranker)
+        once = _CachedReranker(reranker)
         retrievers["reranked"] = Rerank(graph.retriever(), once, on_failure="raise")
     if train is not None:
         retrievers["trained"] = _trained(run, graph, train)
@@ -392,7 +392,7 @@ def _evaluate_each(
             run.seconds[f"query_{row}"] = run.seconds[f"query_{same}"]
 
 
-class _EachOnce(CrossEncoderReranker):
+class _CachedReranker(CrossEncoderReranker):
     """A cross-encoder that scores the same hits of a question once, however many of
     them are asked for.
     """
@@ -431,13 +431,13 @@ def plain_retrievers(index: HybridIndex) -> dict[str, Retriever]:
     and the hybrid, ``flat``.
     """
     plain = BM25Index.build(
-        index.table, text=OneText(), settings=BM25Settings(field_b={})
+        index.table, text=SingleFieldText(), settings=BM25Settings(field_b={})
     )
     made: dict[str, Retriever] = {"bm25": IndexRetriever(plain)}
     if index.dense is not None:
         made["dense"] = IndexRetriever(index.dense)
         made["flat"] = IndexRetriever(
-            HybridIndex(plain, index.dense, alpha=SHARE_OF_WORDS)
+            HybridIndex(plain, index.dense, alpha=DEFAULT_ALPHA)
         )
     return made
 
@@ -452,7 +452,7 @@ def _retrievers(
     made |= {name: graph.retriever(name) for name in RANKINGS}
     without = {**STRENGTH, SHARES_NAME: 0.0}
     fixed = Coverage(
-        alpha=SHARE_OF_WORDS,
+        alpha=DEFAULT_ALPHA,
         trust=1.0,
         meaning=0.5,
         mention_source_weight=1.0,

@@ -18,8 +18,8 @@ from typing import Any
 from graphret.cypher import check
 from graphret.cypher.codes import UNKNOWN_NAMES, WRONG_DIRECTION
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
-from graphret.evaluation.dataset import Shares
-from graphret.evaluation.guard import SCHEMAS, Query, load_queries
+from graphret.evaluation.dataset import ShareTable
+from graphret.evaluation.guard import SCHEMAS, GuardQuery, load_queries
 from graphret.evaluation.metaqa import HOPS, MetaQuestion, load_questions, path_ends
 from graphret.evaluation.metrics import hit_at_k
 from graphret.evaluation.mutations import mutate
@@ -144,7 +144,7 @@ def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
                 store.delete([node.id for nodes in source.nodes() for node in nodes])
 
 
-class _SparkMeasures(Shares):
+class _SparkMeasures(ShareTable):
     """The rows of the benchmark, as they come."""
 
     def __init__(self, graph: str | None, rng: Random, progress: Progress) -> None:
@@ -152,9 +152,9 @@ class _SparkMeasures(Shares):
         self.graph, self.rng, self.progress = graph, rng, progress
         self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
-    def queries(self, queries: Sequence[Query], limit: int | None) -> None:
+    def queries(self, queries: Sequence[GuardQuery], limit: int | None) -> None:
         """Run the queries that models wrote, and the same with a mistake."""
-        of: dict[int, list[Query]] = defaultdict(list)
+        of: dict[int, list[GuardQuery]] = defaultdict(list)
         for query in queries:
             if query.accepted:
                 of[id(query.schema)].append(query)
@@ -293,7 +293,9 @@ def compiled(question: MetaQuestion) -> str:
     return json.dumps({"steps": [{"cypher": query}]})
 
 
-def made_up(schema: GraphSchema, queries: Iterable[Query], rng: Random) -> MemoryStore:
+def made_up(
+    schema: GraphSchema, queries: Iterable[GuardQuery], rng: Random
+) -> MemoryStore:
     """Return a graph of a schema, with values of the types that it says and the texts
     that queries compare with.
     """

@@ -267,7 +267,7 @@ def _function(reference: Any) -> Callable[[Any], Any]:
     return found
 
 
-class _ByValue(pickle.Pickler):
+class _ByValuePickler(pickle.Pickler):
     """Makes the same bytes of equal values: it notes nothing of identity, and no order
     of sets.
     """
@@ -284,11 +284,11 @@ class _ByValue(pickle.Pickler):
 
 def _digest(value: Any) -> bytes:
     digest = hashlib.blake2b(digest_size=_DIGEST)
-    _ByValue(SimpleNamespace(write=digest.update)).dump(value)
+    _ByValuePickler(SimpleNamespace(write=digest.update)).dump(value)
     return digest.digest()
 
 
-class _Plain(pickle.Unpickler):
+class _TrustedUnpickler(pickle.Unpickler):
     """Reads lists, tuples, dictionaries, strings, numbers and arrays: nothing that
     could do anything.
     """
@@ -313,7 +313,7 @@ def _read(path: Path) -> tuple[Any] | None:
             hashlib.blake2b(data[_DIGEST:], digest_size=_DIGEST).digest()
             == data[:_DIGEST]
         ):
-            return (_Plain(io.BytesIO(data[_DIGEST:])).load(),)
+            return (_TrustedUnpickler(io.BytesIO(data[_DIGEST:])).load(),)
     return None
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from graphret.errors import InvalidInput
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.expand import Expand
-from graphret.expansion.frontier import Frontier, Ranked, Ranking
+from graphret.expansion.frontier import Frontier, RankedNodes, Ranking
 from graphret.expansion.propagate import Propagate
 from graphret.expansion.sage_ranking import SageRanking
 
@@ -35,7 +35,7 @@ __all__ = [
     "Expand",
     "Frontier",
     "Propagate",
-    "Ranked",
+    "RankedNodes",
     "Ranking",
     "SageRanking",
     "ranking_of",

@@ -19,7 +19,7 @@ from graphret.expansion.frontier import (
     Frontier,
     Links,
     Positions,
-    Ranked,
+    RankedNodes,
     best_of,
     spread,
     term_weights,
@@ -33,7 +33,7 @@ from graphret.expansion.pairs import (
 )
 from graphret.expansion.relations import NamedTerms
 from graphret.expansion.triples import Triples, extend_pairs
-from graphret.expansion.trust import Trust, linked_gain, names_one, trust_in_links
+from graphret.expansion.trust import LinkTrust, linked_gain, names_one, trust_in_links
 
 # Number of terms past which terms, and coverage as a whole, count less and less: in a
 # long question most pairs cover something.
@@ -117,11 +117,11 @@ class Coverage:
         """How many seeds are needed for `k` hits."""
         return max(k, self.max_seeds)
 
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
+    def rank(self, frontier: Frontier, k: int) -> RankedNodes:
         """Rank the seeds and what they are linked to."""
         return self.cover(frontier).ranked
 
-    def cover(self, frontier: Frontier) -> Covered:
+    def cover(self, frontier: Frontier) -> CoverageResult:
         """Return the ranking, with the pairs and scores that it was made of."""
         scored = self._scored(frontier)
         trust = self._trust(frontier, scored)
@@ -139,7 +139,7 @@ class Coverage:
             candidates=len(by_links.positions),
             trust=round(trust.share, 3),
         )
-        return Covered(ranked, pairs.links, pairs.scores)
+        return CoverageResult(ranked, pairs.links, pairs.scores)
 
     def _scored(self, frontier: Frontier) -> _Scored:
         """Score single nodes, pairs and triples, all relative to the best."""
@@ -206,10 +206,10 @@ class Coverage:
             terms = names.added(terms, np.full(len(best), NO_EDGE), best)
         return float(terms.sum(axis=1).max(initial=0))
 
-    def _trust(self, frontier: Frontier, scored: _Scored) -> Trust:
+    def _trust(self, frontier: Frontier, scored: _Scored) -> LinkTrust:
         """Return how much links count for this question."""
         if self.trust is not None or not len(scored.pairs.scores):
-            return Trust(self.trust or 0.0, sure=self.trust == 1)
+            return LinkTrust(self.trust or 0.0, sure=self.trust == 1)
         gain = linked_gain(frontier, scored.best_linked_weight, scored.best_node_weight)
         return trust_in_links(gain, expected=_expects_link(frontier, scored.pairs))
 
@@ -219,7 +219,7 @@ class Coverage:
 
     def _rank_by_links(
         self, frontier: Frontier, scored: _Scored, trust: float
-    ) -> Ranked:
+    ) -> RankedNodes:
         """Rank nodes by their own scores and the best pair or triple each is in.
 
         ``score(n) = (own(n) + w · best(n) / max_m best(m)) / (1 + w)``
@@ -252,10 +252,10 @@ class Coverage:
         )
 
 
-class Covered(NamedTuple):
+class CoverageResult(NamedTuple):
     """A ranking by coverage, the pairs that it was made of, and their scores."""
 
-    ranked: Ranked
+    ranked: RankedNodes
     pairs: Links
     scores: Floats
 
@@ -307,7 +307,9 @@ def _expects_link(frontier: Frontier, pairs: ScoredPairs) -> bool:
     return names_one(frontier.query, frontier.graph.nodes.names.take(ends))
 
 
-def _brought_by(frontier: Frontier, best: Ranked, linked: Ranked) -> Positions:
+def _brought_by(
+    frontier: Frontier, best: RankedNodes, linked: RankedNodes
+) -> Positions:
     """Return the edge that brought each node; none for seeds that no link says better.
 
     What is no seed was brought by a link, also where it stands by its own score.
@@ -318,7 +320,9 @@ def _brought_by(frontier: Frontier, best: Ranked, linked: Ranked) -> Positions:
     return np.where(by_itself, brought, best.via).astype(np.int64)
 
 
-def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Ranked:
+def _fused_with_search(
+    frontier: Frontier, ranked: RankedNodes, trust: LinkTrust
+) -> RankedNodes:
     """Fuse a ranking by links with hybrid search, which counts the less links are
     trusted.
 
@@ -341,4 +345,4 @@ def _fused_with_search(frontier: Frontier, ranked: Ranked, trust: Trust) -> Rank
     scores[0] = scores.max()
     falling = np.minimum.accumulate(scores)
     details = dict(ranked.details)
-    return Ranked(ranked.positions[order], falling, ranked.via[order], details)
+    return RankedNodes(ranked.positions[order], falling, ranked.via[order], details)

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from graphret.expansion.frontier import Frontier, Ranked
+from graphret.expansion.frontier import Frontier, RankedNodes
 
 # So many places go to what says something new, of twice as many nodes.
 _PLACES = 20
 
 
-def demote_repeats(frontier: Frontier, ranked: Ranked, penalty: float) -> Ranked:
+def demote_repeats(
+    frontier: Frontier, ranked: RankedNodes, penalty: float
+) -> RankedNodes:
     """Return the ranking with repeats later in its first places.
 
     Greedy, as maximal marginal relevance (Carbonell and Goldstein 1998): the next node

@@ -15,7 +15,7 @@ from graphret.expansion.frontier import (
     NO_EDGE,
     Frontier,
     Positions,
-    Ranked,
+    RankedNodes,
     Ranking,
 )
 from graphret.expansion.subgraph import fetch_subgraph
@@ -309,8 +309,8 @@ class _Seeds(NamedTuple):
 
 
 def _labelled_first(
-    frontier: Frontier, ranked: Ranked, labels: Sequence[str]
-) -> Ranked:
+    frontier: Frontier, ranked: RankedNodes, labels: Sequence[str]
+) -> RankedNodes:
     """Return a ranking in which neighbours that bear one of some labels come before
     those that bear none.
 
@@ -350,7 +350,7 @@ def _with_seeds(hits: Sequence[Hit], seeds: Sequence[Hit]) -> list[Hit]:
 
 
 def _hits(
-    frontier: Frontier, ranked: Ranked, k: int, where: Where | None
+    frontier: Frontier, ranked: RankedNodes, k: int, where: Where | None
 ) -> tuple[list[Hit], float]:
     """Return the hits, and how well the first answers with the node it is joined to."""
     mask = frontier.graph.nodes.mask(where)
@@ -390,7 +390,7 @@ def _other_ends(
 
 def _evidence(
     frontier: Frontier,
-    ranked: Ranked,
+    ranked: RankedNodes,
     positions: Positions,
     via: Positions,
     others: Positions,

@@ -315,10 +315,10 @@ def term_weights(
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedNodes:
     """Nodes, best first, with the edge that brought each.
 
-    `Ranked.of` makes one of scores and links.
+    `RankedNodes.of` makes one of scores and links.
 
     Parameters
     ----------
@@ -340,7 +340,7 @@ class Ranked:
     explain: Callable[[Positions], Sequence[Evidence | None]] | None = None
 
     @classmethod
-    def of(cls, positions: ArrayLike, scores: ArrayLike, links: Links) -> Ranked:
+    def of(cls, positions: ArrayLike, scores: ArrayLike, links: Links) -> RankedNodes:
         """Rank nodes by their scores, each with its strongest link as the reason.
 
         A node that comes twice counts by its better score; ties break by position.
@@ -374,7 +374,7 @@ class Ranking(Protocol):
         """How many seeds are needed for `k` hits."""
         ...
 
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
+    def rank(self, frontier: Frontier, k: int) -> RankedNodes:
         """Return the candidates, best first, ties by position: any number of them, the
         first `k` are the answer.
         """
@@ -386,7 +386,7 @@ def best_of(
     scores: Floats,
     via: Positions,
     **details: float,
-) -> Ranked:
+) -> RankedNodes:
     """Rank candidates, each by the best of the scores it comes with, of equal ones the
     first; ties by position.
     """
@@ -396,7 +396,7 @@ def best_of(
     first[1:] = ordered[1:] != ordered[:-1]
     kept = order[first]
     kept = kept[np.argsort(-scores[kept], kind="stable")]
-    return Ranked(positions[kept], scores[kept], via[kept], details)
+    return RankedNodes(positions[kept], scores[kept], via[kept], details)
 
 
 def _falling(positions: Positions, scores: Floats) -> Positions:

@@ -11,7 +11,7 @@ from graphret.expansion.frontier import (
     NO_EDGE,
     STRENGTH,
     Frontier,
-    Ranked,
+    RankedNodes,
     best_of,
     spread,
 )
@@ -46,7 +46,7 @@ class Propagate:
         """How many seeds are needed for `k` hits."""
         return max(k, self.max_seeds)
 
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
+    def rank(self, frontier: Frontier, k: int) -> RankedNodes:
         """Rank the seeds and what they are linked to."""
         seeds = frontier.seeds
         walked = seeds[: self.max_seeds]

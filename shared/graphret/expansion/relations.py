@@ -22,7 +22,7 @@ from graphret.expansion.frontier import (
     Positions,
 )
 from graphret.linking.words import Lexicon, is_person
-from graphret.search.analysis import QUESTION_WORDS
+from graphret.stopwords import QUESTION_WORDS
 from graphret.text import words as words_of
 
 # Relations that graphret finds in texts and tables: their names say nothing.

@@ -17,7 +17,7 @@ from graphret.expansion.frontier import (
     SHARES_NAME,
     Frontier,
     Links,
-    Ranked,
+    RankedNodes,
     spread,
 )
 from graphret.search.index import min_max
@@ -53,7 +53,7 @@ class SageRanking:
         """How many seeds are needed for `k` hits."""
         return max(1, math.ceil(self.seed_share * k))
 
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
+    def rank(self, frontier: Frontier, k: int) -> RankedNodes:
         """Rank the seeds, below them their neighbours."""
         seeds = frontier.seeds[: self.n_seeds(k)]
         links = frontier.incident(seeds, {SHARES_NAME: 0.0})
@@ -75,7 +75,7 @@ class SageRanking:
         ladder = floor * (
             1 - np.arange(1, len(order) + 1) / (len(order) + 1)
         )  # below every seed, in their order
-        return Ranked(
+        return RankedNodes(
             np.concatenate([seeds, neighbors[order]]),
             np.concatenate(
                 [np.maximum.accumulate(frontier.node_scores(seeds)[::-1])[::-1], ladder]

@@ -86,7 +86,7 @@ def extend_pairs(
 
 
 @dataclass(frozen=True)
-class _Ways:
+class _Extensions:
     """Edges from linked pairs to third nodes, in columns, ``(m,)`` each.
 
     Parameters
@@ -112,12 +112,14 @@ class _Ways:
     third_row: Rows
     same_row: Mask
 
-    def take(self, chosen: Mask) -> _Ways:
+    def take(self, chosen: Mask) -> _Extensions:
         """Return some of the edges."""
-        return _Ways(*(getattr(self, one.name)[chosen] for one in fields(self)))
+        return _Extensions(*(getattr(self, one.name)[chosen] for one in fields(self)))
 
 
-def _ways_onward(links: Links, beam: Positions, strength: Mapping[str, float]) -> _Ways:
+def _ways_onward(
+    links: Links, beam: Positions, strength: Mapping[str, float]
+) -> _Extensions:
     """Return the edges that lead from some pairs to a third node, but not by a hub.
 
     A pair is left by both ends: by a row's own links where it is about a row, by any
@@ -135,7 +137,7 @@ def _ways_onward(links: Links, beam: Positions, strength: Mapping[str, float]) -
     third_row = np.where(outward, table.target_row[edges], table.source_row[edges])
     same_row = outward & (end < len(beam))
     same_row &= table.source_row[edges] == links.source_row[pair[end]]
-    ways = _Ways(
+    ways = _Extensions(
         pair=pair[end],
         middle=middle[end],
         edges=edges,

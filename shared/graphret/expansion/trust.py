@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphret.expansion.frontier import Frontier
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
+from graphret.stopwords import STOP_WORDS, is_informative
 from graphret.text import normalize_name, spoken_forms, tokenize
 
 # Links begin to count from this gain on, or from this far below none where a link is
@@ -41,7 +41,7 @@ def linked_gain(frontier: Frontier, linked: float, single: float) -> float:
     return (linked - single) / ceiling
 
 
-class Trust(NamedTuple):
+class LinkTrust(NamedTuple):
     """How much links count for a question, 0 … 1, and whether they may choose the first
     hit.
     """
@@ -50,7 +50,7 @@ class Trust(NamedTuple):
     sure: bool
 
 
-def trust_in_links(gain: float, *, expected: bool) -> Trust:
+def trust_in_links(gain: float, *, expected: bool) -> LinkTrust:
     """Return how much links count for a question.
 
     Parameters
@@ -63,7 +63,7 @@ def trust_in_links(gain: float, *, expected: bool) -> Trust:
     """
     margin = _BELOW_IF_EXPECTED if expected else -_LEAST_GAIN
     share = float(np.clip((gain + margin) / _SLOPE, 0, 1))
-    return Trust(share, sure=share == 1 and gain >= _SURE)
+    return LinkTrust(share, sure=share == 1 and gain >= _SURE)
 
 
 def names_one(question: str, names: list[str]) -> bool:
@@ -81,20 +81,7 @@ def names_one(question: str, names: list[str]) -> bool:
     forms = (form for name in names for form in spoken_forms(name))
     return any(
         f" {form} " in said
-        and _is_informative(form)
+        and is_informative(form.split(), STOP_WORDS)
         and (" " in form or form in written or not has_case)
         for form in forms
-    )
-
-
-def _is_informative(name: str) -> bool:
-    words = name.split()
-    if sum(not word.isascii() and word.isalpha() for word in words) > 1:
-        return True  # Chinese characters and kana are a word each
-    return any(
-        len(word) > 1
-        and not word.isdigit()
-        and word not in FUNCTION_WORDS
-        and word not in COMMON_WORDS
-        for word in words
     )

@@ -81,12 +81,17 @@ def html_page(
 
 
 def write_html(
-    path: str | os.PathLike[str], panels: Panel | Sequence[Panel], **options: Any
+    path: str | os.PathLike[str],
+    panels: Panel | Sequence[Panel],
+    *,
+    title: str = "graphret",
+    lead: str = "",
+    figures: Figures | None = None,
+    lookup: Lookup | None = None,
 ) -> Path:
-    """Write `html_page`, which takes the same options, to a file, making its folder if
-    need be; return its path.
-    """
-    return _written(path, html_page(panels, **options))
+    """Write `html_page` to a file, making its folder if need be; return its path."""
+    page = html_page(panels, title=title, lead=lead, figures=figures, lookup=lookup)
+    return _written(path, page)
 
 
 def timeline_page(
@@ -118,12 +123,14 @@ def timeline_page(
 
 
 def write_timeline(
-    path: str | os.PathLike[str], source: Source, **options: Any
+    path: str | os.PathLike[str],
+    source: Source,
+    *,
+    title: str = "graphret",
+    lookup: Lookup | None = None,
 ) -> Path:
-    """Write `timeline_page`, which takes the same options, to a file as `write_html`
-    does, and return its path.
-    """
-    return _written(path, timeline_page(source, **options))
+    """Write `timeline_page` to a file as `write_html` does, and return its path."""
+    return _written(path, timeline_page(source, title=title, lookup=lookup))
 
 
 def _written(path: str | os.PathLike[str], page: str) -> Path:

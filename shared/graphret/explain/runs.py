@@ -115,7 +115,7 @@ class Lane:
 
 
 @dataclass(slots=True)
-class Reached:
+class ReachedNode:
     """A node that agents came to, its edges from what a search found, and who saw,
     explored and selected it.
     """
@@ -168,9 +168,9 @@ class Timeline:
             )
         )
 
-    def reached(self) -> dict[str, Reached]:
+    def reached(self) -> dict[str, ReachedNode]:
         """Return the nodes that tools showed or agents selected, by id."""
-        found: defaultdict[str, Reached] = defaultdict(Reached)
+        found: defaultdict[str, ReachedNode] = defaultdict(ReachedNode)
         ways: defaultdict[str | None, list[str]] = defaultdict(
             list
         )  # None is where a search begins

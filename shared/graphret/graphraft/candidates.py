@@ -12,9 +12,9 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from graphret.cypher.execution import TIMEOUT
 from graphret.errors import InvalidInput
 from graphret.graphraft.counts import (
-    Count,
+    AnswerCount,
+    CountTask,
     Entity,
-    Task,
     counts_in_database,
     counts_in_memory,
     fetch_walked_graph,
@@ -198,7 +198,7 @@ class CandidateFinder:
         if not templates:
             return []
         paths = self._paths(labels)
-        task = Task(entities, paths, templates, chosen.hub, answers or ())
+        task = CountTask(entities, paths, templates, chosen.hub, answers or ())
         found = self._counts(task, trace or Trace())
         fits = [
             one
@@ -220,7 +220,7 @@ class CandidateFinder:
             ),
         )
 
-    def _counts(self, task: Task, trace: Trace) -> Iterator[Count]:
+    def _counts(self, task: CountTask, trace: Trace) -> Iterator[AnswerCount]:
         if self.database is not None and self.schema is not None:
             timeout = self.settings.timeout
             return counts_in_database(self.database, self.schema, task, timeout, trace)
@@ -230,7 +230,11 @@ class CandidateFinder:
         return counts_in_memory(graph, task)
 
     def _candidate(
-        self, count: Count, task: Task, paths: Mapping[Path, Path], counted: bool
+        self,
+        count: AnswerCount,
+        task: CountTask,
+        paths: Mapping[Path, Path],
+        counted: bool,
     ) -> Candidate:
         # one text for what meets, whichever walk was counted first
         ordered = sorted(count.walks, key=lambda walk: (len(walk.path), walk.entity))

@@ -49,31 +49,31 @@ class Entity:
     place: tuple[int, int]
 
 
-class Walk(NamedTuple):
+class EntityPath(NamedTuple):
     """A path from an entity, given by its number, to nodes of a label."""
 
     entity: int
     label: str
     path: tuple[Hop, ...] = ()
 
-    def on(self, relation: str, outgoing: bool, label: str) -> Walk:
+    def on(self, relation: str, outgoing: bool, label: str) -> EntityPath:
         """Return the walk that is one hop longer."""
-        return Walk(
+        return EntityPath(
             self.entity, label, (*self.path, Hop(relation, outgoing, self.label, label))
         )
 
 
-class Count(NamedTuple):
+class AnswerCount(NamedTuple):
     """How many nodes walks find that meet in them, and how many of these are among
     given answers.
     """
 
-    walks: tuple[Walk, ...]
+    walks: tuple[EntityPath, ...]
     size: int
     hits: int
 
 
-class Task(NamedTuple):
+class CountTask(NamedTuple):
     """What is to be counted: what walks from entities find, along paths that there may
     be, and hits among answers.
 
@@ -100,7 +100,7 @@ class Task(NamedTuple):
         """
         return [node_id for entity in self.entities for node_id in entity.nodes]
 
-    def meet(self, walks: Sequence[Walk], other: Walk) -> bool:
+    def meet(self, walks: Sequence[EntityPath], other: EntityPath) -> bool:
         """Whether one more walk meets others: at a label, and from other places; those
         of one length in their order.
         """
@@ -115,7 +115,7 @@ class Task(NamedTuple):
         return apart and walks[0].label == other.label
 
 
-def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
+def counts_in_memory(graph: Graph, task: CountTask) -> Iterator[AnswerCount]:
     """Count what walks find; those that find nothing are left out."""
     n, right = len(graph.nodes), _among(graph, task.answers)
     levels = _levels(graph, task, task.longest)
@@ -133,10 +133,12 @@ def counts_in_memory(graph: Graph, task: Task) -> Iterator[Count]:
                 [(*met[i], others[j]) for i, j in both],
                 where[rows].multiply(ends[length][columns]).tocsr(),
             )
-        yield from map(Count, met, where.sum(axis=1).tolist(), (where @ right).tolist())
+        yield from map(
+            AnswerCount, met, where.sum(axis=1).tolist(), (where @ right).tolist()
+        )
 
 
-def fetch_walked_graph(store: GraphStore, task: Task) -> Graph:
+def fetch_walked_graph(store: GraphStore, task: CountTask) -> Graph:
     """Read all that the walks of a task pass, with one call of `neighbors` for each hop
     from the nodes that they are followed from.
     """
@@ -156,7 +158,7 @@ def fetch_walked_graph(store: GraphStore, task: Task) -> Graph:
     return graph
 
 
-def _levels(graph: Graph, task: Task, hops: int) -> list[dict[Walk, _Array]]:
+def _levels(graph: Graph, task: CountTask, hops: int) -> list[dict[EntityPath, _Array]]:
     """The walks of none to so many hops, with the nodes where each stands."""
     named = _among(graph, task.named)
     levels = [_begin(graph, task)]
@@ -165,7 +167,7 @@ def _levels(graph: Graph, task: Task, hops: int) -> list[dict[Walk, _Array]]:
     return levels
 
 
-def _followed(level: Mapping[Walk, _Array], hub: int) -> list[Walk]:
+def _followed(level: Mapping[EntityPath, _Array], hub: int) -> list[EntityPath]:
     """The walks that are followed further."""
     return [walk for walk, ends in level.items() if len(ends) <= hub or not walk.path]
 
@@ -188,7 +190,7 @@ def _matrix(ends: Sequence[_Array], n: int) -> sp.csr_array:
     )
 
 
-def _begin(graph: Graph, task: Task) -> dict[Walk, _Array]:
+def _begin(graph: Graph, task: CountTask) -> dict[EntityPath, _Array]:
     """The walks that have not begun yet, with the nodes where they stand."""
     found = {}
     for number, entity in enumerate(task.entities):
@@ -196,13 +198,16 @@ def _begin(graph: Graph, task: Task) -> dict[Walk, _Array]:
         own = own[own >= 0]
         for label in entity.labels:
             fits = graph.nodes.fits(own, None, [label] if label else None)
-            found[Walk(number, label)] = own if fits is None else own[fits]
+            found[EntityPath(number, label)] = own if fits is None else own[fits]
     return found
 
 
 def _onward(
-    graph: Graph, task: Task, level: Mapping[Walk, _Array], named: NDArray[np.bool_]
-) -> dict[Walk, _Array]:
+    graph: Graph,
+    task: CountTask,
+    level: Mapping[EntityPath, _Array],
+    named: NDArray[np.bool_],
+) -> dict[EntityPath, _Array]:
     """The walks that are one hop longer, with the nodes that they lead to."""
     nodes, edges = graph.nodes, graph.edges
     walks = _followed(level, task.hub)
@@ -230,7 +235,7 @@ def _onward(
         strict=True,
     )
     found, untyped = (
-        defaultdict[Walk, list[_Array]](list),
+        defaultdict[EntityPath, list[_Array]](list),
         ("",) if () in nodes.label_sets else (),
     )
     for (walk, relation, outgoing, labels), some in zip(
@@ -249,10 +254,10 @@ def _onward(
 def counts_in_database(
     store: CypherStore,
     schema: GraphSchema,
-    task: Task,
+    task: CountTask,
     timeout: float | None,
     trace: Trace,
-) -> Iterator[Count]:
+) -> Iterator[AnswerCount]:
     """Count what walks find; a template whose query fails, or takes longer than
     `timeout` seconds, is left out.
     """
@@ -297,13 +302,13 @@ def counts_in_database(
             if len(keys) == 1 and size <= task.hub:
                 asked["followed"].append(keys[0])
             if template in task.templates:
-                yield Count(walks, size, hits)
+                yield AnswerCount(walks, size, hits)
 
 
-def _walk(key: str, relations: dict[str, str]) -> Walk:
+def _walk(key: str, relations: dict[str, str]) -> EntityPath:
     """The walk of a key, its relations as the schema calls them."""
     entity, label, *parts = key.split(SEPARATOR)
-    walk = Walk(int(entity), label)
+    walk = EntityPath(int(entity), label)
     for arrow, relation, end in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
         walk = walk.on(relations.get(relation, relation), arrow == ">", end)
     return walk

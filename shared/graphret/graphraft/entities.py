@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from graphret.graphraft.counts import Entity
 from graphret.linking import Linker
 from graphret.llm import ChatModel, Message, aask_json, ask_json
-from graphret.llm.structured import Answer
+from graphret.llm.structured import StructuredReply
 from graphret.planning import PathPlanner
 from graphret.retriever import Call
 from graphret.search.index import TextIndex
@@ -69,7 +69,7 @@ def entities_of(
     return list(found.values())
 
 
-def spotted(planner: PathPlanner, question: str) -> list[Entity]:
+def mentioned_entities(planner: PathPlanner, question: str) -> list[Entity]:
     """Return what a planner finds named in a question, with no model."""
     return entities_of(
         planner.store,
@@ -97,7 +97,7 @@ class EntityNamer:
     ) -> None:
         self.model, self.store, self.names = model, store, names
 
-    def ask(self, question: str) -> Call[Answer[_Named]]:
+    def ask(self, question: str) -> Call[StructuredReply[_Named]]:
         """Return the step in which the model names what a question mentions."""
         messages = [Message.system(_TASK), *_EXAMPLES, Message.user(question)]
         return Call(

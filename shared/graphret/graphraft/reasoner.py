@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from graphret.llm import ChatModel, Message, aask_json, ask_json
-from graphret.llm.structured import Answer
+from graphret.llm.structured import StructuredReply
 from graphret.rerank import HitText
 from graphret.retriever import Call
 from graphret.schema.text import estimate_tokens
@@ -23,7 +23,7 @@ _TASK = (
 
 
 @dataclass(frozen=True)
-class Choice:
+class NodeChoice:
     """The numbers of nodes, from 1, the best first."""
 
     numbers: list[int]
@@ -74,10 +74,12 @@ class Reasoner:
             Message.user(f"Question: {question}\n\n<nodes>\n{nodes}\n</nodes>"),
         ]
 
-    def ask(self, question: str, hits: Sequence[Hit]) -> Call[Answer[Choice]]:
+    def ask(
+        self, question: str, hits: Sequence[Hit]
+    ) -> Call[StructuredReply[NodeChoice]]:
         """Return the step in which the model chooses."""
         messages = self.messages(question, hits)
         return Call(
-            lambda: ask_json(self.model, messages, Choice),
-            lambda: aask_json(self.model, messages, Choice),
+            lambda: ask_json(self.model, messages, NodeChoice),
+            lambda: aask_json(self.model, messages, NodeChoice),
         )

@@ -20,7 +20,7 @@ from graphret.graphraft.candidates import (
     Written,
 )
 from graphret.graphraft.counts import Entity
-from graphret.graphraft.entities import EntityNamer, spotted
+from graphret.graphraft.entities import EntityNamer, mentioned_entities
 from graphret.graphraft.path_writer import PathWriter
 from graphret.graphraft.reasoner import Reasoner
 from graphret.index_retriever import IndexRetriever
@@ -145,7 +145,9 @@ class GraphRAFT(Retriever):
                     found = yield from self._tried("entities", linked, trace)
             if not found:
                 found = yield from self._tried(
-                    "entities", Compute(lambda: spotted(self.planner, query)), trace
+                    "entities",
+                    Compute(lambda: mentioned_entities(self.planner, query)),
+                    trace,
                 )
             stage.details["entities"] = {
                 one.name: list(one.nodes) for one in found or ()

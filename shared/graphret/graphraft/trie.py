@@ -20,7 +20,7 @@ _Floats = NDArray[np.float64]
 _TOKENS = 128
 
 
-class Span(NamedTuple):
+class TrieNode(NamedTuple):
     """A node of the trie: the sequences, by their order, that begin with the same so
     many tokens.
     """
@@ -49,10 +49,10 @@ class Trie:
             range(len(sequences)), key=lambda place: list(sequences[place])
         )
         self.sequences = [sequences[place] for place in self.places]
-        self.root = Span(0, len(self.sequences), 0)
-        self._children: dict[Span, dict[int, Span]] = {}
+        self.root = TrieNode(0, len(self.sequences), 0)
+        self._children: dict[TrieNode, dict[int, TrieNode]] = {}
 
-    def children(self, node: Span) -> dict[int, Span]:
+    def children(self, node: TrieNode) -> dict[int, TrieNode]:
         """Return what follows each token that may come next; nothing where a sequence
         is complete.
         """
@@ -69,14 +69,14 @@ class Trie:
                         end,
                         key=lambda sequence: sequence[depth],
                     )
-                found[token] = Span(at, end, depth + 1)
+                found[token] = TrieNode(at, end, depth + 1)
                 at = end
             self._children[node] = found
         return self._children[node]
 
-    def find(self, tokens: Sequence[int]) -> Span | None:
+    def find(self, tokens: Sequence[int]) -> TrieNode | None:
         """Return the node that tokens lead to, if they begin a sequence."""
-        node: Span | None = self.root
+        node: TrieNode | None = self.root
         for token in tokens:
             node = self.children(node).get(token) if node is not None else None
         return node
@@ -222,7 +222,7 @@ def best_first(
     return best
 
 
-class _Unread(NamedTuple):
+class _UnreadBranch(NamedTuple):
     """A branch that the model has not read.
 
     `before` is what leads to it; of its `tokens` those up to `first` are counted in
@@ -230,7 +230,7 @@ class _Unread(NamedTuple):
     """
 
     logprob: float
-    node: Span
+    node: TrieNode
     before: NDArray[np.intp]
     tokens: list[int]
     first: int
@@ -251,7 +251,7 @@ class _Queue:
         self.prior = prior[trie.places]
         # the negated bound or score, whether it is complete, its order among equals,
         # and the branch or the score
-        self.heap: list[tuple[float, bool, int, _Unread | float]] = []
+        self.heap: list[tuple[float, bool, int, _UnreadBranch | float]] = []
 
     def is_empty(self) -> bool:
         return not self.heap
@@ -259,12 +259,12 @@ class _Queue:
     def push(
         self,
         logprob: float,
-        node: Span,
+        node: TrieNode,
         before: NDArray[np.intp],
         tokens: list[int],
         first: int,
     ) -> None:
-        """Add a branch, with the tokens that can only follow; see `_Unread`."""
+        """Add a branch, with the tokens that can only follow; see `_UnreadBranch`."""
         while len(after := self.trie.children(node)) == 1:
             [(token, node)] = after.items()
             tokens = [*tokens, token]
@@ -273,25 +273,25 @@ class _Queue:
             return
         span = slice(node.start, node.stop)
         bound = float(logprob / self.divisors[span].max() + self.prior[span].max())
-        branch = _Unread(logprob, node, before, tokens, first)
+        branch = _UnreadBranch(logprob, node, before, tokens, first)
         heapq.heappush(self.heap, (-bound, False, node.start, branch))
 
-    def push_complete(self, logprob: float, node: Span) -> None:
+    def push_complete(self, logprob: float, node: TrieNode) -> None:
         """Add the sequences that end at a node, which are of one text."""
         for i in range(node.start, node.stop):
             score = float(logprob / self.divisors[i] + self.prior[i])
             heapq.heappush(self.heap, (-score, True, self.trie.places[i], score))
 
-    def pop_branches(self) -> list[_Unread]:
+    def pop_branches(self) -> list[_UnreadBranch]:
         """Return the best branches, as many as are read at once.
 
         There are none where a complete sequence is above all bounds.
         """
-        branches: list[_Unread] = []
+        branches: list[_UnreadBranch] = []
         room = _TOKENS
         while self.heap:
             branch = self.heap[0][3]
-            if not isinstance(branch, _Unread):
+            if not isinstance(branch, _UnreadBranch):
                 break
             if branches and len(branch.tokens) > room:
                 break
@@ -305,7 +305,9 @@ class _Queue:
         negated, _, place, _ = heapq.heappop(self.heap)
         return place, -negated
 
-    def extend(self, branch: _Unread, shares: Any, before: NDArray[np.intp]) -> None:
+    def extend(
+        self, branch: _UnreadBranch, shares: Any, before: NDArray[np.intp]
+    ) -> None:
         """Add what follows a branch by the log-probabilities after each of its tokens.
 
         Raises

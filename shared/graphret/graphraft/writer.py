@@ -71,15 +71,21 @@ class Writer:
 
     @classmethod
     def load(
-        cls, folder: str | Path, *, device: str | None = None, **options: float
+        cls,
+        folder: str | Path,
+        *,
+        device: str | None = None,
+        prior_weight: float = 2.0,
+        size_weight: float = 0.0,
+        length_power: float = 0.0,
     ) -> Writer:
         """Load what ``graphret train writer`` wrote, an adapter or a whole model, or
         any causal model by name.
 
         Parameters
         ----------
-        options
-            ``prior_weight``, ``size_weight`` and ``length_power``.
+        prior_weight, size_weight, length_power
+            As the constructor takes them.
 
         Raises
         ------
@@ -94,7 +100,14 @@ class Writer:
                 " with it"
             )
         model, tokenizer = load_model(folder, device)
-        return cls(model, tokenizer, name=path.name, **options)
+        return cls(
+            model,
+            tokenizer,
+            name=path.name,
+            prior_weight=prior_weight,
+            size_weight=size_weight,
+            length_power=length_power,
+        )
 
     def rank(
         self,

@@ -27,7 +27,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ExportReport:
     """What was written: the files, how many nodes and how many edges."""
 
     files: list[Path]
@@ -37,7 +37,7 @@ class Exported:
 
 def export_graph(
     store: GraphStore, out: str | Path, format: str, *, progress: Progress = no_progress
-) -> Exported:
+) -> ExportReport:
     """Write a graph as files; what is there is replaced when all is written.
 
     Parameters
@@ -72,7 +72,7 @@ def export_graph(
     return writers[format](store, Path(out), progress)
 
 
-def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Exported:
+def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> ExportReport:
     text, counts, done = pa.string(), store.count(), 0
     of_nodes = dict.fromkeys(("id", "name", "type", "properties"), text) | {
         "labels": pa.list_(text),
@@ -90,7 +90,7 @@ def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> Expor
                 for rows in blocks:
                     writer.write_batch(pa.RecordBatch.from_pylist(rows, schema))
                     progress("write", done := done + len(rows), sum(counts))
-    return Exported([folder / NODES, folder / EDGES], *counts)
+    return ExportReport([folder / NODES, folder / EDGES], *counts)
 
 
 def _node_rows(nodes: Iterable[Node]) -> list[dict[str, Any]]:
@@ -120,7 +120,7 @@ def _edge_rows(edges: Iterable[Edge]) -> list[dict[str, Any]]:
     ]
 
 
-def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exported:
+def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> ExportReport:
     nx = required("networkx", "import", "Writing GraphML")
     counts, graph = store.count(), nx.MultiDiGraph()
     for node in chain.from_iterable(store.nodes()):
@@ -139,7 +139,7 @@ def _write_graphml(store: GraphStore, path: Path, progress: Progress) -> Exporte
     with _replacing(path.parent) as fresh:
         nx.write_graphml(graph, fresh / path.name)
     progress("write", sum(counts), sum(counts))
-    return Exported([path], *counts)
+    return ExportReport([path], *counts)
 
 
 def _keys(own: Mapping[str, Any], properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlsplit
 
 from graphret.errors import InvalidInput
@@ -59,7 +58,14 @@ def place_of(where: str) -> str:
 
 
 @contextmanager
-def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[GraphStore]:
+def opened(
+    where: str,
+    *,
+    create: bool = False,
+    id_property: str | None = None,
+    name_property: str | None = None,
+    text_property: str | None = None,
+) -> Iterator[GraphStore]:
     """Open the graph at a place (see `kind_of`) as `open_store` does, and close what
     holds a connection or a file.
 
@@ -69,10 +75,14 @@ def opened(where: str, *, create: bool = False, **options: Any) -> Iterator[Grap
     if kind == LADYBUG and create:
         with storing(Path(where)):
             Path(where).parent.mkdir(parents=True, exist_ok=True)
-        store: GraphStore = LadybugStore(where, **options)
+        store: GraphStore = LadybugStore(where)
     else:
         store = open_store(
-            where, **({"options": _PATIENCE} if kind == NEO4J else {}) | options
+            where,
+            id_property=id_property,
+            name_property=name_property,
+            text_property=text_property,
+            options=_PATIENCE if kind == NEO4J else None,
         )
     try:
         yield store

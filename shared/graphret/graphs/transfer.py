@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.graphs import metaqa, stark
@@ -58,7 +58,7 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportReport:
     """What an import did: where the graph went, what it came from, how many nodes and
     edges of each kind it has.
 
@@ -85,7 +85,7 @@ def import_graph(
     format: str | None = None,
     options: ReadOptions | None = None,
     progress: Progress = no_progress,
-) -> Imported:
+) -> ImportReport:
     """Read a graph and write it to where `graphret.stores.open_store` opens it.
 
     The source is read and checked whole before anything is written. A folder takes the
@@ -145,7 +145,7 @@ def import_graph(
         raise type(error)(f"{named}: {error}") from error
     nodes, edges = store.count()
     labels = {label: n for label, n in sorted(store.schema().labels.items()) if n}
-    return Imported(
+    return ImportReport(
         where, chosen, nodes, edges, labels, relation_counts(store), read - edges
     )
 
@@ -211,10 +211,12 @@ def _read_store(
     readable = ("id", "name", "text") if kind_of(source) == NEO4J else ()
     if others := fields.keys() - readable:
         raise InvalidInput(f"--{min(others)}-column: {source} is no table")
-    own: dict[str, Any] = {
-        f"{role}_property": column for role, column in fields.items()
-    }
-    with opened(source, **own) as store:
+    with opened(
+        source,
+        id_property=fields.get("id"),
+        name_property=fields.get("name"),
+        text_property=fields.get("text"),
+    ) as store:
         try:
             nodes, edges = (
                 chain.from_iterable(store.nodes()),

@@ -1,7 +1,7 @@
 """From what a question calls things to the nodes of a graph, with no language model."""
 
-from graphret.linking.linker import Linked, Linker
-from graphret.linking.mentions import Spot
+from graphret.linking.linker import LinkedNode, Linker
+from graphret.linking.mentions import MentionSpan
 from graphret.linking.names import NameIndex
 
-__all__ = ["Linked", "Linker", "NameIndex", "Spot"]
+__all__ = ["LinkedNode", "Linker", "MentionSpan", "NameIndex"]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from graphret.text import Token, words
 
 
-class Match(NamedTuple):
+class NameMatch(NamedTuple):
     """A name found in a text: which name, and where in the text as it was given."""
 
     name_index: int
@@ -65,27 +65,27 @@ class Gazetteer:
         """
         return self._names.get(" ".join(words(name)))
 
-    def find_tokens(self, tokens: Sequence[Token]) -> list[Match]:
+    def find_tokens(self, tokens: Sequence[Token]) -> list[NameMatch]:
         """Return the names in a text that `tokenize` has read, from left to right, the
         longest where several begin.
         """
         found = self.find_words([word for word, _, _ in tokens])
         return [
-            Match(index, tokens[first][1], tokens[last - 1][2])
+            NameMatch(index, tokens[first][1], tokens[last - 1][2])
             for index, first, last in found
         ]
 
-    def find_words(self, words: Sequence[str]) -> list[Match]:
+    def find_words(self, words: Sequence[str]) -> list[NameMatch]:
         """Do as `find_tokens` with normalised words; the places in the matches are
         those of words.
         """
-        matches: list[Match] = []
+        matches: list[NameMatch] = []
         for match in self.find_every(words):
             if not matches or match.start >= matches[-1].end:
                 matches.append(match)
         return matches
 
-    def find_every(self, words: Sequence[str]) -> list[Match]:
+    def find_every(self, words: Sequence[str]) -> list[NameMatch]:
         """Return every name in normalised words, overlapping or not, by where it
         begins, the longest first.
         """
@@ -104,7 +104,7 @@ class Gazetteer:
                 if (
                     position := names(" ".join(words[start : start + length]))
                 ) is not None:
-                    matches.append(Match(position, start, start + length))
+                    matches.append(NameMatch(position, start, start + length))
             if (position := names(word)) is not None:
-                matches.append(Match(position, start, start + 1))
+                matches.append(NameMatch(position, start, start + 1))
         return matches

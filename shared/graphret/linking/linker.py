@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput
-from graphret.linking.mentions import Spot, find_mentions
-from graphret.linking.names import ALIAS, OWN, NameIndex, normal_form, variants_of
+from graphret.linking.mentions import MentionSpan, find_mentions
+from graphret.linking.names import ALIAS, NAME, NameIndex, node_names, normal_form
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex, CombinedTable
+from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
@@ -43,7 +43,7 @@ Candidates = tuple[list[Node], NDArray[np.float32], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Linked:
+class LinkedNode:
     """A node that a mention may mean.
 
     Parameters
@@ -151,6 +151,29 @@ class Linker(CombinedTable):
             documents=None if documents is None else indexed(documents),
         )
 
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        *,
+        labels: Collection[str] | None = None,
+        encoder: Any = None,
+        documents: NodeText | None = None,
+        aliases: str = ALIASES,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            encoder=encoder,
+            documents=documents,
+            aliases=aliases,
+            source=store,
+        )
+        return index.limited_to(labels)
+
     @property
     def names(self) -> BM25Index:
         """The index over names."""
@@ -199,7 +222,7 @@ class Linker(CombinedTable):
         tau: float | None = None,
         labels: Collection[str] | None = None,
         where: WhereLike = None,
-    ) -> list[Linked]:
+    ) -> list[LinkedNode]:
         """Return the nodes that a mention may mean: the best first, ties by id.
 
         Nodes that have nothing in common with the mention do not come back, so that
@@ -246,7 +269,7 @@ class Linker(CombinedTable):
         best = best[
             (scores[best] > 0) & (scores[best] >= tau * scores.max(initial=0.0))
         ]
-        return [Linked(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
+        return [LinkedNode(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
     def _named(
         self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameIndex
@@ -302,7 +325,7 @@ class Linker(CombinedTable):
             return 2.0 * common / (total + sum(own.values())) if common else 0.0
 
         best = [
-            max(dice(name) for _, name in variants_of(node, self.aliases))
+            max(dice(name) for _, name in node_names(node, self.aliases))
             for node in nodes
         ]
         return np.asarray(best, dtype=np.float32)
@@ -330,7 +353,7 @@ class Linker(CombinedTable):
         *,
         labels: Collection[str] | None = None,
         where: WhereLike = None,
-    ) -> list[Spot]:
+    ) -> list[MentionSpan]:
         """Return the known names in a question with the nodes that bear them; see
         `graphret.linking.mentions.spot`.
 
@@ -356,7 +379,7 @@ class Linker(CombinedTable):
             nodes = iter(state.table.at(there))
             return [
                 (
-                    [form for _, form in variants_of(next(nodes), state.aliases)]
+                    [form for _, form in node_names(next(nodes), state.aliases)]
                     if i >= 0
                     else []
                 )
@@ -405,9 +428,9 @@ def _called(mention: str, node: Node, aliases: str) -> tuple[float, str]:
     wanted = normal_form(mention)
     kinds = [
         kind
-        for kind, variant in variants_of(node, aliases)
+        for kind, variant in node_names(node, aliases)
         if normal_form(variant) == wanted
     ]
-    if OWN in kinds:
+    if NAME in kinds:
         return NORMALISED, "normalised"
     return OTHER_NAME, "alias" if ALIAS in kinds else "short"

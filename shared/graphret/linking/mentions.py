@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from graphret.linking.names import SIGNS, NameIndex
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
+from graphret.stopwords import FUNCTION_WORDS, STOP_WORDS
 from graphret.text import Token, tokenize, words
 
 #: Names of more words than this are looked for even if all of them are everyday words.
@@ -18,7 +18,7 @@ DOUBTFUL = 0.5
 #: has.
 OTHER_FORM = 0.99
 
-MARKS = re.compile(
+MARKED_TEXT = re.compile(
     r"\[([^\[\]]+)\]|\"([^\"]+)\"|“([^”]+)”|«([^»]+)»|(?<!\w)['‘]([^'‘’]+)['’](?!\w)"
 )
 SYMBOLS = re.compile(r"(?<!\S)[^\w\s]+(?!\S)")
@@ -30,7 +30,7 @@ Forms = Callable[[tuple[str, ...]], Sequence[Iterable[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MentionSpan:
     """A known name in a question.
 
     Parameters
@@ -60,7 +60,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class _Match:
+class _MentionCandidate:
     """A name where it stands in the question, its length counted in words."""
 
     start: int
@@ -75,7 +75,7 @@ class _Match:
 
 def find_mentions(
     question: str, book: NameIndex, keep: Keep | None = None, forms: Forms | None = None
-) -> list[Spot]:
+) -> list[MentionSpan]:
     """Return the known names in a question, from left to right, none overlapping.
 
     Of names that overlap what stands in quotes or square brackets is chosen before all
@@ -107,15 +107,15 @@ def find_mentions(
 
     marks = {
         _stripped(question, *match.span(match.lastindex or 0))
-        for match in MARKS.finditer(question)
+        for match in MARKED_TEXT.finditer(question)
     }
-    sure: list[_Match] = []
-    doubtful: dict[str, list[_Match]] = {"common": [], "function": []}
+    sure: list[_MentionCandidate] = []
+    doubtful: dict[str, list[_MentionCandidate]] = {"common": [], "function": []}
     for match, kind in _word_matches(question, book, marks, bearers):
         (doubtful[kind] if kind else sure).append(match)
     for start, end, marked in _symbols(question, book, marks):
         if ids := bearers(question[start:end]):
-            sure.append(_Match(start, end, ids, marked))
+            sure.append(_MentionCandidate(start, end, ids, marked))
     if sure:
         return [_spotted(question, match, 1.0, forms) for match in _apart(sure)]
     best = _longest(doubtful["common"]) or _last(doubtful["function"])
@@ -127,7 +127,7 @@ def _word_matches(
     book: NameIndex,
     marks: Collection[tuple[int, int]],
     bearers: Callable[[int | str], tuple[str, ...]],
-) -> Iterator[tuple[_Match, str]]:
+) -> Iterator[tuple[_MentionCandidate, str]]:
     """Yield the names of words that nodes bear, each with what makes it doubtful.
 
     That is the kind of its everyday words, or nothing.
@@ -149,7 +149,7 @@ def _word_matches(
         if not ids:
             continue
         shown = [capital for capital in capitals[first:last] if capital is not None]
-        match = _Match(
+        match = _MentionCandidate(
             start=tokens[first][1],
             end=tokens[last - 1][2],
             ids=ids,
@@ -184,7 +184,9 @@ def _symbols(
             yield start, start + len(name), False
 
 
-def _spotted(question: str, match: _Match, score: float, forms: Forms | None) -> Spot:
+def _spotted(
+    question: str, match: _MentionCandidate, score: float, forms: Forms | None
+) -> MentionSpan:
     """A name with its bearers, those first of whose forms most stands there."""
     ids, start, end = match.ids, match.start, match.end
     scores = [score] * len(ids)
@@ -197,7 +199,7 @@ def _spotted(question: str, match: _Match, score: float, forms: Forms | None) ->
         scores = [score if one == best else score * OTHER_FORM for one in standing]
         order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))
         ids, scores = tuple(ids[i] for i in order), [scores[i] for i in order]
-    return Spot(start, end, question[start:end], ids, score, tuple(scores))
+    return MentionSpan(start, end, question[start:end], ids, score, tuple(scores))
 
 
 def _stands(form: str, question: str, start: int, end: int) -> tuple[int, bool]:
@@ -240,10 +242,7 @@ def _everyday(run: Sequence[str]) -> str:
     ):
         return "function"
     everyday = all(
-        word in COMMON_WORDS
-        or word in FUNCTION_WORDS
-        or (len(word) == 1 and word.isascii())
-        for word in run
+        word in STOP_WORDS or (len(word) == 1 and word.isascii()) for word in run
     )
     return "common" if everyday else ""
 
@@ -272,26 +271,26 @@ def _capitals(
     ]
 
 
-def _longest(found: list[_Match]) -> list[_Match]:
+def _longest(found: list[_MentionCandidate]) -> list[_MentionCandidate]:
     """Of names of common words those of most words."""
     most = max((match.length for match in found), default=0)
     return [match for match in found if match.length == most]
 
 
-def _last(found: list[_Match]) -> list[_Match]:
+def _last(found: list[_MentionCandidate]) -> list[_MentionCandidate]:
     """Of names of function words alone the longest, then the last: questions open with
     the commonest.
     """
     return sorted(found, key=lambda match: (match.length, match.start))[-1:]
 
 
-def _apart(found: list[_Match]) -> list[_Match]:
+def _apart(found: list[_MentionCandidate]) -> list[_MentionCandidate]:
     """Choose names that do not overlap, the marked and then those that say most first,
     and put them in order.
     """
 
     def marked(
-        one: _Match,
+        one: _MentionCandidate,
     ) -> bool:  # not so a mark inside of a name, as in "The 'Human' Factor"
         return one.marked and not any(
             other.start <= one.start
@@ -300,7 +299,7 @@ def _apart(found: list[_Match]) -> list[_Match]:
             for other in found
         )
 
-    taken: list[_Match] = []
+    taken: list[_MentionCandidate] = []
     for one in sorted(
         found,
         key=lambda one: (

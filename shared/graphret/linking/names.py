@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from graphret.contracts import Lock
-from graphret.linking.gazetteer import Gazetteer, Match
+from graphret.linking.gazetteer import Gazetteer, NameMatch
 from graphret.search.fields import ALIASES
 from graphret.text import short_names, words
 from graphret.types import Node
 
 #: How a node is called by a variant of its name.
-OWN, ALIAS, SHORT = "name", "alias", "short"
+NAME, ALIAS, SHORT = "name", "alias", "short"
 #: What holds a sentence together: marks that end it, dashes, quotes and brackets.
 SIGNS = frozenset("?!.,;:…。、！？：；-–—¿¡()[]{}'\"`‘’“”‚„«»‹›")
 
 
-def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
+def name_variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
     """Go through what a node is called: its name, its aliases, and each of them without
     a bracket behind it.
     """
@@ -29,7 +29,7 @@ def variants(name: str, aliases: Any = None) -> Iterator[tuple[str, str]]:
         else []
     )
     called = [
-        (OWN, name),
+        (NAME, name),
         *((ALIAS, alias) for alias in listed if isinstance(alias, str)),
     ]
     yield from called
@@ -49,11 +49,11 @@ def normal_form(name: str) -> str:
     return " ".join(words(name) or name.split())
 
 
-def variants_of(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
+def node_names(node: Node, aliases: str = ALIASES) -> Iterator[tuple[str, str]]:
     """Go through what a node is called that has its aliases in a property; see
-    `variants`.
+    `name_variants`.
     """
-    return variants(node.name, node.properties.get(aliases))
+    return name_variants(node.name, node.properties.get(aliases))
 
 
 class NameIndex:
@@ -80,7 +80,7 @@ class NameIndex:
         self._bearers: dict[int | str, str | set[str]] = {}
         self._lock = Lock()
         for node_id, name, aliases in called:
-            for _, variant in variants(name, aliases):
+            for _, variant in name_variants(name, aliases):
                 self._add(variant, node_id)
 
     def __len__(self) -> int:
@@ -97,7 +97,7 @@ class NameIndex:
             )
             return (held,) if isinstance(held, str) else tuple(sorted(held))
 
-    def find_every(self, run: Sequence[str]) -> list[Match]:
+    def find_every(self, run: Sequence[str]) -> list[NameMatch]:
         """Return every name in normalised words, its places those of words; see
         `Gazetteer.find_every`.
         """
@@ -113,7 +113,7 @@ class NameIndex:
         with self._lock:
             for nodes, apply in ((old, self._remove), (new, self._add)):
                 for node in nodes:
-                    for _, variant in variants_of(node, self._aliases):
+                    for _, variant in node_names(node, self._aliases):
                         apply(variant, node.id)
 
     def _key(self, name: str) -> int | str:

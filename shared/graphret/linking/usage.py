@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import chain
 
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
+from graphret.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.text import words as words_of
 
 # What stands before the first word of a sentence, of a line, of a cell or of a
@@ -52,7 +52,7 @@ _LOWER_IN_TITLES = frozenset(
 _ABBREVIATION = 4
 
 
-class Use(Enum):
+class NameUse(Enum):
     """What one occurrence of a name is."""
 
     WORD = auto()
@@ -66,25 +66,25 @@ class Use(Enum):
 
 
 @dataclass(slots=True)
-class Uses:
+class UseCounts:
     """How often a name is a word, and how often a name."""
 
     words: int = 0
     names: int = 0
 
     @classmethod
-    def of(cls, name: str, text: str) -> Uses:
+    def of(cls, name: str, text: str) -> UseCounts:
         """Count the occurrences of a name in a text, `name` being as what bears it
         spells it.
         """
         found = cls()
         for start, end in _occurrences(name, text):
             use = use_at(text, start, end, name)
-            found.words += use is Use.WORD
-            found.names += use is Use.NAME
+            found.words += use is NameUse.WORD
+            found.names += use is NameUse.NAME
         return found
 
-    def add(self, other: Uses) -> None:
+    def add(self, other: UseCounts) -> None:
         """Count further occurrences."""
         self.words += other.words
         self.names += other.names
@@ -118,7 +118,7 @@ def can_be_everyday(name: str) -> bool:
     return (len(words) == 1 or common) and name.lower() != name.upper()
 
 
-def use_at(text: str, start: int, end: int, name: str) -> Use:
+def use_at(text: str, start: int, end: int, name: str) -> NameUse:
     """Return what the occurrence of a name is that a text has from `start` to `end`.
 
     `name` is the name as what bears it spells it.
@@ -130,21 +130,23 @@ def use_at(text: str, start: int, end: int, name: str) -> Use:
         name.isupper() and not said.isupper()
     ):  # what is called SEAT is said in capitals
         code = text[start - 1 : start] in _JOINS or text[end : end + 1] in _JOINS_BEHIND
-        return Use.UNCLEAR if code else Use.WORD
+        return NameUse.UNCLEAR if code else NameUse.WORD
     if said.isupper() and not name.isupper():
-        return Use.UNCLEAR
+        return NameUse.UNCLEAR
     if begins_sentence(text, start):
         content = [
             word for word in _WORD.findall(said) if word.lower() not in FUNCTION_WORDS
         ]
         capitals = sum(word[0].isupper() for word in content)
         if capitals < len(content):
-            return Use.WORD  # “Next steps are”
+            return NameUse.WORD  # “Next steps are”
         if capitals < 2:
-            return Use.UNCLEAR
+            return NameUse.UNCLEAR
     if not in_sentence(text, start, end):
-        return Use.UNCLEAR
-    return Use.PART if " " not in said and _is_part(text, start, end) else Use.NAME
+        return NameUse.UNCLEAR
+    return (
+        NameUse.PART if " " not in said and _is_part(text, start, end) else NameUse.NAME
+    )
 
 
 def in_sentence(text: str, start: int, end: int) -> bool:
@@ -231,7 +233,7 @@ def _occurrences(name: str, text: str) -> Iterator[tuple[int, int]]:
         start = lower.find(first, start + len(first))
 
 
-def _marked(text: str, start: int, end: int) -> Use | None:
+def _marked(text: str, start: int, end: int) -> NameUse | None:
     """Return what an occurrence is that stands in quotes, code marks or as the text of
     a link; `None` for another.
     """
@@ -240,7 +242,7 @@ def _marked(text: str, start: int, end: int) -> Use | None:
     opening = text[start - 1]
     behind = text[end : end + 3]
     if opening == "[":
-        return Use.NAME if behind.startswith(("](", "][", "]]")) else None
+        return NameUse.NAME if behind.startswith(("](", "][", "]]")) else None
     closing = _QUOTES.get(opening)
     if closing is None or text[start - 2 : start] == "**":  # bold is a heading as often
         return None
@@ -248,7 +250,7 @@ def _marked(text: str, start: int, end: int) -> Use | None:
     if not behind or behind[0] not in closing:
         return None
     return (
-        Use.UNCLEAR if behind[1:2] in (":", "=") else Use.NAME
+        NameUse.UNCLEAR if behind[1:2] in (":", "=") else NameUse.NAME
     )  # the key of a record is no name
 
 

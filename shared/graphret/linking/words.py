@@ -13,6 +13,7 @@ from typing import TypeAlias
 import Stemmer
 
 from graphret.errors import InvalidInput
+from graphret.stopwords import RELATION_STOP_WORDS
 
 #: How near two words are that have one root, and that stand for one another or of which
 #: one ends with the other.
@@ -55,9 +56,6 @@ _IRREGULAR = {
 }
 _AGENT = re.compile(r"(?<=..)(?:er|or|e)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
-_LINKS = frozenset(
-    "has have is are was be by in of to from with on at the a an for and or as".split()
-)
 _LONG = 4  # letters of the root that a compound ends with
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -154,7 +152,9 @@ def name_words(name: str) -> tuple[str, ...]:
     only link.
     """
     parts = [part.lower() for part in _CAMEL.split(name) if part]
-    return tuple(part for part in parts if part not in _LINKS) or tuple(parts)
+    return tuple(part for part in parts if part not in RELATION_STOP_WORDS) or tuple(
+        parts
+    )
 
 
 @lru_cache(maxsize=4096)

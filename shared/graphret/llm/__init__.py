@@ -12,10 +12,9 @@ from graphret.llm.chat import (
     Usage,
 )
 from graphret.llm.openai_chat import OpenAIChat
-from graphret.llm.structured import Answer, aask_json, ask_json
+from graphret.llm.structured import StructuredReply, aask_json, ask_json
 
 __all__ = [
-    "Answer",
     "ChatError",
     "ChatModel",
     "ChatOptions",
@@ -23,6 +22,7 @@ __all__ = [
     "OpenAIChat",
     "Reply",
     "Role",
+    "StructuredReply",
     "Tool",
     "ToolCall",
     "Usage",

@@ -34,7 +34,7 @@ That answer cannot be used: {error}
 Answer again with the corrected JSON value only, valid against the schema."""
 
 
-class Answer(NamedTuple, Generic[T]):
+class StructuredReply(NamedTuple, Generic[T]):
     """A validated value, the tokens that it took, and the number of replies that were
     needed (1: no repair).
     """
@@ -51,7 +51,7 @@ def ask_json(
     *,
     repairs: int = 1,
     **options: Unpack[ChatOptions],
-) -> Answer[T]:
+) -> StructuredReply[T]:
     """Ask a model for a value of a given type.
 
     The JSON schema is stated in the system message, and also handed to the model as
@@ -82,7 +82,7 @@ def ask_json(
     try:
         _dialogue(chat, model.name, messages, schema, repairs, options).send(None)
     except StopIteration as done:
-        return cast("Answer[T]", done.value)
+        return cast("StructuredReply[T]", done.value)
     raise AssertionError("nothing in it waits")
 
 
@@ -93,7 +93,7 @@ async def aask_json(
     *,
     repairs: int = 1,
     **options: Unpack[ChatOptions],
-) -> Answer[T]:
+) -> StructuredReply[T]:
     """`ask_json` without blocking the event loop."""
     return await _dialogue(model.achat, model.name, messages, schema, repairs, options)
 
@@ -105,7 +105,7 @@ async def _dialogue(
     schema: type[T] | TypeAdapter[T],
     repairs: int,
     options: ChatOptions,
-) -> Answer[T]:
+) -> StructuredReply[T]:
     """Ask, and ask again where the reply cannot be used; it waits for `chat` alone."""
     from pydantic import TypeAdapter
 
@@ -136,7 +136,7 @@ async def _dialogue(
         spent += reply.usage
         value, found = parse_json(reply.text, adapter)
         if found is None:
-            return Answer(cast("T", value), spent, attempt)
+            return StructuredReply(cast("T", value), spent, attempt)
         cut = reply.finish_reason == "length"
         problem = (
             f"it was cut off at the token limit; be briefer ({found})" if cut else found

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphret.errors import GraphretError, InvalidInput
 from graphret.linking.linker import Linker
-from graphret.linking.mentions import Spot, find_mentions
+from graphret.linking.mentions import MentionSpan, find_mentions
 from graphret.linking.names import NameIndex
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
@@ -24,9 +24,10 @@ from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
 from graphret.planning.queries import find_matches
-from graphret.planning.question import EVERYDAY, readings, spans
+from graphret.planning.question import readings, spans
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
 from graphret.search.index import TextIndex
+from graphret.stopwords import STOP_WORDS
 from graphret.stores.base import GraphStore
 from graphret.text import tokenize, words
 
@@ -49,7 +50,7 @@ TRUST, CLEAR = (0.6, 1.2, 2.0), 0.04
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class LinkedMention:
     """A name in a question, and the nodes that it may mean with their scores, the best
     first.
     """
@@ -60,14 +61,14 @@ class Mention:
     nodes: Mapping[str, float]
 
 
-class Candidate(NamedTuple):
+class PathCandidate(NamedTuple):
     """A path around a name, and how ill it fits the question."""
 
     cost: float
     path: tuple[Hop, ...]
 
 
-class Grounded:
+class MentionSubgraph:
     """What is around the nodes of a mention, not by way of any that the question names:
     `ends` of a path.
     """
@@ -86,19 +87,19 @@ class Grounded:
         return frozenset(match.id for match in found)
 
 
-class Around(NamedTuple):
+class MentionPaths(NamedTuple):
     """The paths around a mention, those first that fit best, and where they lead."""
 
-    mention: Mention
-    candidates: list[Candidate]
-    grounded: Grounded
+    mention: LinkedMention
+    candidates: list[PathCandidate]
+    grounded: MentionSubgraph
 
 
 #: Paths around the mentions, or some of them, that meet in one target.
-_Walks: TypeAlias = "list[tuple[Around, Candidate]]"
+_Walks: TypeAlias = "list[tuple[MentionPaths, PathCandidate]]"
 
 
-def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
+def mentions(spots: Sequence[MentionSpan], lexicon: Lexicon) -> list[LinkedMention]:
     """Return the names to start from, the longest first; those of words for relations
     if there are no others.
     """
@@ -109,7 +110,7 @@ def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
     ]
     chosen = sorted(telling or spots, key=lambda one: one.start - one.end)[:NAMES]
     return [
-        Mention(
+        LinkedMention(
             one.start,
             one.end,
             one.text,
@@ -119,7 +120,7 @@ def mentions(spots: Sequence[Spot], lexicon: Lexicon) -> list[Mention]:
     ]
 
 
-def spot_among(question: str, named: Mapping[str, str]) -> list[Spot]:
+def spot_among(question: str, named: Mapping[str, str]) -> list[MentionSpan]:
     """Return the names in a question that some nodes bear, whose names are
     given by id.
     """
@@ -243,7 +244,7 @@ class PathPlanner:
             plan, bindings, details={"cost": round(cost, 2), "paths": others}
         )
 
-    def mentions(self, question: str) -> list[Mention]:
+    def mentions(self, question: str) -> list[LinkedMention]:
         """Return the names in a question with the nodes that they may mean, the longest
         first.
         """
@@ -267,10 +268,10 @@ class PathPlanner:
                 one.id: one.score for one in self.names.link(part) if one.score >= LIKE
             }:
                 start = question.find(part)
-                return [Mention(start, start + len(part), part, linked)]
+                return [LinkedMention(start, start + len(part), part, linked)]
         return []
 
-    def around(self, question: str, most: int | None = TRIED) -> list[Around]:
+    def around(self, question: str, most: int | None = TRIED) -> list[MentionPaths]:
         """Return the paths around each name in a question, at most so many."""
         found = self.mentions(question)
         places = frozenset((one.start, one.end) for one in found)
@@ -280,11 +281,11 @@ class PathPlanner:
     def _around(
         self,
         question: str,
-        one: Mention,
+        one: LinkedMention,
         places: frozenset[tuple[int, int]],
         named: list[str],
         most: int | None,
-    ) -> Around:
+    ) -> MentionPaths:
         read = readings(
             question, one.start, one.end, places - {(one.start, one.end)}, self.lexicon
         )
@@ -300,15 +301,17 @@ class PathPlanner:
             costs = self.scorer.costs(masked(question, places), parts, facts)
         order = np.argsort(costs, kind="stable")[:most].tolist()
         candidates = [
-            Candidate(float(costs[i]), self.space.path(table[i])) for i in order
+            PathCandidate(float(costs[i]), self.space.path(table[i])) for i in order
         ]
-        return Around(one, candidates, Grounded(self.store, one.nodes, named))
+        return MentionPaths(
+            one, candidates, MentionSubgraph(self.store, one.nodes, named)
+        )
 
-    def _ways(self, around: Sequence[Around]) -> Iterator[tuple[float, _Walks]]:
+    def _ways(self, around: Sequence[MentionPaths]) -> Iterator[tuple[float, _Walks]]:
         """The ways to follow paths around the names, or some of them, to the same
         nodes, and what each costs.
         """
-        options: list[list[tuple[float, Around, Candidate | None]]] = []
+        options: list[list[tuple[float, MentionPaths, PathCandidate | None]]] = []
         for one in around:
             found = (best for best in one.candidates if one.grounded.ends(best.path))
             leading = list(islice(found, COMPARED if len(around) > 1 else 1))
@@ -345,7 +348,7 @@ class PathPlanner:
         )
         return LEVELS[min(sum(cost > most for most in TRUST) + 2 * close, len(TRUST))]
 
-    def _detour(self, one: Around) -> list[Candidate]:
+    def _detour(self, one: MentionPaths) -> list[PathCandidate]:
         """Where the last edge of the best path is missing: the same of what shares most
         with what lacks it.
         """
@@ -357,9 +360,9 @@ class PathPlanner:
             if hop.start == last.start and hop != last
         ]
         found = [(n, path) for path in paths if (n := len(one.grounded.ends(path)))]
-        return [Candidate(meant.cost + DETOUR, min(found)[1])] if found else []
+        return [PathCandidate(meant.cost + DETOUR, min(found)[1])] if found else []
 
-    def _left_over(self, question: str, around: Sequence[Around]) -> str:
+    def _left_over(self, question: str, around: Sequence[MentionPaths]) -> str:
         """What the question says besides names, relations and kinds: what the text of
         an answer should be about.
         """
@@ -367,7 +370,7 @@ class PathPlanner:
         left = [
             question[start:end]
             for word, start, end in tokenize(question)
-            if word not in EVERYDAY and not self.space.word(word).known
+            if word not in STOP_WORDS and not self.space.word(word).known
             if not any(first < end and start < last for first, last in places)
         ]
         return " ".join(left) if len(left) >= LEFT_OVER else ""

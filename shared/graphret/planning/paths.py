@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphret.linking.words import ALIKE, Lexicon, is_person, names_source
 from graphret.planning.patterns import Hop
-from graphret.planning.question import Reading
+from graphret.planning.question import QuestionReading
 
 #: Longest path that is looked for, and paths of one length that are looked at.
 MOST_HOPS, MOST_PATHS = 3, 2_000
@@ -50,7 +50,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Hops: TypeAlias = NDArray[np.int64]
 
 
-class _Word(NamedTuple):
+class _WordKinship(NamedTuple):
     """How near a word is to each relation and label; whether it names a relation, or
     anything, known, or any person.
     """
@@ -140,7 +140,7 @@ class PathSpace:
         """Whether nodes of a label may bear the other: a director may act as well."""
         return label == other or (is_person(label) and is_person(other))
 
-    def _word(self, word: str) -> _Word:
+    def _word(self, word: str) -> _WordKinship:
         relations, labels = (
             np.asarray(
                 [self.lexicon.kinship(word, name) for name in names], dtype=np.float64
@@ -152,7 +152,7 @@ class PathSpace:
             not relational and not labels[~self.person].any()
         ):  # the name of people may well name a relation to come
             relations[self.unknown] = ALIKE
-        return _Word(
+        return _WordKinship(
             relations,
             labels,
             relational,
@@ -188,25 +188,30 @@ class PathSpace:
         return tuple(self.hops[i] for i in row.tolist() if i >= 0)
 
     def costs(
-        self, read: Sequence[Reading], labels: Sequence[str], hops: _Hops
+        self, read: Sequence[QuestionReading], labels: Sequence[str], hops: _Hops
     ) -> _Floats:
         """Return what each path of a table costs under the reading that fits it best,
         ``(paths,)``.
         """
         return np.asarray(
             np.min(
-                [_Fit(self, reading, labels, hops).costs() for reading in read], axis=0
+                [_PathCosts(self, reading, labels, hops).costs() for reading in read],
+                axis=0,
             )
         )
 
 
-class _Fit:
+class _PathCosts:
     """What the paths of a table cost under one reading of a question, from a node of
     some labels.
     """
 
     def __init__(
-        self, space: PathSpace, reading: Reading, labels: Sequence[str], hops: _Hops
+        self,
+        space: PathSpace,
+        reading: QuestionReading,
+        labels: Sequence[str],
+        hops: _Hops,
     ) -> None:
         self.space, self.reading, self.hops = space, reading, hops
         self.start = np.isin(space.labels, list(labels))
@@ -320,7 +325,7 @@ class _Fit:
         readable = np.isfinite(at_hop).any(axis=1)
         return np.where(readable, np.minimum(unread, _UNREAD_TWICE), unread)
 
-    def _unread(self, cue: str, word: _Word) -> float:
+    def _unread(self, cue: str, word: _WordKinship) -> float:
         """What it costs not to read a word, unless a path reads it elsewhere."""
         if word.relational:
             return _UNREAD_AMONG if self.reading.among else _UNREAD

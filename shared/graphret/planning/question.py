@@ -10,17 +10,16 @@ from functools import lru_cache
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
-from graphret.linking.mentions import MARKS, SYMBOLS
+from graphret.linking.mentions import MARKED_TEXT, SYMBOLS
 from graphret.linking.names import SIGNS
-from graphret.linking.stopwords import COMMON_WORDS, FUNCTION_WORDS
 from graphret.linking.words import Lexicon, stem
+from graphret.stopwords import FUNCTION_WORDS, STOP_WORDS
 from graphret.text import Token, tokenize, words
 
 #: Most parts that are searched for, and most words that are read on either side of a
 #: name, the nearest.
 MOST, NEAREST = 4, 12
 
-EVERYDAY = FUNCTION_WORDS | COMMON_WORDS
 _ENDS = " ,.;:?!"
 _ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())
@@ -47,7 +46,7 @@ _IDLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class QuestionReading:
     """One way to read a question outward from a name: the words that may lead on, the
     nearest first.
 
@@ -74,15 +73,17 @@ def spans(question: str, lexicon: Lexicon) -> list[str]:
 
     def capital(token: Token) -> bool:
         opens = (
-            not question[: token[1]].strip() and token[0] in EVERYDAY
+            not question[: token[1]].strip() and token[0] in STOP_WORDS
         )  # as sentences do
         return question[token[1]].isdigit() or (
             question[token[1]].isupper() and not opens
         )
 
-    found = [next(filter(None, match.groups())) for match in MARKS.finditer(question)]
+    found = [
+        next(filter(None, match.groups())) for match in MARKED_TEXT.finditer(question)
+    ]
     found += _runs(question, capital, FUNCTION_WORDS) + _runs(
-        question, lambda token: token[0] not in EVERYDAY
+        question, lambda token: token[0] not in STOP_WORDS
     )
     if not found:  # "which films are about love"
         found = _runs(
@@ -149,7 +150,7 @@ def readings(
     end: int,
     others: frozenset[tuple[int, int]],
     lexicon: Lexicon,
-) -> tuple[Reading, ...]:
+) -> tuple[QuestionReading, ...]:
     """Return the ways to read a question outward from the name at
     ``question[start:end]``, other names passed over.
 
@@ -168,7 +169,7 @@ def readings(
     forward = {word for word, _, _ in behind} | {
         one[0] for one, then in pairwise(before) if then[0] in ("by", "of")
     }
-    found: list[Reading] = []
+    found: list[QuestionReading] = []
     for noun, used in _asked(before, behind, lexicon):
         left, right = _cues(before[::-1], used), _cues(behind, used)
         nearest = (
@@ -178,7 +179,7 @@ def readings(
         )
         orders = [left + right, right + left] if left and nearest else [left + right]
         found += [
-            Reading(cues, noun, together, bool(others), frozenset(forward))
+            QuestionReading(cues, noun, together, bool(others), frozenset(forward))
             for cues in orders
         ]
     return tuple(found)
@@ -190,7 +191,7 @@ def _cues(tokens: Sequence[Token], used: Collection[int]) -> tuple[str, ...]:
     )[:NEAREST]
 
 
-class _Asked(NamedTuple):
+class _AnswerWords(NamedTuple):
     """Words for what is asked for, and where the words stand that say that alone."""
 
     words: tuple[str, ...] = ()
@@ -199,7 +200,7 @@ class _Asked(NamedTuple):
 
 def _asked(
     before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon
-) -> list[_Asked]:
+) -> list[_AnswerWords]:
     """What may be asked for, by a word that asks or by a noun before all else."""
     asks = False
     for side in (before, behind):
@@ -208,7 +209,7 @@ def _asked(
             asked = _asked_by(side[place], side[place + 1 :])
             if asked:
                 return asked
-    return [_Asked() if asks else _named_first(before, behind, lexicon)]
+    return [_AnswerWords() if asks else _named_first(before, behind, lexicon)]
 
 
 def _asking_places(tokens: Sequence[Token]) -> list[int]:
@@ -221,36 +222,42 @@ def _asking_places(tokens: Sequence[Token]) -> list[int]:
     ]
 
 
-def _asked_by(asking: Token, rest: Sequence[Token]) -> list[_Asked]:
+def _asked_by(asking: Token, rest: Sequence[Token]) -> list[_AnswerWords]:
     """What a word asks for by itself or with the noun behind it; empty for nothing."""
     word, start, _ = asking
     if word in ("who", "whom"):
         copula = bool(rest) and rest[0][0] in _COPULA
         noun = _noun(rest[1:]) if copula else []  # "who are the directors"
-        return [_Asked((word, *(token[0] for token in noun[-1:])), frozenset({start}))]
+        return [
+            _AnswerWords((word, *(token[0] for token in noun[-1:])), frozenset({start}))
+        ]
     if word in ("when", "where"):
-        return [_Asked((word,), frozenset({start}))]
+        return [_AnswerWords((word,), frozenset({start}))]
     noun = _noun(rest)
     if not noun:
         return []
     # "which film genre", "which paper cites"
     ends = dict.fromkeys([noun[-1], noun[0]])
-    return [_Asked((token[0],), frozenset({start, token[1]})) for token in ends]
+    return [_AnswerWords((token[0],), frozenset({start, token[1]})) for token in ends]
 
 
 def _named_first(
     before: Sequence[Token], behind: Sequence[Token], lexicon: Lexicon
-) -> _Asked:
+) -> _AnswerWords:
     """What is asked for where no word asks: "papers about Dawn", "Dawn actors"."""
     left, right = _without_idle(before), _without_idle(behind)
     right_opens = right == list(behind)
     noun = _noun(left or (right if right_opens else []))
     if not noun or noun[-1:] == before[-1:]:
-        return _Asked()  # of "the film Dawn" the noun says what that is
+        return _AnswerWords()  # of "the film Dawn" the noun says what that is
     word, start, _ = noun[-1]
     several = word.endswith("s") and (before or behind)[0][0] != "the"
     relational = lexicon.is_relational(word) and not (left and right)
-    return _Asked((word,), frozenset({start})) if several or relational else _Asked()
+    return (
+        _AnswerWords((word,), frozenset({start}))
+        if several or relational
+        else _AnswerWords()
+    )
 
 
 def _without_idle(tokens: Sequence[Token]) -> list[Token]:

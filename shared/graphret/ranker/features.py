@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.expansion.frontier import NO_EDGE, Frontier, Links, Ranked
+from graphret.expansion.frontier import NO_EDGE, Frontier, Links, RankedNodes
 from graphret.search.analysis import Analyzer
 
 #: Features by name, ``(n,)`` each; NaN where one does not apply.
@@ -19,7 +19,7 @@ Columns: TypeAlias = dict[str, NDArray[Any]]
 
 def features_of(
     frontier: Frontier,
-    ranked: Ranked,
+    ranked: RankedNodes,
     pairs: Links,
     together: NDArray[np.float32],
     depth: int,
@@ -35,7 +35,7 @@ def features_of(
     )
 
 
-def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
+def _alone(frontier: Frontier, ranked: RankedNodes, depth: int) -> Columns:
     """What a node is, and says by itself."""
     lexical, at, score = (
         frontier.index.lexical,
@@ -76,7 +76,7 @@ def _alone(frontier: Frontier, ranked: Ranked, depth: int) -> Columns:
 
 def _in_pairs(
     frontier: Frontier,
-    ranked: Ranked,
+    ranked: RankedNodes,
     pairs: Links,
     together: NDArray[np.float32],
     depth: int,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import MissingDependency
 from graphret.expansion.coverage import Coverage
-from graphret.expansion.frontier import Frontier, Ranked
+from graphret.expansion.frontier import Frontier, RankedNodes
 from graphret.ranker.features import Columns, features_of
 from graphret.storage import Bundle, Parts
 from graphret.types import Evidence
@@ -66,7 +66,7 @@ class LearnedRanking:
         """How many seeds are needed for `k` hits."""
         return self.inner.n_seeds(k)
 
-    def rank(self, frontier: Frontier, k: int) -> Ranked:
+    def rank(self, frontier: Frontier, k: int) -> RankedNodes:
         """Rank the seeds and what they are linked to."""
         ranked, pairs, together = self.inner.cover(frontier)
         if not len(ranked.positions):
@@ -93,7 +93,7 @@ class LearnedRanking:
                 for one, row in zip(shares, here, strict=True)
             ]
 
-        return Ranked(
+        return RankedNodes(
             np.concatenate([ranked.positions[:n][order], ranked.positions[n:]]),
             np.concatenate([lifted, rest]).astype(np.float32),
             np.concatenate([ranked.via[:n][order], ranked.via[n:]]),

@@ -14,7 +14,7 @@ from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.joins import TableCells
 from graphret.sage.links import Mentions
-from graphret.sage.mentions import Names
+from graphret.sage.mentions import NodeNames
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.sage.shared_names import SharedNames
 from graphret.sage.similarity import SimilarityIndex
@@ -65,7 +65,7 @@ class Connections:
         """Find what connects the nodes of a table."""
         nothing = cls(
             SimilarityIndex(NodeTable.of([]), similarity),
-            Mentions(Names(links)),
+            Mentions(NodeNames(links)),
             SharedNames(links, similarity.entity_cap),
         )
         return nothing.changed(Change.whole(nodes), dense, executor)

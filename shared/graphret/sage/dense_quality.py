@@ -38,7 +38,7 @@ _MEANING_UNSEEN, _LEAST_QUALITY, _BEST_QUALITY = 1.4, 0.1, 1.1
 
 
 @dataclass(frozen=True)
-class _CutOut:
+class _ClozeQuestion:
     """A question that was cut out of a node, and the node without it."""
 
     question: str
@@ -76,7 +76,7 @@ def fitted_dense_quality(index: HybridIndex) -> float:
     return float(np.clip(quality, _LEAST_QUALITY, _BEST_QUALITY))
 
 
-def _cut_out(nodes: NodeTable) -> Iterator[_CutOut]:
+def _cut_out(nodes: NodeTable) -> Iterator[_ClozeQuestion]:
     """Yield questions, in an order that hangs on the texts alone."""
     keys = [crc32(text.encode("utf-8", "replace")) for text in nodes.texts]
     for position in np.argsort(keys, kind="stable").tolist():
@@ -91,7 +91,7 @@ def _cut_out(nodes: NodeTable) -> Iterator[_CutOut]:
         length = _MIN_WORDS + keys[position] % (_MAX_WORDS - _MIN_WORDS + 1)
         first = max(0, len(words) - length) // 2
         last = min(first + length, len(words)) - 1
-        yield _CutOut(said[words[first][1] : words[last][2]], position, rest)
+        yield _ClozeQuestion(said[words[first][1] : words[last][2]], position, rest)
 
 
 def _cut_sentence(node: Node) -> tuple[str, Node] | None:
@@ -116,7 +116,10 @@ def _cut_row(node: Node) -> tuple[str, Node] | None:
 
 
 def _cosine_of_rest(
-    dense: DenseIndex, lexical: BM25Index, one: _CutOut, question: NDArray[np.float32]
+    dense: DenseIndex,
+    lexical: BM25Index,
+    one: _ClozeQuestion,
+    question: NDArray[np.float32],
 ) -> float:
     """Return the cosine of a question and the passage that it was cut out of.
 

@@ -87,7 +87,7 @@ class Entities:
         names = names[to_numpy(pc.sort_indices(keys)).astype(np.int64)]
         return names[np.argsort(self.counts[names], kind="stable")]
 
-    def bearers(self, cap: int, of: NDArray[np.int64]) -> Bearers:
+    def bearers(self, cap: int, of: NDArray[np.int64]) -> EntityIncidence:
         """Return who bears the names that the nodes at some positions share with
         others.
         """
@@ -103,7 +103,7 @@ class Entities:
         )
         spelled = self.spelling[ranked].tolist()
         names_of = [self.spellings.values[code] for code in spelled]
-        return Bearers(incidence, names_of, self.counts[ranked])
+        return EntityIncidence(incidence, names_of, self.counts[ranked])
 
     def whose_names_changed(
         self, before: Entities, change: Change, cap: int
@@ -123,7 +123,7 @@ _normalized = lru_cache(1 << 18)(normalize_name)
 
 
 @dataclass(frozen=True, eq=False)
-class Bearers:
+class EntityIncidence:
     """Which nodes bear which names, for names that some nodes share with others.
 
     Parameters
@@ -157,7 +157,7 @@ class Bearers:
 
 
 def overlapping(
-    entities: Bearers,
+    entities: EntityIncidence,
     role: NDArray[np.int8],
     source: NDArray[np.int32],
     most: int,

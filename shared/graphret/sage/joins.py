@@ -19,9 +19,10 @@ from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
 from graphret.sage.change import Change
 from graphret.sage.codes import Codes
-from graphret.sage.names import MAX_NAME_WORDS, is_informative
+from graphret.sage.names import MAX_NAME_WORDS
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import words as words_of
 from graphret.types import Node
 
@@ -297,7 +298,7 @@ def _key(cell: str, subject: str) -> str:
     if all(word.isdigit() for word in words):
         return f"{subject}\0{' '.join(words)}" if subject else ""
     uncommon = [word for word in words if not _COMMON.fullmatch(word)]
-    return " ".join(words) if is_informative(uncommon) else ""
+    return " ".join(words) if is_informative(uncommon, NAME_STOP_WORDS) else ""
 
 
 @lru_cache(maxsize=1 << 14)

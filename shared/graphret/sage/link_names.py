@@ -20,7 +20,7 @@ _BLOCK = 1 << 14
 
 
 @dataclass(slots=True)
-class _Links:
+class _NameLinks:
     """The links that one name makes in one relation."""
 
     example: int
@@ -60,9 +60,9 @@ def lines_of(names: Iterable[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _by_name(edges: EdgeTable) -> dict[tuple[str, str], _Links]:
+def _by_name(edges: EdgeTable) -> dict[tuple[str, str], _NameLinks]:
     """Return the links by relation and name, of the relations that names make."""
-    found: dict[tuple[str, str], _Links] = {}
+    found: dict[tuple[str, str], _NameLinks] = {}
     for relation in (MENTIONS, SHARES_NAME):
         code = edges.relations.index(relation) if relation in edges.relations else -1
         positions = np.flatnonzero(edges.relation == code)
@@ -74,19 +74,19 @@ def _by_name(edges: EdgeTable) -> dict[tuple[str, str], _Links]:
             ):
                 if not isinstance(name := given.get("name"), str):
                     continue
-                links = found.setdefault((relation, name), _Links(at))
+                links = found.setdefault((relation, name), _NameLinks(at))
                 links.edges += 1
                 links.believed += weight
                 links.kinds[str(given.get("kind", ""))] += 1
     return found
 
 
-def _weight(links: _Links) -> float:
+def _weight(links: _NameLinks) -> float:
     return round(links.believed / links.edges, 4)
 
 
 def _told(
-    relation: str, name: str, links: _Links, nodes: NodeTable, edges: EdgeTable
+    relation: str, name: str, links: _NameLinks, nodes: NodeTable, edges: EdgeTable
 ) -> dict[str, Any]:
     source, target = nodes.at(
         [int(edges.source[links.example]), int(edges.target[links.example])]

@@ -21,7 +21,7 @@ from graphret.columns import Records, to_json
 from graphret.edges import NO_ROW, EdgeTable
 from graphret.executors import LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
-from graphret.linking.usage import Uses, can_be_everyday, may_be_word
+from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
 from graphret.sage.change import Change
@@ -30,8 +30,8 @@ from graphret.sage.facts import NodeFacts
 from graphret.sage.mentions import (
     MIN_COMPLETED,
     Mention,
-    Names,
-    Unit,
+    NodeNames,
+    TextUnit,
     WordRarity,
     units_of,
 )
@@ -84,14 +84,14 @@ def name_links(
     The edge leaves the chunk that says the name first, or the row, ``source_row``,
     where a table says it, and leads to the first chunk of what is named: a ranking
     finds out which of the chunks the question means. Its properties are the kind of the
-    link, the name and, in a table, the column. Names are titles, with and without
+    link, the name and, in a table, the column. NodeNames are titles, with and without
     brackets and what follows a comma, the property ``aliases``, and the ids of records.
     They are found by hash and by an inverted index over the words of names; no two
     nodes are ever compared.
     """
     change = Change.whole(nodes)
     facts, words = NodeFacts().changed(change), WordsSaid().changed(change)
-    mentions = Mentions(Names(settings or LinkSettings()))
+    mentions = Mentions(NodeNames(settings or LinkSettings()))
     return mentions.changed(change, NodeFacts(), facts, words, executor).edges(facts)
 
 
@@ -101,7 +101,7 @@ class Mentions:
     do; `edges` has what remains of them.
     """
 
-    names: Names
+    names: NodeNames
     said: Said = field(default_factory=lambda: np.zeros(0, SAID))
     #: What `said` has numbers for: names as they are spelled, and records of edges.
     spelled: Codes[str] = field(default_factory=Codes)
@@ -152,7 +152,7 @@ class Mentions:
         self,
         nodes: NodeTable,
         chosen: NDArray[np.int64],
-        names: Names,
+        names: NodeNames,
         executor: Executor,
     ) -> Said:
         """Return what some nodes name."""
@@ -167,7 +167,7 @@ class Mentions:
         ]
         return np.asarray(rows, dtype=SAID)
 
-    def _told(self, unit: Unit, mention: Mention) -> tuple[Any, ...]:
+    def _told(self, unit: TextUnit, mention: Mention) -> tuple[Any, ...]:
         """Return a mention without its ends, in the order of `SAID`."""
         about = {"kind": mention.kind, "name": mention.name}
         if mention.column < len(unit.header):
@@ -203,7 +203,7 @@ class Mentions:
         rarity = WordRarity.from_bundle(bundle.sub("rarity"))
         change = Change.whole(nodes)
         named = _renaming(change, NodeFacts(), facts)
-        names, _ = Names(settings, rarity=rarity).changed(*named)
+        names, _ = NodeNames(settings, rarity=rarity).changed(*named)
         spelled, about = (
             Codes(bundle.columns(name)["text"].to_pylist())
             for name in ("spelled", "about")
@@ -257,7 +257,7 @@ def _used(mention: Mention, text: str) -> tuple[int, int, bool, int]:
     """
     if mention.kind not in _SAID or not _can_be_everyday(mention.name):
         return 0, 0, False, 0
-    uses = Uses.of(mention.name, text)
+    uses = UseCounts.of(mention.name, text)
     told = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
     return uses.words, uses.names, may_be_word(mention.name, text), told
 

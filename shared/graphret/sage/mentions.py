@@ -20,8 +20,9 @@ from graphret.executors import batched
 from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
 from graphret.nodes import NodeTable
-from graphret.sage.names import MAX_NAME_WORDS, is_informative, without_stop_words
+from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 
@@ -36,7 +37,7 @@ _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class TextUnit:
     """A stretch of text: the body of a node (one cell), or a row of a table with what
     stands around it.
     """
@@ -59,7 +60,7 @@ class Mention(NamedTuple):
     name: str
 
 
-def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[Unit]:
+def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[TextUnit]:
     """Yield the texts and the rows of the nodes at some positions."""
     read = (node for block in batched(chosen) for node in nodes.at(block))
     for owner, node in zip(chosen.tolist(), read, strict=True):
@@ -70,7 +71,7 @@ def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[Unit]:
             else str(node.properties.get("table_context") or "")
         )
         if text:
-            yield Unit(owner, NO_ROW, [text])
+            yield TextUnit(owner, NO_ROW, [text])
         header = [str(cell) for cell in node.properties.get("table_header") or ()]
         context = frozenset(
             words_of(
@@ -80,7 +81,7 @@ def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[Unit]:
             )
         )
         for row, cells in enumerate(rows or ()):
-            yield Unit(owner, row, [str(cell) for cell in cells], header, context)
+            yield TextUnit(owner, row, [str(cell) for cell in cells], header, context)
 
 
 class WordRarity:
@@ -116,7 +117,7 @@ Bearer: TypeAlias = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Names:
+class NodeNames:
     """The names of nodes: who bears one, which a text holds, and which a cell and its
     context make up.
 
@@ -150,7 +151,7 @@ class Names:
 
     def changed(
         self, gone: Collection[str], come: Mapping[str, Sequence[str]]
-    ) -> tuple[Names, Renamed]:
+    ) -> tuple[NodeNames, Renamed]:
         """Return the names when some nodes bear none any more and others come, and
         which names a text may say otherwise now.
         """
@@ -180,7 +181,7 @@ class Names:
         )
         return replace(after, gazetteer=after._spoken(renamed.phrases)), renamed
 
-    def fitted(self) -> Names:
+    def fitted(self) -> NodeNames:
         """Return the names with the rarity that words have in them now."""
         counts = {word: len(bearers) for word, bearers in self.postings.items()}
         return replace(self, rarity=WordRarity(len(self.bags), counts))
@@ -190,7 +191,7 @@ class Names:
         gazetteer = copy(self.gazetteer)
         for words in phrases:
             spoken = " ".join(words)
-            if any(self._borne(words)[:2]) and is_informative(words):
+            if any(self._borne(words)[:2]) and is_informative(words, NAME_STOP_WORDS):
                 gazetteer.add(spoken)
             else:
                 gazetteer.discard(spoken)
@@ -212,11 +213,11 @@ class Names:
         """Whether a word is in so few names that a cell of it can be completed."""
         return len(self.postings.get(word, ())) <= _MAX_POSTINGS
 
-    def __call__(self, units: Sequence[Unit]) -> list[dict[str, Mention]]:
+    def __call__(self, units: Sequence[TextUnit]) -> list[dict[str, Mention]]:
         """Return the nodes that each unit of a block names, by id."""
         return [self._mentions(unit) for unit in units]
 
-    def _mentions(self, unit: Unit) -> dict[str, Mention]:
+    def _mentions(self, unit: TextUnit) -> dict[str, Mention]:
         """Return the nodes that a unit names, its own too, each by the first of the
         kinds that applies.
         """
@@ -298,7 +299,7 @@ class Renamed:
     Parameters
     ----------
     phrases
-        Names that others bear now, or nobody.
+        NodeNames that others bear now, or nobody.
     bags
         The words of the full names that came or went.
     words
@@ -312,8 +313,8 @@ class Renamed:
 
 def _names_of(
     settings: LinkSettings, given: Mapping[str, Sequence[str]], rarity: WordRarity
-) -> Names:
-    return Names(settings, rarity=rarity).changed((), given)[0]
+) -> NodeNames:
+    return NodeNames(settings, rarity=rarity).changed((), given)[0]
 
 
 def _names(own: Sequence[str]) -> Iterator[tuple[Words, str, str]]:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from graphret.corpus.metadata import named_by_lead
+from graphret.stopwords import NAME_STOP_WORDS
 from graphret.text import normalize_name, short_names
 from graphret.types import Node
 
 #: Longer names are not looked for.
 MAX_NAME_WORDS = 12
-
-_STOP = frozenset(
-    "the a an of in on at to and or for by is was are with from as it its this that"
-    " be".split()
-)
 
 
 def names_of(node: Node) -> list[str]:
@@ -50,26 +46,4 @@ def parts_of(title: str) -> Iterator[str]:
 
 def without_stop_words(words: Iterable[str]) -> frozenset[str]:
     """Return the words that a name cannot do without."""
-    return frozenset(word for word in words if word not in _STOP)
-
-
-def is_informative(words: Sequence[str]) -> bool:
-    """Whether words can be a name by themselves: not stop words, single letters and
-    numbers alone.
-
-    Of Chinese characters and kana, which are a word each, two are enough; so is a code
-    such as “P-1234”.
-    """
-    if sum(not word.isascii() and word.isalpha() for word in words) > 1:
-        return True
-    if any(
-        word not in _STOP and len(word) > 1 and not word.isdigit() for word in words
-    ):
-        return True
-    return (
-        len(words) == 2
-        and len(words[0]) == 1
-        and words[0].isalpha()
-        and words[1].isdigit()
-        and len(words[1]) > 2
-    )
+    return frozenset(word for word in words if word not in NAME_STOP_WORDS)

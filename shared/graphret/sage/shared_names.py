@@ -23,8 +23,9 @@ from graphret.sage.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
-from graphret.sage.names import is_informative, names_of, parts_of, title_of
+from graphret.sage.names import names_of, parts_of, title_of
 from graphret.sage.settings import LinkSettings, SimilaritySettings
+from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.text import words as words_of
@@ -182,7 +183,7 @@ class SharedNames:
             key = entities.names.values[name]
             words = words_of(key)
             numeral = all(map(_NUMERAL.fullmatch, words))
-            tells[name] = is_informative(words) and not numeral
+            tells[name] = is_informative(words, NAME_STOP_WORDS) and not numeral
             first_word[name] = self.words.of(key.split()[0])
         return tells, first_word
 

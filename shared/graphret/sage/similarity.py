@@ -47,7 +47,7 @@ _CACHED = 1 << 14  # tables
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class CandidatePairs:
     """The pairs of nodes of one kind that are considered for edges of a relation, and
     what each signal says of them.
 
@@ -63,7 +63,7 @@ class Candidates:
 
 
 def fit_thresholds(
-    candidates: Iterable[Candidates], percentile: float, given: Thresholds
+    candidates: Iterable[CandidatePairs], percentile: float, given: Thresholds
 ) -> dict[str, dict[str, float]]:
     """Return the percentile of every signal's values over the candidate pairs of its
     kind.
@@ -271,11 +271,11 @@ class SimilarityIndex:
         )[self.nodes.labels]
 
     @property
-    def candidates(self) -> list[Candidates]:
+    def candidates(self) -> list[CandidatePairs]:
         """The pairs that are considered, with all their signals, by kind."""
         return self._candidates(np.arange(len(self.nodes)))
 
-    def _candidates(self, again: NDArray[np.int64]) -> list[Candidates]:
+    def _candidates(self, again: NDArray[np.int64]) -> list[CandidatePairs]:
         """Return the pairs of some nodes with all that are considered.
 
         For `SHARES_ENTITY` they are those that share entities; for `IS_SIMILAR` these
@@ -296,7 +296,9 @@ class SimilarityIndex:
             if of_kind.any():
                 values = {ENTITY_RARITY: rarity[of_kind]}
                 found.append(
-                    Candidates(SHARES_ENTITY, kind, low[of_kind], high[of_kind], values)
+                    CandidatePairs(
+                        SHARES_ENTITY, kind, low[of_kind], high[of_kind], values
+                    )
                 )
             if any(signal.kind == kind for signal in SIGNALS):
                 found.append(self._similar(kind, keys[of_kind], asked))
@@ -314,7 +316,7 @@ class SimilarityIndex:
 
     def _similar(
         self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.bool_]
-    ) -> Candidates:
+    ) -> CandidatePairs:
         """Return the candidates of a kind among the pairs of nodes that are asked for:
         those that share entities, and the nearest neighbours by its signals.
         """
@@ -331,7 +333,7 @@ class SimilarityIndex:
         values = {
             s.name: self._cosines(s, left, right) for s in SIGNALS if s.kind == kind
         }
-        return Candidates(IS_SIMILAR, kind, low, high, values)
+        return CandidatePairs(IS_SIMILAR, kind, low, high, values)
 
     def _cosines(
         self, signal: Signal, left: NDArray[np.int64], right: NDArray[np.int64]
@@ -348,7 +350,7 @@ class SimilarityIndex:
         )
         return out
 
-    def _edges(self, group: Candidates, cells: Callable[[int], Cells]) -> EdgeTable:
+    def _edges(self, group: CandidatePairs, cells: Callable[[int], Cells]) -> EdgeTable:
         """Return the edges of those candidates of one kind that become some."""
         weight = weights(
             group.values, self.thresholds.get(group.kind, {}), self.settings.logic
@@ -383,7 +385,10 @@ class SimilarityIndex:
         )
 
     def _properties(
-        self, group: Candidates, kept: NDArray[np.int64], shared: Sequence[list[str]]
+        self,
+        group: CandidatePairs,
+        kept: NDArray[np.int64],
+        shared: Sequence[list[str]],
     ) -> list[dict[str, Any]]:
         """Return what edges say of themselves, given the entities that the nodes of
         each share.

@@ -7,15 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from graphret.errors import InvalidInput
+from graphret.stopwords import QUESTION_WORDS
 from graphret.text import tokenize, words
-
-#: Words that make a question of what is asked, and are no part of it.
-QUESTION_WORDS = frozenset(
-    """
-    what which who whom whose when where why how many much do does did done has have had
-    were been being can could may might should would
-""".split()
-)
 
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,29 +39,10 @@ class TableIndex(ABC):
     def table(self) -> NodeTable:
         """The nodes."""
 
-    @classmethod
-    @abstractmethod
-    def build(
-        cls, nodes: NodeTable | Iterable[Node], *arguments: Any, **options: Any
-    ) -> Self:
-        """Make it of nodes; `source` is the store in which they have neighbours, where
-        it is known.
-        """
-
-    @classmethod
-    def of_store(
-        cls,
-        store: GraphStore,
-        *arguments: Any,
-        labels: Collection[str] | None = None,
-        **options: Any,
-    ) -> Self:
-        """Make it of a store's nodes, or those that bear one of `labels`;
-        ``store.attach(index)`` keeps it in step.
-        """
-        made = cls.build(table_of(store, labels), *arguments, source=store, **options)
-        made.scope = None if labels is None else frozenset(labels)
-        return made
+    def limited_to(self, labels: Collection[str] | None) -> Self:
+        """Say which labels it was made of; returns itself."""
+        self.scope = None if labels is None else frozenset(labels)
+        return self
 
     @abstractmethod
     def leaves(self) -> list[ArrayIndex]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
-from graphret.search.arrays import ArrayIndex
+from graphret.search.arrays import ArrayIndex, table_of
 from graphret.search.fields import NodeText
 from graphret.search.terms import ROWS, FieldTerms, sparse_arrays, sparse_of
 from graphret.storage import Bundle, Parts
@@ -183,6 +183,29 @@ class BM25Index(ArrayIndex):
         )
         terms = FieldTerms.of(chain.from_iterable(blocks), analyzer)
         return cls(table, terms, text, analyzer, settings or BM25Settings())
+
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        *,
+        labels: Collection[str] | None = None,
+        text: NodeText | None = None,
+        analyzer: Analyzer | None = None,
+        settings: BM25Settings | None = None,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            text=text,
+            analyzer=analyzer,
+            settings=settings,
+            source=store,
+        )
+        return index.limited_to(labels)
 
     # -- scoring
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex
+from graphret.search.arrays import ArrayIndex, table_of
 from graphret.search.encoder import Encoder, as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import remember, top_k
@@ -119,6 +119,27 @@ class DenseIndex(ArrayIndex):
         if vectors is not None and table is not given:
             made = made[np.argsort(table.positions(node.id for node in given))]
         return cls(table, normalize(made), encoder, text=text)
+
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        encoder: Any,
+        *,
+        labels: Collection[str] | None = None,
+        text: NodeText | None = None,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            encoder,
+            text=text,
+            source=store,
+        )
+        return index.limited_to(labels)
 
     # -- embeddings of queries
 

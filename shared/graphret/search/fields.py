@@ -96,12 +96,26 @@ class NodeText:
 
     @classmethod
     def documents(
-        cls, properties: Sequence[str] = (), *, neighbors: int = 5, **settings: Any
+        cls,
+        properties: Sequence[str] = (),
+        *,
+        neighbors: int = 5,
+        relations: Sequence[str] | None = None,
+        max_chars: int = 4000,
+        aliases: str = ALIASES,
+        weights: Mapping[str, float] = FIELD_WEIGHTS,
     ) -> NodeText:
         """Whole documents: name, text, the chosen properties, then neighbours' names;
         else as `NodeText`.
         """
-        return cls(properties=properties, neighbors=neighbors, **settings)
+        return cls(
+            weights=dict(weights),
+            properties=properties,
+            max_chars=max_chars,
+            neighbors=neighbors,
+            relations=relations,
+            aliases=aliases,
+        )
 
     @classmethod
     def one_field(cls, name: str) -> NodeText:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.arrays import ArrayIndex, CombinedTable
+from graphret.search.arrays import ArrayIndex, CombinedTable, table_of
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
@@ -24,7 +24,7 @@ from graphret.types import Node
 Weights: TypeAlias = Mapping[str, float] | Callable[[str], Mapping[str, float]]
 
 #: The share of BM25 beside cosines (SAGE, appendix E).
-SHARE_OF_WORDS = 0.6
+DEFAULT_ALPHA = 0.6
 # The place of a ranking that its first one is compared with.
 _LEAD_OVER = 20
 
@@ -120,6 +120,29 @@ class HybridIndex(CombinedIndex):
         )
         return cls(lexical, dense, alpha=alpha)
 
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        encoder: Any = None,
+        *,
+        labels: Collection[str] | None = None,
+        text: NodeText | None = None,
+        alpha: float | None = None,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            encoder,
+            text=text,
+            alpha=alpha,
+            source=store,
+        )
+        return index.limited_to(labels)
+
     @property
     def lexical(self) -> BM25Index:
         """The index of words."""
@@ -147,7 +170,7 @@ class HybridIndex(CombinedIndex):
             self.lexical.ceiling(query), 1e-9
         )
         meaning = self.dense_quality * _lead(self.dense.scores(query))
-        return words / (words + meaning) if words + meaning > 0 else SHARE_OF_WORDS
+        return words / (words + meaning) if words + meaning > 0 else DEFAULT_ALPHA
 
     def shares(self, query: str) -> dict[str, float]:
         """Return the share of words, and what it leaves for the cosine."""
@@ -252,6 +275,29 @@ class FieldIndex(CombinedIndex):
                     table, model, text=text, source=source
                 )
         return cls(scorers, weights)
+
+    @classmethod
+    def of_store(
+        cls,
+        store: GraphStore,
+        fields: Mapping[str, NodeText] | None = None,
+        *,
+        labels: Collection[str] | None = None,
+        encoder: Any = None,
+        weights: Weights | None = None,
+    ) -> Self:
+        """Make it of a store's nodes, or those that bear one of `labels`.
+
+        ``store.attach(index)`` keeps it in step; the rest is as for `build`.
+        """
+        index = cls.build(
+            table_of(store, labels),
+            fields,
+            encoder=encoder,
+            weights=weights,
+            source=store,
+        )
+        return index.limited_to(labels)
 
     def shares(self, query: str) -> dict[str, float]:
         given = self.weights(query) if callable(self.weights) else self.weights

@@ -111,7 +111,13 @@ class Neo4jTextIndex(BatchIndex):
 
     @classmethod
     def create(
-        cls, store: Neo4jStore, *, timeout: float = 600.0, **options: Any
+        cls,
+        store: Neo4jStore,
+        *,
+        text: NodeText | None = None,
+        encoder: Any = None,
+        alpha: float = 0.6,
+        timeout: float = 600.0,
     ) -> Neo4jTextIndex:
         """Make the indexes where there are none, write the documents of all nodes, and
         wait until they are ready.
@@ -119,7 +125,7 @@ class Neo4jTextIndex(BatchIndex):
         A `StoreMismatch` says that an index that is there has another dimension, is
         over other nodes or has failed.
         """
-        index = cls(store, **options)
+        index = cls(store, text=text, encoder=encoder, alpha=alpha)
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
         documents.require_indexes(store.graph(), *index._indexes)
         index.refresh()
@@ -132,11 +138,18 @@ class Neo4jTextIndex(BatchIndex):
         return index
 
     @classmethod
-    def open(cls, store: Neo4jStore, **options: Any) -> Neo4jTextIndex:
+    def open(
+        cls,
+        store: Neo4jStore,
+        *,
+        text: NodeText | None = None,
+        encoder: Any = None,
+        alpha: float = 0.6,
+    ) -> Neo4jTextIndex:
         """Open what `create` made, with the same text and encoder; a `StoreMismatch`
         says that an index is missing.
         """
-        index = cls(store, **options)
+        index = cls(store, text=text, encoder=encoder, alpha=alpha)
         documents.require_indexes(store.graph(), *index._indexes)
         store.attach(index)
         return index
@@ -224,7 +237,7 @@ class Neo4jTextIndex(BatchIndex):
             for one in found
         ]
 
-    def _questions(self, queries: list[str]) -> list[_Question]:
+    def _questions(self, queries: list[str]) -> list[_CombinedQuery]:
         graph, vectors = (
             self.store.graph(),
             list[list[float] | None]([None] * len(queries)),
@@ -234,12 +247,12 @@ class Neo4jTextIndex(BatchIndex):
                 self.encoder.encode_queries(queries), len(queries), self.encoder
             )
         return [
-            _Question(self, graph, query, vector)
+            _CombinedQuery(self, graph, query, vector)
             for query, vector in zip(queries, vectors, strict=True)
         ]
 
 
-class _Question:
+class _CombinedQuery:
     """A question to the indexes of a graph: what is asked of each, and how their scores
     become one.
     """

@@ -27,8 +27,8 @@ from graphret.errors import GraphretError, InvalidInput
 from graphret.methods import Method
 from graphret.sage.link_names import link_names
 from graphret.serve.access import LOOPBACK, hashed
-from graphret.serve.graph import Asked, Generation, ServedGraph, as_json
-from graphret.serve.metrics import Measured, Metrics
+from graphret.serve.graph import GraphVersion, RetrievalJob, ServedGraph, as_json
+from graphret.serve.metrics import Metrics, MetricsMiddleware
 from graphret.serve.problems import problem_of, respond
 from graphret.trace import Stage, Trace, on_stage
 from graphret.types import Retrieval
@@ -86,14 +86,14 @@ def create_app(served: ServedGraph, *, loopback: bool = False) -> FastAPI:
         {True: 0, False: 0},
     )
     app.state.metrics = metrics = Metrics()
-    app.add_middleware(Measured, metrics=metrics, body=served.limits.body)
+    app.add_middleware(MetricsMiddleware, metrics=metrics, body=served.limits.body)
     app.router.routes += (
         _routes.routes
     )  # a router within would look for each route twice
     return app
 
 
-class Question(BaseModel):
+class RetrieveRequest(BaseModel):
     """What is asked. The method is by default sage for documents, else ark."""
 
     model_config = ConfigDict(
@@ -109,7 +109,7 @@ class Question(BaseModel):
 
 def _reader(
     request: Request, key: HTTPAuthorizationCredentials | None
-) -> tuple[Generation, Where | None]:
+) -> tuple[GraphVersion, Where | None]:
     """Return the graph for who asks, and the condition of what is read for them."""
     state = request.app.state
     if state.loopback and request.url.hostname not in LOOPBACK:
@@ -126,7 +126,9 @@ def _reader(
     return generation, generation.keys.get(hash_)
 
 
-async def _asked(request: Request, key: Key, given: Question) -> AsyncIterator[Asked]:
+async def _asked(
+    request: Request, key: Key, given: RetrieveRequest
+) -> AsyncIterator[RetrievalJob]:
     """Keep a place for a question that can be answered, and the graph open."""
     (generation, view), state, limits = (
         _reader(request, key),
@@ -150,7 +152,7 @@ async def _asked(request: Request, key: Key, given: Question) -> AsyncIterator[A
     with generation:
         try:
             retriever = await generation.retriever(method, view)
-            yield Asked(
+            yield RetrievalJob(
                 generation,
                 view,
                 method,
@@ -170,7 +172,7 @@ _routes = APIRouter(responses=_EXAMPLES["problem"])
 
 
 @_routes.post("/retrieve", responses=_EXAMPLES["retrieval"])
-async def retrieve(request: Request, key: Key, given: Question) -> Response:
+async def retrieve(request: Request, key: Key, given: RetrieveRequest) -> Response:
     """Return the k best hits for a question, with the evidence for each, as `graphret
     query --json` prints them.
     """
@@ -189,7 +191,7 @@ async def retrieve(request: Request, key: Key, given: Question) -> Response:
 )
 async def retrieve_stream(
     request: Request,
-    asked: Annotated[Asked, Depends(_asked)],
+    asked: Annotated[RetrievalJob, Depends(_asked)],
     drawn: Annotated[bool, Query(description="Also send pages that draw it.")] = False,
 ) -> AsyncIterator[ServerSentEvent]:
     """Tell of each `stage` as it ends, steps of agents too, and then the `result` and

@@ -42,7 +42,7 @@ class Limits:
     requests: int = 128
 
 
-class Generation:
+class GraphVersion:
     """A graph as it was opened once, with views and retrievers; closed when nobody uses
     it any more.
     """
@@ -120,7 +120,7 @@ class ServedGraph:
     ) -> None:
         self.limits, self.reloads, self._turn = limits or Limits(), 0, asyncio.Lock()
         options = replace(options or MethodOptions(), seconds=0.9 * self.limits.seconds)
-        self._open: Callable[[], Generation] = lambda: Generation(
+        self._open: Callable[[], GraphVersion] = lambda: GraphVersion(
             where, encoder, options, read_keys(key, keys)
         )
         self.current = self._open()
@@ -143,12 +143,12 @@ class ServedGraph:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RetrievalJob:
     """A question that a retriever answers from what can be read through a view; it
     `waits` where it asks a model.
     """
 
-    generation: Generation
+    generation: GraphVersion
     view: Where | None
     method: Method
     retriever: Retriever

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 from pydantic import Field
 
 from graphret.ark import Observation, Toolbox, hits_text
-from graphret.ark.arguments import Arguments, Unclear, read
+from graphret.ark.arguments import Arguments, InvalidCall, read
 from graphret.ark.observation import encodable, failure, quoted
 from graphret.ark.prompt import EXPLORE, READING, SEARCH
 from graphret.ark.settings import MAX_K
@@ -101,7 +101,7 @@ def _answered(work: Callable[P, Observation]) -> Callable[P, Observation]:
     def answer(*args: P.args, **kwargs: P.kwargs) -> Observation:
         try:
             return work(*args, **kwargs)
-        except (Unclear, InvalidInput) as problem:
+        except (InvalidCall, InvalidInput) as problem:
             return failure(str(problem))
         except Exception:
             _log.exception("a call failed")
@@ -168,7 +168,7 @@ class GraphTools:
             return Observation(
                 self.graph.store.schema().text(_SCHEMA_TOKENS, cypher=False)
             )
-        raise Unclear(
+        raise InvalidCall(
             f"There is no tool {quoted(name)}. There are {RETRIEVE}, search, explore"
             f" and {DESCRIBE}."
         )
@@ -178,18 +178,18 @@ class GraphTools:
         node_id = unquote(uri.removeprefix(NODE)) if uri.startswith(NODE) else ""
         [node] = self.graph.store.get([node_id]) if node_id else [None]
         if node is None:
-            raise Unclear(f"There is no resource {quoted(uri)}.")
+            raise InvalidCall(f"There is no resource {quoted(uri)}.")
         return Observation(json.dumps(node.to_dict(), default=str))
 
     def _retrieve(self, arguments: RetrieveArguments) -> Observation:
         method: Any = arguments.method or self.graph.method
         if method not in self.methods:
-            raise Unclear(
+            raise InvalidCall(
                 f"There is no method {quoted(method)} here. There are"
                 f" {', '.join(self.methods)}."
             )
         if not arguments.question.strip():
-            raise Unclear("The question is empty.")
+            raise InvalidCall("The question is empty.")
         result = self.retriever(method).retrieve(arguments.question, arguments.k)
         for stage in result.trace.fallbacks:
             _log.warning("%s fell back: %s", method, stage.details)
@@ -212,7 +212,7 @@ def make_server(tools: GraphTools) -> Server[Any, Any]:
     from mcp.server.lowlevel import Server
 
     listed = [_as_listed(tool) for tool in tools.listed()]
-    calls = _Calls(tools, [tool.name for tool in listed])
+    calls = _RequestHandlers(tools, [tool.name for tool in listed])
     template = types.ResourceTemplate(
         name="node",
         uriTemplate=f"{NODE}{{id}}",
@@ -259,7 +259,7 @@ def _always(
     return handle
 
 
-class _Calls:
+class _RequestHandlers:
     """Handlers of the requests that read the graph: so many of a tool run at once."""
 
     def __init__(self, tools: GraphTools, names: Sequence[str]) -> None:

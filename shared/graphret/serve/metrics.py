@@ -57,7 +57,7 @@ class Metrics:
         )
 
 
-class Measured:
+class MetricsMiddleware:
     """The outermost middleware: measures requests and their bodies, and answers for
     errors that nobody foresaw.
     """

@@ -4,21 +4,21 @@
 
 from graphret.spark.cypher_step import CheckedQuery, CypherStep
 from graphret.spark.plan import SparkPlan
-from graphret.spark.retriever import Answered, Planned, Spark
+from graphret.spark.retriever import PlanReply, Spark, SparkRunRetriever
 from graphret.spark.semantic_step import SemanticStep
 from graphret.spark.settings import SparkSettings
-from graphret.spark.step import CheckedStep, Found, Step, StepContext
+from graphret.spark.step import CheckedStep, FoundNodes, Step, StepContext
 
 __all__ = [
-    "Answered",
     "CheckedQuery",
     "CheckedStep",
     "CypherStep",
-    "Found",
-    "Planned",
+    "FoundNodes",
+    "PlanReply",
     "SemanticStep",
     "Spark",
     "SparkPlan",
+    "SparkRunRetriever",
     "SparkSettings",
     "Step",
     "StepContext",

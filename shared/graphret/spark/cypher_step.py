@@ -13,7 +13,7 @@ from graphret.errors import QueryRefused
 from graphret.spark.repairs import RepairedQuery, repair, with_known_values
 from graphret.spark.reply import bare_query
 from graphret.spark.rows import nodes_of, shown
-from graphret.spark.step import RETRIEVER, Found, Step, StepContext
+from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
 from graphret.stores.base import Rows
 from graphret.trace import Stage
 from graphret.types import Evidence
@@ -65,7 +65,7 @@ class CheckedQuery:
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> Found:
+    ) -> FoundNodes:
         """Run the query, and read the nodes in what it returns."""
         result = self.rows(context, ids)
         query, rows = result.query, result.rows
@@ -75,7 +75,7 @@ class CheckedQuery:
             mended=list(query.notes),
             rows=len(rows),
         )
-        found = Found(
+        found = FoundNodes(
             ordered=edits.is_ordered(query.report.tree),
             walked=bool(edits.relationships(query.report.tree)),
         )

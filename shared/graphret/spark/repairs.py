@@ -210,7 +210,7 @@ def _quoted(report: Report) -> Iterator[Edit]:
 # -- values
 
 
-class Compared(NamedTuple):
+class ComparedText(NamedTuple):
     """A text in a query that a property is compared with: where it stands, and the
     labels of what bears it.
     """
@@ -251,7 +251,7 @@ def with_known_values(
     return replace(mended, report=report, parameters=parameters, notes=tuple(notes))
 
 
-def compared(tree: AstNode) -> Iterator[Compared]:
+def compared(tree: AstNode) -> Iterator[ComparedText]:
     """The texts of a query that properties of nodes are compared with."""
     labels: dict[str | None, tuple[str, ...]] = {}
     for node in walk(tree):
@@ -270,7 +270,7 @@ def compared(tree: AstNode) -> Iterator[Compared]:
             if isinstance(node.args.get("properties"), ast.Map):
                 for key, given in node.properties.entries:
                     if isinstance(given, ast.String):
-                        yield Compared(
+                        yield ComparedText(
                             str(given.this),
                             span(given),
                             str(key.this),
@@ -289,7 +289,7 @@ def compared(tree: AstNode) -> Iterator[Compared]:
                 for part in parts:
                     if isinstance(part, ast.String):
                         owner = labels[variable_name(asked[0].this)]
-                        yield Compared(
+                        yield ComparedText(
                             str(part.this),
                             span(part),
                             str(asked[0].name.this),

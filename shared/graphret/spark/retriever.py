@@ -27,7 +27,7 @@ from graphret.search.index import TextIndex
 from graphret.spark.plan import SparkPlan, plan_schema, read_plan
 from graphret.spark.prompt import system_prompt
 from graphret.spark.settings import SparkSettings
-from graphret.spark.step import RETRIEVER, CheckedStep, Found, StepContext
+from graphret.spark.step import RETRIEVER, CheckedStep, FoundNodes, StepContext
 from graphret.stores.base import CypherStore, require_cypher
 from graphret.trace import Trace
 from graphret.types import Hit, Node, Retrieval, Signals
@@ -39,7 +39,7 @@ Answer again with a corrected plan, the JSON object only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlanReply:
     """What a model replied: its plan, or `None` and the problem; `failed` where it gave
     no reply at all.
     """
@@ -148,8 +148,8 @@ class Spark(Retriever):
     # -- the model
 
     def plan(
-        self, question: str, before: Planned | None = None
-    ) -> Generator[Any, Any, Planned]:
+        self, question: str, before: PlanReply | None = None
+    ) -> Generator[Any, Any, PlanReply]:
         """Have the model write a plan; with what it replied `before`, a better one.
 
         What fails is in the result.
@@ -157,7 +157,7 @@ class Spark(Retriever):
         try:
             messages = yield Compute(partial(self._messages, question, before))
         except GraphretError as error:
-            return Planned(None, str(error))
+            return PlanReply(None, str(error))
         asked: Any = {
             "messages": messages,
             "json_schema": plan_schema(self.settings.max_steps),
@@ -167,7 +167,7 @@ class Spark(Retriever):
                 partial(self.model.chat, **asked), partial(self.model.achat, **asked)
             )
         except Exception as error:
-            return Planned(
+            return PlanReply(
                 None,
                 str(as_chat_error(error, self.model.name)),
                 usage=usage_of(error),
@@ -176,9 +176,9 @@ class Spark(Retriever):
         plan, problem = read_plan(reply.text, self.settings.max_steps)
         if plan is None and reply.finish_reason == "length":
             problem = f"the reply was cut off at the token limit ({problem})"
-        return Planned(plan, problem, reply.text[:4000], reply.usage)
+        return PlanReply(plan, problem, reply.text[:4000], reply.usage)
 
-    def _messages(self, question: str, before: Planned | None) -> list[Message]:
+    def _messages(self, question: str, before: PlanReply | None) -> list[Message]:
         asked = [Message.system(self.prompt()), Message.user(question)]
         if before is not None:
             again = Message.user(_AGAIN.format(problem=before.problem))
@@ -198,13 +198,15 @@ class Spark(Retriever):
         context = self.context()
         return [step.check(context) for step in plan.steps]
 
-    def run(self, question: str, steps: Sequence[CheckedStep], trace: Trace) -> Found:
+    def run(
+        self, question: str, steps: Sequence[CheckedStep], trace: Trace
+    ) -> FoundNodes:
         """Run the steps of a plan and rank what the last one found.
 
         What goes wrong is in the result and the trace.
         """
         context = self.context()
-        found, problems = Found(), list[str]()
+        found, problems = FoundNodes(), list[str]()
         ids: dict[str, list[str]] = {}
         for number, step in enumerate(steps, 1):
             walked = found.walked
@@ -212,7 +214,7 @@ class Spark(Retriever):
                 try:
                     found = step.run(context, ids, stage)
                 except GraphretError as error:
-                    found = Found()
+                    found = FoundNodes()
                     stage.details["error"] = f"{type(error).__name__}: {error}"
                     problems.append(f"step {number}: {error}")
                 stage.details["found"] = len(found.nodes)
@@ -237,12 +239,16 @@ class Spark(Retriever):
     # -- the answer
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
-        trace, before, found = Trace(), None, Found(problem="the question is empty")
+        trace, before, found = (
+            Trace(),
+            None,
+            FoundNodes(problem="the question is empty"),
+        )
         for _ in range(1 + self.settings.repair_calls if query.strip() else 0):
             with trace.stage("plan", model=self.model.name) as stage:
                 planned = yield from self.plan(query, before)
                 stage.details.update(planned.trace_details)
-            plan, found = planned.plan, Found(problem=planned.problem)
+            plan, found = planned.plan, FoundNodes(problem=planned.problem)
             if plan is not None:
                 with trace.stage("check"):
                     steps = self.check(plan)
@@ -250,13 +256,13 @@ class Spark(Retriever):
             if found.nodes:
                 break
             before = replace(planned, problem=found.problem)
-        answer: Retrieval = yield from Answered(self, found, trace)._steps(
+        answer: Retrieval = yield from SparkRunRetriever(self, found, trace)._steps(
             query, k, where
         )
         return answer
 
 
-class Answered(Retriever):
+class SparkRunRetriever(Retriever):
     """What `spark` makes of a plan that has run: what qualifies, filled up by the
     fallback.
 
@@ -265,7 +271,9 @@ class Answered(Retriever):
 
     name = RETRIEVER
 
-    def __init__(self, spark: Spark, found: Found, trace: Trace | None = None) -> None:
+    def __init__(
+        self, spark: Spark, found: FoundNodes, trace: Trace | None = None
+    ) -> None:
         self.spark = spark
         self.found = found
         self.trace = trace

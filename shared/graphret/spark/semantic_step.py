@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from graphret.spark.step import RETRIEVER, Found, Step, StepContext
+from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
 from graphret.trace import Stage
 from graphret.types import Evidence
 
@@ -34,7 +34,7 @@ class SemanticStep(Step):
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> Found:
+    ) -> FoundNodes:
         """Find nodes by text; a label that there is not is left out."""
         label = self.label if self.label in context.schema.labels else None
         labels = None if label is None else [label]
@@ -49,4 +49,4 @@ class SemanticStep(Step):
             node.id: Evidence("seed", rank=rank, retriever=RETRIEVER)
             for rank, node in enumerate(nodes, 1)
         }
-        return Found(nodes, evidence, ordered=True)
+        return FoundNodes(nodes, evidence, ordered=True)

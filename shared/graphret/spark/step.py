@@ -35,7 +35,7 @@ class StepContext:
 
 
 @dataclass(slots=True)
-class Found:
+class FoundNodes:
     """What the last step of a plan found: nodes, best first, and why each is there.
 
     `ordered` where the query says in which order, `walked` where relations were walked;
@@ -57,7 +57,7 @@ class CheckedStep(Protocol):
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
-    ) -> Found:
+    ) -> FoundNodes:
         """Run the step, and note in a trace's stage what was done.
 
         Parameters

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -24,7 +24,16 @@ GRAPH_KINDS = (KIND, "sage")
 _NEO4J = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://", re.IGNORECASE)
 
 
-def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
+def open_store(
+    where: str | os.PathLike[str],
+    *,
+    verify: bool = False,
+    read_only: bool = False,
+    id_property: str | None = None,
+    name_property: str | Sequence[str] | None = None,
+    text_property: str | Sequence[str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> GraphStore:
     """Open the graph at `where`.
 
     Parameters
@@ -35,28 +44,49 @@ def open_store(where: str | os.PathLike[str], **options: Any) -> GraphStore:
         ``+s`` or ``+ssc`` for TLS. User, password and database stand in the address
         (``neo4j://user:password@host/database``) or in NEO4J_USERNAME, NEO4J_PASSWORD
         and NEO4J_DATABASE.
-    options
-        What the store's own constructor takes; for a folder ``verify``, see
-        `MemoryStore.load`.
+    verify
+        Of a folder: check all of it first, see `MemoryStore.load`.
+    read_only
+        Of a Ladybug file, see `LadybugStore`.
+    id_property, name_property, text_property, options
+        Of a Neo4j, see `Neo4jStore`, whose constructor takes more.
 
     Raises
     ------
+    InvalidInput
+        When an option is given that what is at `where` does not have.
     NotAnIndex
         When there is nothing at `where`, or something else.
     CorruptIndex, NewerVersion, StoreUnavailable, AccessDenied, MissingDependency
         When it is there and cannot be opened.
     """
+    of_neo4j: dict[str, Any] = {
+        "id_property": id_property,
+        "name_property": name_property,
+        "text_property": text_property,
+        "options": options,
+    }
     text = os.fspath(where)
     if is_address(text):
+        _refuse("a Neo4j", verify=verify, read_only=read_only)
         address, login = neo4j_login(text, os.environ)
-        return Neo4jStore(address, **{**login, **options})
+        return Neo4jStore(address, **login, **of_neo4j)
     path = Path(text)
     if path.is_dir():
-        return _open_folder(path, **options)
+        _refuse("a folder", read_only=read_only, **of_neo4j)
+        return _open_folder(path, verify)
     if is_ladybug(path):
-        return LadybugStore(path, **options)
+        _refuse("a Ladybug file", verify=verify, **of_neo4j)
+        return LadybugStore(path, read_only=read_only)
     what = "neither a folder that graphret wrote nor the file of a Ladybug database"
     raise NotAnIndex(f"{path}: {what if path.exists() else 'no such file or folder'}")
+
+
+def _refuse(place: str, **options: Any) -> None:
+    """Raise for the first option that is given, as a kind of place has none of them."""
+    for name, value in options.items():
+        if value:
+            raise InvalidInput(f"{name}: {place} has no such option")
 
 
 def is_address(where: str) -> bool:
@@ -111,11 +141,7 @@ def neo4j_login(
     )
 
 
-def _open_folder(folder: Path, verify: bool = False, **others: Any) -> MemoryStore:
-    if others:
-        raise InvalidInput(
-            f"{next(iter(others))}: a folder has no such option; it takes verify"
-        )
+def _open_folder(folder: Path, verify: bool) -> MemoryStore:
     if (folder / "nodes.parquet").exists():
         raise NotAnIndex(
             f"{folder}: holds a graph as Parquet files, which has to be imported first"

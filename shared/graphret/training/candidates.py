@@ -16,7 +16,7 @@ from graphret.graphraft import Candidate
 from graphret.graphraft.path_writer import fits
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
-from graphret.training.paths import Choice
+from graphret.training.paths import PathChoice
 from graphret.training.questions import json_lines
 
 _BEGIN = re.compile(r'MATCH \(\w*:`?(\w+)`? \{name: "(.*?)"\}\)(.*?) RETURN', re.DOTALL)
@@ -98,10 +98,12 @@ def path_space(records: Sequence[Mapping[str, Any]]) -> PathSpace:
     )
 
 
-def choice_of(record: Mapping[str, Any], space: PathSpace) -> Choice:
+def choice_of(record: Mapping[str, Any], space: PathSpace) -> PathChoice:
     """Return the candidates of a record as a scorer sees them: the best has most hits,
     then the fewest results.
     """
     words, _, facts = fits(record["question"], record["paths"], space)
     facts[:, 1] = np.log10(np.asarray(record["num_results"]) + 1)
-    return Choice(words, [path for _, path in record["paths"]], facts, best_of(record))
+    return PathChoice(
+        words, [path for _, path in record["paths"]], facts, best_of(record)
+    )

@@ -25,7 +25,7 @@ _SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 
 @dataclass(frozen=True)
-class Case:
+class FusionCase:
     """A question as fusion sees it: the two ranked lists, what the plan signals, and
     the right answers.
     """
@@ -51,7 +51,7 @@ def cases_of(
     questions: Sequence[LabelledQuestion],
     *,
     progress: Progress = lambda done, of: None,
-) -> list[Case]:
+) -> list[FusionCase]:
     """Ask both stages once a question; everything else of tuning is arithmetic over
     their lists.
     """
@@ -60,7 +60,7 @@ def cases_of(
         plan = grasp.plan.retrieve(question.text, grasp.settings.depth)
         text = grasp.text.retrieve(question.text, grasp.settings.depth)
         found.append(
-            Case(
+            FusionCase(
                 plan.ids,
                 [hit.id for hit in text if not fills(hit)],
                 plan.signals,
@@ -72,7 +72,7 @@ def cases_of(
 
 
 def tune_fusion(
-    cases: Sequence[Case], default: GraspSettings | None = None
+    cases: Sequence[FusionCase], default: GraspSettings | None = None
 ) -> tuple[GraspSettings, dict[str, dict[str, float]]]:
     """Choose the weights and the constant of the fusion by Hit@1, then MRR, in
     cross-validation.
@@ -104,10 +104,12 @@ def tune_fusion(
     return settings, metrics
 
 
-def _values(cases: Sequence[Case], settings: GraspSettings) -> NDArray[np.float64]:
+def _values(
+    cases: Sequence[FusionCase], settings: GraspSettings
+) -> NDArray[np.float64]:
     """The metrics of each question, ``(n, 4)``."""
 
-    def of(case: Case) -> tuple[float, ...]:
+    def of(case: FusionCase) -> tuple[float, ...]:
         ranked = case.ranked(
             settings.weights([case.signals, Signals()]), settings.rrf_k
         )

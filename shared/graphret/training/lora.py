@@ -32,7 +32,7 @@ class Example:
 
 
 @dataclass(frozen=True)
-class Tuning:
+class LoRASettings:
     """How a model is fine-tuned.
 
     On a tenth of the examples, 64 at most, the loss is measured five times. The best
@@ -64,7 +64,7 @@ class Tuning:
 
 
 @dataclass(frozen=True)
-class FineTuned:
+class FineTunedModel:
     """A fine-tuned model, how it was made and how that went.
 
     Attributes
@@ -85,7 +85,7 @@ class FineTuned:
 
     model: Any
     tokenizer: Any
-    tuning: Tuning
+    tuning: LoRASettings
     curve: Sequence[Mapping[str, float]]
     counts: Mapping[str, int]
     seconds: float
@@ -94,9 +94,9 @@ class FineTuned:
 def fine_tune(
     examples: Sequence[Example],
     out: str | Path,
-    tuning: Tuning = Tuning(),
+    tuning: LoRASettings = LoRASettings(),
     progress: Callable[[str, int, int], None] | None = None,
-) -> FineTuned:
+) -> FineTunedModel:
     """Train adapters on the answers alone.
 
     There are checkpoints in ``out/checkpoints``, from which the same call goes on.
@@ -155,7 +155,7 @@ def fine_tune(
             weights.numel() for weights in model.parameters() if weights.requires_grad
         ),
     }
-    return FineTuned(
+    return FineTunedModel(
         model.eval(),
         tokenizer,
         replace(tuning, batch=batch),
@@ -165,7 +165,9 @@ def fine_tune(
     )
 
 
-def _checkpoints_of(folder: Path, examples: Sequence[Example], tuning: Tuning) -> Path:
+def _checkpoints_of(
+    folder: Path, examples: Sequence[Example], tuning: LoRASettings
+) -> Path:
     """Return the folder of checkpoints; those of another training are refused."""
     checkpoints = folder / "checkpoints"
     checkpoints.mkdir(parents=True, exist_ok=True)
@@ -212,7 +214,7 @@ def _adapters(rank: int) -> Any:
 
 
 def _training_arguments(
-    checkpoints: Path, tuning: Tuning, n_trained: int, on_cpu: bool
+    checkpoints: Path, tuning: LoRASettings, n_trained: int, on_cpu: bool
 ) -> Any:
     """Return the arguments of the `Trainer`."""
     from transformers import TrainingArguments
@@ -278,7 +280,7 @@ def _newest_checkpoint(checkpoints: Path) -> str | None:
     return None if newest is None else str(newest)
 
 
-def _batch_that_fitted(trainer: Any, tuning: Tuning) -> int:
+def _batch_that_fitted(trainer: Any, tuning: LoRASettings) -> int:
     """Return the size of batch that memory was enough for."""
     batch = int(trainer._train_batch_size or tuning.batch)
     if batch < tuning.batch:
@@ -299,7 +301,9 @@ def _curve(log_history: Sequence[Mapping[str, float]]) -> list[Mapping[str, floa
     ]
 
 
-def save(tuned: FineTuned, out: str | Path, data: str | Path, purpose: str) -> None:
+def save(
+    tuned: FineTunedModel, out: str | Path, data: str | Path, purpose: str
+) -> None:
     """Write the adapter, or the merged model, with its tokenizer and a model card.
 
     Parameters

@@ -36,7 +36,7 @@ _Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class PathChoice:
     """A question and the paths around its names, as they are scored.
 
     Parameters
@@ -81,7 +81,7 @@ def train_paths(
     )
 
 
-def _choice(planner: PathPlanner, question: LabelledQuestion) -> Choice | None:
+def _choice(planner: PathPlanner, question: LabelledQuestion) -> PathChoice | None:
     """The paths around the name of a question from which a path leads to its answers,
     and which that is.
     """
@@ -113,10 +113,10 @@ def _choice(planner: PathPlanner, question: LabelledQuestion) -> Choice | None:
     words = masked(
         question.text, [(one.mention.start, one.mention.end) for one in around]
     )
-    return Choice(words, [one.path for one in chosen], facts, kept.index(i))
+    return PathChoice(words, [one.path for one in chosen], facts, kept.index(i))
 
 
-def fit_scorer(choices: Sequence[Choice]) -> PathScorer:
+def fit_scorer(choices: Sequence[PathChoice]) -> PathScorer:
     """Return the scorer that gives the right paths the most weight (softmax)."""
     if not choices:
         raise InvalidInput(
@@ -138,7 +138,7 @@ def fit_scorer(choices: Sequence[Choice]) -> PathScorer:
     return PathScorer(words, parts, fitted[:n_weights], fitted[n_weights:].tolist())
 
 
-def _frequent_words(choices: Sequence[Choice]) -> list[str]:
+def _frequent_words(choices: Sequence[PathChoice]) -> list[str]:
     """Return the words, or two in a row, that enough questions have."""
     times = Counter(word for choice in choices for word in counted(choice.words))
     least = min(_TIMES, len(choices))
@@ -161,7 +161,7 @@ class _Objective:
     def __init__(
         self,
         model: PathScorer,
-        choices: Sequence[Choice],
+        choices: Sequence[PathChoice],
         paths: Sequence[tuple[Hop, ...]],
     ) -> None:
         self.shape = model.weights.shape

@@ -16,7 +16,7 @@ from graphret.training.questions import LabelledQuestion, json_lines
 
 
 @dataclass
-class Report:
+class SynthesisReport:
     """How many questions there are, how many have candidates, one with an answer, and
     one that is good enough.
     """
@@ -36,7 +36,7 @@ def synthesize(
     recall: float = 0.0,
     precision: float = 0.0,
     progress: Callable[[int, int], None] | None = None,
-) -> Report:
+) -> SynthesisReport:
     """Write the best query of each question, and all candidates with their hits and
     sizes, to a file.
 
@@ -51,8 +51,8 @@ def synthesize(
     finder
         Finds the candidates.
     entities
-        Finds what a question names: ``partial(graphret.graphraft.entities.spotted,
-        planner)``.
+        Finds what a question names, such as ``partial(mentioned_entities, planner)`` of
+        `graphret.graphraft.entities`.
     recall, precision
         The least share of the answers that the best query finds, and of answers among
         what it finds.
@@ -65,7 +65,7 @@ def synthesize(
         When the file holds what this does not write, or a line that was cut off; the
         line is named.
     """
-    path, report = Path(out), Report()
+    path, report = Path(out), SynthesisReport()
     done = {}
     for where, record in json_lines(path) if path.exists() else ():
         if (

@@ -47,7 +47,7 @@ _ROUNDS = 80  # and fewer of less than 240 questions
 
 
 @dataclass(frozen=True)
-class _Case:
+class _RankingCase:
     """A question: what the model is told of its first candidates, which they are, and
     which nodes each answer is.
     """
@@ -128,13 +128,13 @@ def _cases(
     inner: Coverage,
     depth: int,
     progress: Progress,
-) -> tuple[tuple[str, ...], list[_Case]]:
+) -> tuple[tuple[str, ...], list[_RankingCase]]:
     """Return the names of the features, and each question with its candidates."""
     answers = _answers_of(state, questions)
     if state.index.dense is not None:
         state.index.dense.prepare([question.text for question in questions])
     names: tuple[str, ...] = ()
-    cases: list[_Case] = []
+    cases: list[_RankingCase] = []
     for done, question in enumerate(questions, 1):
         seeds = state.index.top(question.text, inner.n_seeds(max(SHOWN_AT)))
         frontier = Frontier(question.text, state.graph, state.index, seeds)
@@ -143,12 +143,14 @@ def _cases(
         names = tuple(columns)
         rows = LearnedRanking("", names).rows(columns)
         gold = [answers[answer] for answer in question.gold]
-        cases.append(_Case(rows, columns["score"], ranked.positions[:depth], gold))
+        cases.append(
+            _RankingCase(rows, columns["score"], ranked.positions[:depth], gold)
+        )
         progress(done, len(questions))
     return names, cases
 
 
-def _lightgbm_data(cases: Sequence[_Case], weight: float) -> Any:
+def _lightgbm_data(cases: Sequence[_RankingCase], weight: float) -> Any:
     """Return cases as LightGBM reads them, each a group that starts from coverage."""
     import lightgbm
 
@@ -160,7 +162,7 @@ def _lightgbm_data(cases: Sequence[_Case], weight: float) -> Any:
     )
 
 
-def _values(case: _Case, ranking: LearnedRanking | None) -> NDArray[np.float64]:
+def _values(case: _RankingCase, ranking: LearnedRanking | None) -> NDArray[np.float64]:
     """The metrics of a question under a ranking, or as its candidates came."""
     scores = (
         -np.arange(len(case.rows))

@@ -14,7 +14,13 @@ from graphret.graphraft.writer import prompt_of
 from graphret.llm import Message
 from graphret.planning.patterns import bare_pattern
 from graphret.training.candidates import best_of, read_queries
-from graphret.training.lora import Example, FineTuned, Tuning, fine_tune, save
+from graphret.training.lora import (
+    Example,
+    FineTunedModel,
+    LoRASettings,
+    fine_tune,
+    save,
+)
 from graphret.training.questions import json_lines
 
 Progress = Callable[[str, int, int], None]
@@ -23,12 +29,12 @@ Progress = Callable[[str, int, int], None]
 def train_writer(
     data: str | Path,
     out: str | Path,
-    tuning: Tuning = Tuning(),
+    tuning: LoRASettings = LoRASettings(),
     *,
     limit: int | None = None,
     test: float = 0.0,
     progress: Progress | None = None,
-) -> FineTuned:
+) -> FineTunedModel:
     """Fine-tune a model to write the best query of a question: that with most hits,
     then the fewest results.
 
@@ -83,11 +89,11 @@ def train_writer(
 def train_reasoner(
     data: str | Path,
     out: str | Path,
-    tuning: Tuning = Tuning(),
+    tuning: LoRASettings = LoRASettings(),
     *,
     limit: int | None = None,
     progress: Progress | None = None,
-) -> FineTuned:
+) -> FineTunedModel:
     """Fine-tune a model on conversations whose last turn is the right answer, as
     GraphRAFT's reasoner writes them.
 

@@ -17,7 +17,7 @@ from graphret.cypher.semantics.functions import (
     Function,
 )
 from graphret.cypher.semantics.values import ANYTHING, BOOLEAN, INTEGER, Kind, union
-from graphret.cypher.semantics.walk import Scope, Walk, bare_pattern
+from graphret.cypher.semantics.walk import Scope, SemanticVisitor, bare_pattern
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import without_parens
 
@@ -32,7 +32,7 @@ _WHY_NOT = {
 _SPELLINGS = (*SYNTAX_OF_THEIR_OWN, *(function.name for function in READING.values()))
 
 
-class Calls(Walk):
+class Calls(SemanticVisitor):
     """Walks calls of functions."""
 
     def _call(self, node: ast.FunctionCall, scope: Scope) -> Kind:

@@ -13,7 +13,13 @@ from graphret.cypher.semantics.expressions import Expressions
 from graphret.cypher.semantics.functions import PROCEDURES
 from graphret.cypher.semantics.patterns import Patterns
 from graphret.cypher.semantics.projections import Projections
-from graphret.cypher.semantics.values import ANYTHING, NODE, RELATIONSHIP, Entity, Kind
+from graphret.cypher.semantics.values import (
+    ANYTHING,
+    NODE,
+    RELATIONSHIP,
+    Kind,
+    PatternEntity,
+)
 from graphret.cypher.semantics.walk import Analysis, Scope
 from graphret.cypher.tree import (
     Chain,
@@ -248,7 +254,7 @@ class Clauses(Expressions, Patterns, Projections):
                 self.facts.error(codes.UNDEFINED_VARIABLE, message, field, suggestions)
             elif kind in (NODE, RELATIONSHIP):
                 kind = Kind(
-                    kind.names, entity=Entity(relationship=kind is RELATIONSHIP)
+                    kind.names, entity=PatternEntity(relationship=kind is RELATIONSHIP)
                 )
         self.declare_new(variable, scope)
         scope[variable.this] = kind

@@ -30,7 +30,7 @@ from graphret.cypher.semantics.values import (
     union,
     words,
 )
-from graphret.cypher.semantics.walk import PropertyUse, Scope, Walk, shape
+from graphret.cypher.semantics.walk import PropertyUse, Scope, SemanticVisitor, shape
 from graphret.cypher.tree import (
     Chain,
     IsTyped,
@@ -63,7 +63,7 @@ _CONSTANTS: dict[type[AstNode], Kind] = {
 _WHATEVER_THE_PARTS = {IsTyped: ANYTHING, ast.IsNull: BOOLEAN, ast.Map: MAP}
 
 
-class Expressions(Operators, Calls, Walk):
+class Expressions(Operators, Calls, SemanticVisitor):
     """Walks expressions."""
 
     def kind(self, node: AstNode, scope: Scope) -> Kind:

@@ -21,7 +21,7 @@ from graphret.cypher.semantics.values import (
     list_of,
     union,
 )
-from graphret.cypher.semantics.walk import Scope, Walk
+from graphret.cypher.semantics.walk import Scope, SemanticVisitor
 from graphret.cypher.tree import Chain, Sign, Test
 
 _BOOLEAN_WORDS = frozenset(("AND", "OR", "XOR"))
@@ -29,7 +29,7 @@ _DURATIONS = frozenset(("DURATION",))
 _TEXT_OR_NUMBER = NUMBERS | {"STRING"}
 
 
-class Operators(Walk):
+class Operators(SemanticVisitor):
     """Walks operators."""
 
     def _not(self, node: ast.Not, scope: Scope) -> Kind:

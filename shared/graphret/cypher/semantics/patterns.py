@@ -14,19 +14,24 @@ from graphret.cypher.semantics.values import (
     ANYTHING,
     LISTS,
     PATH,
-    Entity,
     Kind,
+    PatternEntity,
     list_of,
     words,
 )
-from graphret.cypher.semantics.walk import PropertyUse, Scope, Step, Walk
+from graphret.cypher.semantics.walk import (
+    PropertyUse,
+    RelationshipPattern,
+    Scope,
+    SemanticVisitor,
+)
 from graphret.cypher.tree import Group, LabelAll, LabelName, LabelOne, Shortest, walk
 
 _NODES = frozenset(("NODE",))
 _RELATIONSHIPS = frozenset(("RELATIONSHIP",))
 
 
-class Patterns(Walk):
+class Patterns(SemanticVisitor):
     """Walks patterns."""
 
     # --- variables --------------------------------------------------------
@@ -56,7 +61,7 @@ class Patterns(Walk):
             return
         known = scope.get(variable.this, ANYTHING)
         if known.names is None:
-            scope[variable.this] = Kind(_NODES, entity=Entity())
+            scope[variable.this] = Kind(_NODES, entity=PatternEntity())
         elif known.names != _NODES:
             self._conflict(variable, known, "a node")
 
@@ -91,7 +96,7 @@ class Patterns(Walk):
                     "a list of relationships" if several else "a relationship",
                 )
         if known is None or known.names is None:
-            single = Kind(_RELATIONSHIPS, entity=Entity(relationship=True))
+            single = Kind(_RELATIONSHIPS, entity=PatternEntity(relationship=True))
             scope[name] = (
                 single
                 if not several
@@ -175,9 +180,11 @@ class Patterns(Walk):
                 and 0 < i < len(elements) - 1
             ):
                 left, entity, right = entities[i - 1 : i + 2]
-                self.facts.steps.append(Step(left, element, right, entity))
+                self.facts.steps.append(
+                    RelationshipPattern(left, element, right, entity)
+                )
 
-    def _inspect_element(self, element: AstNode, scope: Scope) -> Entity:
+    def _inspect_element(self, element: AstNode, scope: Scope) -> PatternEntity:
         if isinstance(element, ast.NodePattern):
             return self._inspect_node(element, scope)
         if isinstance(element, ast.RelationshipPattern):
@@ -190,27 +197,27 @@ class Patterns(Walk):
             self._inspect_path(element.this, inner)
             if element.where is not None:
                 self.predicate(element.where, inner)
-        return Entity()
+        return PatternEntity()
 
-    def _inspect_node(self, node: ast.NodePattern, scope: Scope) -> Entity:
+    def _inspect_node(self, node: ast.NodePattern, scope: Scope) -> PatternEntity:
         kind = (
             scope.get(node.variable.this, ANYTHING)
             if node.variable is not None
             else ANYTHING
         )
-        entity = kind.entity or Entity()
+        entity = kind.entity or PatternEntity()
         self._inspect_filling(node, node.labels, entity, scope)
         return entity
 
     def _inspect_relationship(
         self, node: ast.RelationshipPattern, scope: Scope
-    ) -> Entity:
+    ) -> PatternEntity:
         kind = (
             scope.get(node.variable.this, ANYTHING)
             if node.variable is not None
             else ANYTHING
         )
-        entity = kind.entity or kind.item().entity or Entity(relationship=True)
+        entity = kind.entity or kind.item().entity or PatternEntity(relationship=True)
         long = bool(node.variable_length)
         if long and node.where is not None and self.strict:
             self._invalid(
@@ -233,7 +240,7 @@ class Patterns(Walk):
         self,
         node: Any,
         labels: AstNode | None,
-        entity: Entity,
+        entity: PatternEntity,
         scope: Scope,
         long: bool = False,
     ) -> None:

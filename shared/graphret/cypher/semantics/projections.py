@@ -11,8 +11,8 @@ from graphret.cypher import codes
 from graphret.cypher.semantics.values import ANYTHING, NUMBERS, Kind
 from graphret.cypher.semantics.walk import (
     Scope,
+    SemanticVisitor,
     Shape,
-    Walk,
     aggregates,
     is_aggregate,
     shape,
@@ -27,7 +27,7 @@ _LOCAL = (
 )
 
 
-class Projections(Walk):
+class Projections(SemanticVisitor):
     """Walks projections."""
 
     def project(

@@ -32,7 +32,7 @@ _SPOKEN = (
 
 
 @dataclass(eq=False, slots=True)
-class Entity:
+class PatternEntity:
     """A node or a relationship of a query, under all its names; all its label
     expressions hold of it.
     """
@@ -52,7 +52,7 @@ class Kind:
 
     names: frozenset[str] | None = None
     inner: Kind | None = None
-    entity: Entity | None = None
+    entity: PatternEntity | None = None
 
     def may_be(self, allowed: frozenset[str]) -> bool:
         """Whether some of its values are of an allowed kind."""

@@ -14,7 +14,7 @@ from cypherast.ast import AstNode
 from graphret.cypher import codes
 from graphret.cypher.report import ERROR, WARNING, Finding, place_of
 from graphret.cypher.semantics.functions import FUNCTIONS
-from graphret.cypher.semantics.values import Entity, Kind, words
+from graphret.cypher.semantics.values import Kind, PatternEntity, words
 from graphret.cypher.suggestions import nearest
 from graphret.cypher.tree import (
     LabelName,
@@ -36,15 +36,15 @@ Shape = tuple[Any, ...]
 
 
 @dataclass(slots=True)
-class Step:
+class RelationshipPattern:
     """A relationship of a pattern between the nodes on its left and right, as they are
     written.
     """
 
-    left: Entity
+    left: PatternEntity
     relationship: ast.RelationshipPattern
-    right: Entity
-    entity: Entity
+    right: PatternEntity
+    entity: PatternEntity
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class PropertyUse:
     something not known.
     """
 
-    entity: Entity | None
+    entity: PatternEntity | None
     name: Name
     of_value: bool = False
 
@@ -65,8 +65,8 @@ class Analysis:
     query: str
     dialect: str
     findings: list[Finding] = field(default_factory=list)
-    labels: list[tuple[AstNode, Entity]] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    labels: list[tuple[AstNode, PatternEntity]] = field(default_factory=list)
+    steps: list[RelationshipPattern] = field(default_factory=list)
     properties: list[PropertyUse] = field(default_factory=list)
     _known: set[tuple[int, str, str]] = field(default_factory=set)
     _compared: int = 0
@@ -109,7 +109,7 @@ class Analysis:
             )
         )
 
-    def add_labels(self, labels: AstNode, entity: Entity) -> None:
+    def add_labels(self, labels: AstNode, entity: PatternEntity) -> None:
         """Note the names of a label expression of an entity."""
         self.labels += [
             (node, entity) for node in walk(labels) if isinstance(node, LabelName)
@@ -137,7 +137,7 @@ class Analysis:
         return self.query[start:end]
 
 
-class Walk:
+class SemanticVisitor:
     """A walk through a query's meaning, which writes what it finds into facts."""
 
     def __init__(self, facts: Analysis) -> None:

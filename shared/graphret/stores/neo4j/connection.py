@@ -34,7 +34,7 @@ _ADDRESS = re.compile(r"[a-z0-9+]+://[^/@?#]+/?(\?.*)?")
 _FETCHED, _COUNTED = 1_000, 50
 
 
-class Answer(list[list[Any]]):
+class QueryRows(list[list[Any]]):
     """The rows of a query, the names of its columns, the kind of query it is, and
     whether a limit cut the rows.
     """
@@ -64,7 +64,7 @@ class Connection:
         timeout: float | None = None,
         max_rows: int | None = None,
         max_bytes: int | None = None,
-    ) -> Answer:
+    ) -> QueryRows:
         """Run a statement that only reads, again where it fails for a passing reason,
         or any in the transaction.
 
@@ -75,13 +75,15 @@ class Connection:
 
         def ask(
             runner: neo4j.Session | neo4j.ManagedTransaction, statement: Any
-        ) -> Answer:
+        ) -> QueryRows:
             try:
                 result = runner.run(statement, dict(parameters or {}))
                 rows = (
                     record.values() for record in itertools.islice(result, max_rows)
                 )
-                answer = Answer(rows if max_bytes is None else within(rows, max_bytes))
+                answer = QueryRows(
+                    rows if max_bytes is None else within(rows, max_bytes)
+                )
                 answer.columns, answer.more = (
                     list(result.keys()),
                     result.peek() is not None,

@@ -12,7 +12,7 @@ from typing import Any
 
 from graphret.errors import InvalidInput, StoreMismatch
 from graphret.stores.conditions import SIGNS, Conditions, require_decided
-from graphret.stores.neo4j.connection import Answer
+from graphret.stores.neo4j.connection import QueryRows
 from graphret.stores.neo4j.layout import (
     ADDED,
     ADDED_EDGE,
@@ -115,7 +115,7 @@ class Graph:
     the database has to decide.
     """
 
-    run: Callable[..., Answer]
+    run: Callable[..., QueryRows]
     layout: Layout
     scope: Where | None = None
 
@@ -179,7 +179,7 @@ class Graph:
             )
         )
 
-    def _among(self, ids: Sequence[str], columns: str) -> Answer:
+    def _among(self, ids: Sequence[str], columns: str) -> QueryRows:
         keys: dict[str, Any] = {}
         match, parameters, _ = self.matching(
             self.layout.among("n", list(dict.fromkeys(ids)), keys)

@@ -120,11 +120,30 @@ class Neo4jStore(DatabaseStore):
         )  # held by the one write at a time that indexes can follow
 
     @classmethod
-    def from_driver(cls, driver: Any, **options: Any) -> Self:
-        """Make a store on a driver that stays its maker's to close; takes the options
-        that are not the driver's.
-        """
-        return cls("the database", driver=driver, **options)
+    def from_driver(
+        cls,
+        driver: Any,
+        *,
+        database: str | None = None,
+        id_property: str | None = None,
+        name_property: str | Sequence[str] | None = None,
+        text_property: str | Sequence[str] | None = None,
+        label: str | None = None,
+        hidden: Sequence[str] = (),
+        timeout: float | None = None,
+    ) -> Self:
+        """Make a store on a driver, which its maker closes."""
+        return cls(
+            "the database",
+            driver=driver,
+            database=database,
+            id_property=id_property,
+            name_property=name_property,
+            text_property=text_property,
+            label=label,
+            hidden=hidden,
+            timeout=timeout,
+        )
 
     def close(self) -> None:
         """Close the connections; a driver that the store was given stays open, as does

@@ -1,8 +1,9 @@
-"""English words that are said in passing: a name made of them alone is seldom what is
-meant.
-"""
+"""English words that are said in passing, and names made of them alone."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 #: Words that hold a sentence together.
 FUNCTION_WORDS = frozenset(
@@ -79,3 +80,48 @@ COMMON_WORDS = frozenset(
     zero
 """.split()
 )
+
+#: All words that a question may be made of without naming anything.
+STOP_WORDS = FUNCTION_WORDS | COMMON_WORDS
+
+#: Words that make a question of what is asked, and are no part of it.
+QUESTION_WORDS = frozenset(
+    """
+    what which who whom whose when where why how many much do does did done has have had
+    were been being can could may might should would
+""".split()
+)
+
+#: Words by which two names do not differ. More of them would cost names of films and
+#: books, such as "The Others".
+NAME_STOP_WORDS = frozenset(
+    "the a an of in on at to and or for by is was are with from as it its this that"
+    " be".split()
+)
+
+#: Words in the names of relations that say nothing of them: "has_genre", "is in".
+RELATION_STOP_WORDS = frozenset(
+    "has have is are was be by in of to from with on at the a an for and or as".split()
+)
+
+
+def is_informative(words: Sequence[str], stop_words: AbstractSet[str]) -> bool:
+    """Whether words can be a name by themselves.
+
+    Stop words, single letters and numbers alone cannot. Of Chinese characters and kana,
+    which are a word each, two are enough; so is a code such as “P-1234”.
+    """
+    if sum(not word.isascii() and word.isalpha() for word in words) > 1:
+        return True
+    if any(
+        word not in stop_words and len(word) > 1 and not word.isdigit()
+        for word in words
+    ):
+        return True
+    return (
+        len(words) == 2
+        and len(words[0]) == 1
+        and words[0].isalpha()
+        and words[1].isdigit()
+        and len(words[1]) > 2
+    )

@@ -1,5 +1,4 @@
-"""A bounded attack on graphret, on the embedded default: ``python -m
-graphret.testing.attacks``.
+"""A bounded attack on graphret, on the embedded default: ``python tests/bounded_attack.py``.
 
 Hostile queries go through the guard to a database, and writers of an index are killed.
 What is printed is how often each was tried, and how often it got through, which must be
