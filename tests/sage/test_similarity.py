@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests_support import HashingEncoder, edges_of
+from tests_support import HashingEncoder, edges_of, found_anew
 
 from graphret import SageGraph, SageSettings
 from graphret.errors import InvalidInput, StoreError
@@ -169,6 +169,7 @@ def test_changing_equals_rebuilding(
         changed.thresholds[kind].items() >= values.items()
         for kind, values in before.items()
     )
+    assert edges_of(changed) == found_anew(changed)
     changed.refit()
     rebuilt = build(list(changed.nodes), encoder, **options)
     assert list(changed.nodes) == list(rebuilt.nodes)

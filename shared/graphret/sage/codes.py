@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -44,7 +44,7 @@ class Codes(Generic[V]):
         known = (self._code.get(value, -1) for value in values)
         return np.asarray([code for code in known if code >= 0], dtype=np.int64)
 
-    def texts(self, codes: NDArray[np.int32]) -> pa.LargeStringArray:
+    def texts(self, codes: NDArray[np.signedinteger[Any]]) -> pa.LargeStringArray:
         """Return what numbers stand for, where the values are strings."""
         if len(self._texts) < len(self.values):
             new = text_array(map(str, self.values[len(self._texts) :]))
@@ -87,7 +87,7 @@ class CodeLists:
         return CodeLists(*taken_rows(starts, codes, change.order))
 
 
-def flags(codes: NDArray[np.integer], n: int) -> NDArray[np.bool_]:
+def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:
     """Return which of the numbers up to `n` are among `codes`, ``(n,)``."""
     mask = np.zeros(n, dtype=bool)
     mask[codes] = True

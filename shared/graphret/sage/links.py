@@ -245,7 +245,7 @@ def _renaming(
     stays = stays[flags(now, len(change.after))[stays] & (stays >= 0)]
     gone = was[~flags(change.came_from[stays], len(change.before))[was]]
     come = now[~flags(stays, len(change.after))[now]]
-    named = {}
+    named: dict[str, Sequence[str]] = {}
     for block in batched(come):
         named.update((node.id, names_of(node)) for node in change.after.at(block))
     return set(change.before.ids.take(gone)), named
@@ -284,7 +284,9 @@ def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
     words, names = (
         np.bincount(texts["name"], texts[use], n_names) for use in ("words", "names")
     )
-    return np.divide(words, words + names, out=np.zeros(n_names), where=words > 0)
+    shares = np.zeros(n_names)
+    np.divide(words, words + names, out=shares, where=words > 0)
+    return shares
 
 
 def _as_names(said: Said, everyday: NDArray[np.float64]) -> Said:
@@ -295,7 +297,8 @@ def _as_names(said: Said, everyday: NDArray[np.float64]) -> Said:
     """
     is_word = (everyday[said["name"]] > _MOSTLY) & _of_kinds(said, *_SAID)
     tells = (said["words"] > 0) | _of_kinds(said, *_TEXTS)
-    return said[~(is_word & (said["names"] == 0) & tells)]
+    names: Said = said[~(is_word & (said["names"] == 0) & tells)]
+    return names
 
 
 def _between_sources(said: Said, facts: NodeFacts) -> Said:
@@ -329,4 +332,5 @@ def _without_hubs(links: Said, n_sources: int) -> Said:
     is_title = _of_kinds(links, "text", "inside")
     common = is_alias & (by_alias > max(_COMMON_LEAST, _COMMON_SHARE * n_sources))
     hub = is_title & (by_title > max(_COMMON_LEAST, _HUB_SHARE * n_sources))
-    return links[~common & ~hub]
+    kept: Said = links[~common & ~hub]
+    return kept

@@ -157,17 +157,20 @@ class NodeNames:
         """
         left = [(id_, *name) for id_ in gone for name in _names(self.given[id_])]
         new = [(id_, *name) for id_, own in come.items() for name in _names(own)]
-        given = {id_: own for id_, own in self.given.items() if id_ not in gone} | come
-        sides = {
-            side: with_bearers(getattr(self, side), *_bearers(left, new, of=side))
-            for side in ("full", "alias")
-        }
+        given = {id_: own for id_, own in self.given.items() if id_ not in gone}
         lost = {id_: words for id_, words, _, side in left if side == "full"}
         found = {id_: words for id_, words, _, side in new if side == "full"}
         bags = {id_: bag for id_, bag in self.bags.items() if id_ not in lost}
         bags |= {id_: frozenset(words) for id_, words in found.items()}
         postings = with_bearers(self.postings, _postings(lost), _postings(found))
-        after = replace(self, given=given, bags=bags, postings=postings, **sides)
+        after = replace(
+            self,
+            given={**given, **come},
+            full=with_bearers(self.full, *_bearers(left, new, of="full")),
+            alias=with_bearers(self.alias, *_bearers(left, new, of="alias")),
+            bags=bags,
+            postings=postings,
+        )
         phrases = {words for _, words, *_ in (*left, *new)}
         renamed = Renamed(
             [words for words in phrases if self._borne(words) != after._borne(words)],

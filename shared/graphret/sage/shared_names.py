@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,8 @@ _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
 _NUMERAL = re.compile(r"[ivx]+")
+
+T = TypeVar("T", bound=np.generic)
 
 #: Two texts, the lower position first, and the number of a name that both say.
 PAIR = np.dtype([("low", np.int32), ("high", np.int32), ("name", np.int32)])
@@ -250,9 +253,8 @@ class SharedNames:
                 for one in (were.borne, before.titled, before.called)
             ),
         ]
-        return flags(np.concatenate(lists), n) | (
-            now.is_word != _padded(old.is_word, n, False)
-        )
+        other_use: NDArray[np.bool_] = now.is_word != _padded(old.is_word, n, False)
+        return flags(np.concatenate(lists), n) | other_use
 
     def _joined(
         self,
@@ -361,7 +363,7 @@ def _lower_words(text: str) -> set[str]:
     }
 
 
-def _padded(column: NDArray[np.generic], n: int, value: object) -> NDArray[np.generic]:
+def _padded(column: NDArray[T], n: int, value: object) -> NDArray[T]:
     """Return a column by number that is long enough for `n` numbers."""
     missing = np.full(n - len(column), value, column.dtype)
     return np.concatenate([column, missing])

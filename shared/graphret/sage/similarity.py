@@ -142,7 +142,7 @@ class SimilarityIndex:
     sharing
         With whom each node shares the rarest entities.
     fitted
-        The thresholds; without nodes there are none yet.
+        The thresholds; `None` until there are nodes.
     edges
         Each from the lower position to the higher. Properties of `IS_SIMILAR`:
         ``signals`` (every known value), ``shared_entities`` (the rarest 8), for a
@@ -157,7 +157,7 @@ class SimilarityIndex:
     source: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     embeddings: Embeddings = field(default_factory=Embeddings.empty)
     sharing: Neighbors = field(default_factory=lambda: Neighbors.joined([]))
-    fitted: Fitted = field(default_factory=lambda: Fitted(0, {}))
+    fitted: Fitted | None = None
     edges: EdgeTable = field(default_factory=lambda: EdgeTable.empty(0))
 
     @classmethod
@@ -206,7 +206,7 @@ class SimilarityIndex:
             entities=entities,
             source=facts.source,
             embeddings=embeddings,
-            fitted=self.fitted if len(self.nodes) else Fitted(n_nodes, {}),
+            fitted=self.fitted or Fitted(n_nodes, {}),
             edges=self.edges.moved(n_nodes, stays),
         )
         after = replace(after, sharing=after._shared(self.sharing, change.moved, again))
@@ -236,7 +236,7 @@ class SimilarityIndex:
             self.source,
             self.settings.neighbors,
             again,
-            self.fitted.n_nodes,
+            self._fitted.n_nodes,
         )
         both = Neighbors.joined([kept, found])
         return both.at(np.argsort(both.own, kind="stable"))
@@ -246,10 +246,11 @@ class SimilarityIndex:
         for what was not known of any pair.
         """
         candidates = self._candidates(again)
+        known = self._fitted
         thresholds = fit_thresholds(
-            candidates, self.settings.percentile, self.fitted.thresholds
+            candidates, self.settings.percentile, known.thresholds
         )
-        after = replace(self, fitted=Fitted(self.fitted.n_nodes, thresholds))
+        after = replace(self, fitted=Fitted(known.n_nodes, thresholds))
         cells = lru_cache(maxsize=_CACHED)(
             lambda table: _cells_of(self.nodes.properties[table])
         )
@@ -259,7 +260,11 @@ class SimilarityIndex:
     @property
     def thresholds(self) -> Thresholds:
         """The thresholds in force."""
-        return self.fitted.thresholds
+        return self._fitted.thresholds
+
+    @property
+    def _fitted(self) -> Fitted:
+        return self.fitted or Fitted(len(self.nodes), {})
 
     # -- what makes edges
 
@@ -425,7 +430,7 @@ class SimilarityIndex:
         parts.arrays |= {
             f"sharing.{name}": getattr(self.sharing, name) for name in COLUMNS
         }
-        parts.meta |= {"n_nodes": self.fitted.n_nodes, "thresholds": self.thresholds}
+        parts.meta |= {"n_nodes": self._fitted.n_nodes, "thresholds": self.thresholds}
         return parts
 
     @classmethod

@@ -94,7 +94,7 @@ class SageState:
         found: dict[str, set[str]] = {}
         for item in items:
             found[item] = set(ids.take(facts.of_items([item])))
-            if item in self.graph.nodes:
+            if self.graph.nodes.find([item])[0] >= 0:
                 found[item].add(item)
         return found
 
@@ -153,8 +153,8 @@ class SageState:
             undescribed(nodes.at(left[left >= 0])), undescribed(fresh)
         )
         others = nodes.at(np.setdiff1d(self.connections.words.saying(differ), left))
-        described = zip(others, describe_by(others, names), strict=True)
-        altered = [after for before, after in described if after != before]
+        again = zip(others, describe_by(others, names), strict=True)
+        altered = [after for before, after in again if after != before]
         return [*altered, *describe_by(fresh, names)], names
 
     def _reread(self, altered: Sequence[Node]) -> set[str]:
