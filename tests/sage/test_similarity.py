@@ -181,6 +181,20 @@ def test_changing_equals_rebuilding(
     np.testing.assert_array_equal(*scores)
 
 
+def test_a_nearer_node_takes_the_place_of_a_neighbour() -> None:
+    nodes = [
+        document("a", "red cat"),
+        document("b", "red cat dog fox"),
+        document("d", "red dog fox"),
+    ]
+    graph = build(nodes, HashingEncoder(), percentile=0, neighbors=1)
+    assert edges(graph, "IS_SIMILAR").keys() == {("a", "b"), ("b", "d")}
+    graph.add_nodes([document("c", "cat red")])
+    assert edges(graph, "IS_SIMILAR").keys() == {("a", "c"), ("b", "d")}
+    graph.remove(["c"])
+    assert edges(graph, "IS_SIMILAR").keys() == {("a", "b"), ("b", "d")}
+
+
 def corpus() -> list[Node]:
     cities = ["Oslo", "Paris"]
     return [
