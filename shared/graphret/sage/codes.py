@@ -26,7 +26,7 @@ class Codes(Generic[V]):
 
     def __init__(self, values: Iterable[V] = ()) -> None:
         self.values = list(values)
-        self._code = {value: code for code, value in enumerate(self.values)}
+        self._code = _Numbered(self.values)
         self._texts = text_array([])
 
     def __len__(self) -> int:
@@ -34,10 +34,11 @@ class Codes(Generic[V]):
 
     def of(self, value: V) -> int:
         """Return the number of a value, a new one where it has none yet."""
-        code = self._code.setdefault(value, len(self.values))
-        if code == len(self.values):
-            self.values.append(value)
-        return code
+        return self._code[value]
+
+    def of_each(self, values: Iterable[V]) -> list[int]:
+        """Return the numbers of several values, new ones where they have none yet."""
+        return [*map(self._code.__getitem__, values)]
 
     def find(self, values: Iterable[V]) -> NDArray[np.int64]:
         """Return the numbers of those of the values that have one."""
@@ -50,6 +51,18 @@ class Codes(Generic[V]):
             new = text_array(map(str, self.values[len(self._texts) :]))
             self._texts = pa.concat_arrays([self._texts, new])
         return self._texts.take(to_arrow(codes))
+
+
+class _Numbered(dict[Any, int]):
+    """The numbers of values; one that is asked for and has none is put behind them."""
+
+    def __init__(self, values: list[Any]) -> None:
+        super().__init__((value, code) for code, value in enumerate(values))
+        self._values = values
+
+    def __missing__(self, value: Any) -> int:
+        self._values.append(value)
+        return self.setdefault(value, len(self))
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from graphret.sage.mentions import (
     MIN_COMPLETED,
     Mention,
     NodeNames,
+    Renamed,
     TextUnit,
     WordRarity,
     units_of,
@@ -123,13 +124,9 @@ class Mentions:
         names, renamed = self.names.changed(*_renaming(change, before, facts))
         names = names if names.rarity else names.fitted()
         again = flags(change.fresh, len(change.after))
-        again[words.saying(renamed.phrases)] = True
-        rarity = names.rarity
-        if rarity is not None and facts.is_table.any():
-            least = MIN_COMPLETED - 1e-6
-            tables = facts.is_table
-            again[words.covering(renamed.bags, rarity, least, tables)] = True
-            again[words.saying([word] for word in renamed.words)] = True
+        if not again.all():
+            again[words.saying(renamed.phrases)] = True
+            again[_completing(renamed, names, words, facts)] = True
         kept = self.said.copy()
         for end in ("owner", "target"):
             kept[end] = change.places[kept[end]]
@@ -232,6 +229,20 @@ class Mentions:
             source_row=links["row"],
             properties=Records(self.about.texts(links["about"])),
         )
+
+
+def _completing(
+    renamed: Renamed, names: NodeNames, words: WordsSaid, facts: NodeFacts
+) -> NDArray[np.int64]:
+    """Return the tables in which a cell and what stands around it may make up another
+    name than before.
+    """
+    if names.rarity is None or not facts.is_table.any():
+        return np.zeros(0, np.int64)
+    least = MIN_COMPLETED - 1e-6  # sums in another order differ
+    said = words.saying([word] for word in renamed.words)
+    covered = words.covering(renamed.bags, names.rarity, least, facts.is_table)
+    return np.union1d(said, covered)
 
 
 def _renaming(

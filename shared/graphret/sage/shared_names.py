@@ -151,16 +151,18 @@ class SharedNames:
         """Return what is known of nodes and names after a change, without what follows
         from it.
         """
-        code = entities.names.of
+        codes = entities.names.of_each
         titled, called, texts = list[list[int]](), list[set[int]](), list[str]()
         for node in change.nodes:
             parts = () if "table_rows" in node.properties else parts_of(title_of(node))
-            titled.append([*dict.fromkeys(map(code, parts))])
-            called.append({code(normalize_name(name)) for name in names_of(node)})
+            titled.append(codes(dict.fromkeys(parts)))
+            called.append({*codes(map(normalize_name, names_of(node)))})
             texts.append(node.text)
-        came = [self.words.of(word) for text in texts for word in _lower_words(text)]
         gone = change.before.texts.take(change.left)
-        went = [self.words.of(word) for text in gone for word in _lower_words(text)]
+        came, went = (
+            self.words.of_each(chain.from_iterable(map(_lower_words, some)))
+            for some in (texts, gone)
+        )
         tells, first_word = self._telling(entities)
         n = len(self.words)
         lower = np.bincount(came, minlength=n) - np.bincount(went, minlength=n)
@@ -359,7 +361,8 @@ def _lower_words(text: str) -> set[str]:
     return {
         word
         for word in text.split()
-        if word == word.lower() and (not word.isascii() or word.isalnum())
+        if word.islower() or word.isdigit()
+        if word.isalnum() or not word.isascii()
     }
 
 

@@ -32,8 +32,7 @@ class WordsSaid:
 
     def changed(self, change: Change) -> WordsSaid:
         """Return the words after a change, reading the fresh nodes."""
-        code = self.vocabulary.of
-        lists = ([code(word) for word in _words(node)] for node in change.nodes)
+        lists = (self.vocabulary.of_each(_words(node)) for node in change.nodes)
         return WordsSaid(
             self.vocabulary, self.said.changed(change, CodeLists.of(lists))
         )
