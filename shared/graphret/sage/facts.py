@@ -4,7 +4,7 @@ its node comes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -68,11 +68,12 @@ class NodeFacts:
         order = np.lexsort((position, self.number, self.is_table, self.file))
         return np.sort(order[np.diff(self.file[order], prepend=-1) != 0])
 
-    def of_items(self, items: Iterable[str]) -> NDArray[np.int64]:
-        """Return the nodes that were made of one of the items or files."""
+    def of_items(self, items: Collection[str]) -> Iterator[tuple[str, int]]:
+        """Yield items and files with each node that was made of them."""
         asked = flags(self.strings.find(items), len(self.strings))
-        columns = (self.source, self.file, self.document)
-        return np.flatnonzero(np.any([asked[column] for column in columns], axis=0))
+        for column in (self.source, self.file, self.document):
+            for position in np.flatnonzero(asked[column]).tolist():
+                yield self.strings.values[column[position]], position
 
     def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
         """Return the nodes that are chunks of one of the sources."""

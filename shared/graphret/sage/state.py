@@ -90,12 +90,12 @@ class SageState:
         """Return for each id those nodes that have it, or were made of an item or a
         file that has.
         """
-        facts, ids = self.connections.facts, self.graph.nodes.ids
-        found: dict[str, set[str]] = {}
-        for item in items:
-            found[item] = set(ids.take(facts.of_items([item])))
-            if self.graph.nodes.find([item])[0] >= 0:
-                found[item].add(item)
+        nodes, found = self.graph.nodes, {item: set[str]() for item in items}
+        for item, position in self.connections.facts.of_items(found):
+            found[item].add(nodes.ids[position])
+        for node in nodes.get([*found]):
+            if node is not None:
+                found[node.id].add(node.id)
         return found
 
     def changed(
