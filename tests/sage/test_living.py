@@ -8,7 +8,9 @@ import random
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from tests_support import HashingEncoder, edges_of, found_anew
 
 from graphret import Document, SageGraph, SageSettings, Table
@@ -214,3 +216,30 @@ def test_given_edges_outlast_a_change_of_their_ends_and_go_with_them() -> None:
     graph.remove(["d3"])
     cites = [edge for edge in edges_of(graph) if edge["relation"] == "CITES"]
     assert [(edge["source"], edge["target"]) for edge in cites] == [("d0", "d1")]
+
+
+class Failing(HashingEncoder):
+    """An encoder that is down for a while."""
+
+    down = False
+
+    def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
+        if self.down:
+            raise ConnectionError("the model is down")
+        return super().encode_documents(texts)
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_a_change_that_fails_half_way_leaves_the_state_before() -> None:
+    draw, encoder = random.Random(0), Failing()
+    graph = SageGraph.build(items(draw, 12, 30).values(), encoder=encoder)
+    before, edges = graph.state, edges_of(graph)
+    more = items(draw, 6, 60).values()
+    encoder.down = True
+    with pytest.raises(ConnectionError):
+        graph.add(more)
+    assert graph.state is before
+    assert edges_of(graph) == edges
+    encoder.down = False
+    graph.add(more)
+    assert edges_of(graph) == found_anew(graph)

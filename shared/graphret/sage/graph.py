@@ -325,7 +325,8 @@ class SageGraph:
 
         A document or table that was read from a Markdown file takes the place of all
         that was read from it earlier. The edges afterwards are those of a graph built
-        of everything with the same thresholds.
+        of everything with the same thresholds. What is read and linked again is what
+        the items touch; the first change of a graph that was opened reads every node.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         rows = self.settings.rows_per_segment
@@ -391,8 +392,9 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit the thresholds of similarity edges, and what embeddings are worth, to the
-        nodes that there are now.
+        """Fit to the nodes that there are now what changes leave as it was: the
+        thresholds of similarity edges, how rare entities and the words of names are,
+        and what embeddings are worth.
         """
         with self._writing:
             state = self.state
