@@ -36,7 +36,7 @@ try:
             break
         except URLError:  # it is not listening yet
             time.sleep(0.1)
-    answer = ask("retrieve", question="backups of the database of Checkout", k=2)
+    answer = ask("retrieve", query="backups of the database of Checkout", k=2)
     for hit in answer["hits"]:
         print(hit["id"], [evidence["kind"] for evidence in hit["evidence"]])
 finally:

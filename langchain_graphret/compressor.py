@@ -15,6 +15,7 @@ from langchain_core.runnables import (
 )
 from pydantic import ConfigDict, Field
 
+from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
 from graphret.retriever import Retriever, adrive, drive
 from graphret.types import Hit, Retrieval
@@ -25,7 +26,9 @@ from langchain_graphret.state import NodeSteps
 
 
 class CoreCompressor(
-    BaseDocumentCompressor, RunnableSerializable[dict[str, Any], list[Document]]
+    CheckedKeywords,
+    BaseDocumentCompressor,
+    RunnableSerializable[dict[str, Any], list[Document]],
 ):
     """A document compressor, and a runnable from ``{"query", "documents"}``."""
 

@@ -1,13 +1,14 @@
 """Nodes and hits become LangChain documents, and come back.
 
-A document has the node's text, or its name where it has none, its id, and as metadata
+A document of a passage has its text; that of any other node says its name, properties
+and neighbours (`graphret.content.NodeContent`). It has the node's id, and as metadata
 the properties that the user gave. What graphret has to say is one entry of the
 metadata, ``metadata["graphret"]``, in plain JSON values: ``name``, ``labels``,
-``properties`` (what graphret knows), ``text`` (empty where the document's text is the
-node's name), and of a hit ``id``, ``score``, ``relevance`` and ``evidence``. Score,
-relevance and evidence are of one question: documents of one node are equal whatever
-these are, so that `MultiQueryRetriever` and its like, which drop equal documents, take
-a node that two questions find for one.
+``properties`` (what graphret knows), ``text`` (the node's own, where the document's is
+another), and of a hit ``id``, ``score``, ``relevance``, ``evidence`` and ``fill``,
+where it only fills a place. The last four are of one question: documents of one node
+are equal whatever they are, so that `MultiQueryRetriever` and its like, which drop
+equal documents, take a node that two questions find for one.
 """
 
 from __future__ import annotations
@@ -24,15 +25,17 @@ from graphret.corpus.chunks import DERIVED, placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import file_of, given_name
+from graphret.corpus.temporal import TEMPORAL, as_given, with_iso_text
 from graphret.errors import InvalidInput
 from graphret.sage import SageGraph
+from graphret.stores.base import GraphStore
 from graphret.types import Evidence, Hit, Node
 
 #: The entry of a document's metadata that holds what graphret has to say; a node's
 #: property of this name is hidden.
 KEY = "graphret"
 
-_OF_QUESTION = ("score", "relevance", "evidence")
+_OF_QUESTION = ("score", "relevance", "evidence", "fill")
 _FIELDS = frozenset({"id", *_OF_QUESTION, "name", "labels", "properties", "text"})
 _PLACE = ("chunk_", "table_")
 
@@ -55,13 +58,23 @@ class Block(dict[str, Any]):
         return not self == other
 
 
-def to_document(item: Node | Hit) -> Document:
-    """Return a node, or a hit with its score and evidence, as a LangChain document."""
+def to_document(item: Node | Hit, content: str | None = None) -> Document:
+    """Return a node, or a hit with its score and evidence, as a LangChain document.
+
+    Parameters
+    ----------
+    content
+        The document's text, as `graphret.content.NodeContent` makes it; by default the
+        node's own, or its name where it has none.
+    """
     node = item.node if isinstance(item, Hit) else item
     given, _ = _sorted_out(node.properties)
-    return Document(
-        node.text or node.name, id=node.id, metadata={**given, KEY: block_of(item)}
-    )
+    shown = node.text or node.name if content is None else content
+    block = block_of(item)
+    if shown != node.text:
+        # else the node would not come back as it is
+        block["text"] = node.text
+    return Document(shown, id=node.id, metadata={**given, KEY: block})
 
 
 def block_of(item: Node | Hit) -> Block:
@@ -74,13 +87,11 @@ def block_of(item: Node | Hit) -> Block:
         if item.relevance is not None:
             block["relevance"] = float(item.relevance)
         block["evidence"] = [plain(evidence.to_dict()) for evidence in item.evidence]
+        if item.fill:
+            block["fill"] = True
     block |= {"name": node.name, "labels": list(node.labels)}
     if derived := _sorted_out(node.properties)[1]:
         block["properties"] = derived
-    if (
-        node.name and not node.text
-    ):  # a prompt would lack it, and what compares texts take all such nodes for one
-        block["text"] = ""
     return block
 
 
@@ -88,7 +99,7 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
     """Return a LangChain document as a node; the inverse of `to_document`.
 
     The id is the document's, or else made from title and text, as everywhere in
-    graphret.
+    graphret. Dates and times become ISO's text, which filters compare.
 
     Parameters
     ----------
@@ -106,9 +117,8 @@ def from_document(document: Document, *, strict: bool = True) -> Node:
         _block(document),
         f"document {document.id or document.page_content[:40]!r}",
     )
-    known = {
-        key: value for key, value in document.metadata.items() if key != KEY
-    } | block.get("properties", {})
+    given = {key: value for key, value in document.metadata.items() if key != KEY}
+    known = with_iso_text(given) | block.get("properties", {})
     properties: dict[str, Any] = (
         checked_metadata(known, what, reserved=False) if strict else plain(known)
     )
@@ -165,6 +175,28 @@ def known_nodes(
         ]
         found.append(nodes[places[0]] if places else None)
     return found
+
+
+def stored_nodes(documents: Sequence[Document], store: GraphStore) -> list[Node | None]:
+    """Return the node of a store that each document is, `None` for those that are none.
+
+    A document is the node that has its id, or the id in its metadata.
+    """
+    stated = [
+        [
+            str(one)
+            for one in (
+                document.metadata.get("id"),
+                dict(document.metadata.get(KEY) or {}).get("id"),
+                document.id,
+            )
+            if one
+        ]
+        for document in documents
+    ]
+    ids = list(dict.fromkeys(one for some in stated for one in some))
+    known = {node.id: node for node in store.get(ids) if node is not None}
+    return [next((known[one] for one in some if one in known), None) for some in stated]
 
 
 def from_chunk(document: Document) -> Node:
@@ -229,6 +261,7 @@ def _sorted_out(properties: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str
             for key in properties
             if key.startswith(_PLACE) or (key == "title" and not properties[key])
         )
+    added.discard(TEMPORAL)
     known = {key: plain(value) for key, value in properties.items() if key != KEY}
     given = {key: value for key, value in known.items() if key not in added}
-    return given, {key: value for key, value in known.items() if key in added}
+    return as_given(given), {key: known[key] for key in known if key in added}

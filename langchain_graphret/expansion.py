@@ -9,14 +9,23 @@ from collections.abc import Sequence
 from langchain_core.callbacks import AsyncCallbackManager, CallbackManager
 from langchain_core.documents import Document
 
+from graphret.content import Content, NodeContent
 from graphret.errors import InvalidInput, RetrievalFailed
-from graphret.expansion import Ranking
-from graphret.retriever import require_on_failure
+from graphret.expansion import Expand, Ranking, ranking_of
+from graphret.retriever import Compute, Retriever, require_on_failure
 from graphret.sage import SageGraph
-from graphret.types import Evidence, Hit
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.types import Evidence, Hit, Node
 from graphret.where import WhereLike
 from langchain_graphret.compressor import CoreCompressor, GivenHits, with_hit
-from langchain_graphret.documents import KEY, from_document, known_nodes, to_document
+from langchain_graphret.documents import (
+    KEY,
+    from_document,
+    known_nodes,
+    stored_nodes,
+    to_document,
+)
 from langchain_graphret.retriever import Filter, Part, log, traced
 from langchain_graphret.seeds import seed_hits
 from langchain_graphret.state import NodeSteps
@@ -46,7 +55,10 @@ class SageExpansion(CoreCompressor):
     Parameters
     ----------
     graph
-        A `SageGraph`, or a view of one; nothing outside the view is added.
+        A `SageGraph`, or a view of one; nothing outside the view is added. Or a store,
+        whose nodes are known by the documents' ids, or by ``metadata["id"]``.
+    index
+        With a store: a text index over its nodes.
     ranking
         ``"coverage"``, ``"propagate"``, ``"paper"`` or a `Ranking`; by default the one
         that was trained for the graph, ``"coverage"`` where none was.
@@ -54,6 +66,8 @@ class SageExpansion(CoreCompressor):
         ``"fallback"``: if the question cannot be embedded, words alone count; if the
         graph knows none of the documents, they keep their places, and a warning says
         so. ``"raise"`` raises `RetrievalFailed`.
+    fill, content
+        As `SageRetriever` has them, of documents that the graph adds.
     k
         How many documents there are afterwards, those that were given included.
     where
@@ -63,15 +77,21 @@ class SageExpansion(CoreCompressor):
         As any runnable of LangChain has it.
     """
 
-    graph: Part[SageGraph]
+    graph: Part[SageGraph | GraphStore]
+    index: Part[TextIndex | None] = None
+    fill: bool = True
+    content: Part[Content | None] = None
     where: Filter = None
     ranking: Part[Ranking | str | None] = None
     on_failure: str = "fallback"
 
     def __init__(
         self,
-        graph: SageGraph,
+        graph: SageGraph | GraphStore,
+        index: TextIndex | None = None,
         *,
+        fill: bool = True,
+        content: Content | None = None,
         ranking: Ranking | str | None = None,
         on_failure: str = "fallback",
         k: int = 10,
@@ -80,16 +100,41 @@ class SageExpansion(CoreCompressor):
     ) -> None:
         super().__init__(  # type: ignore[call-arg]  # fields of this class
             graph=graph,
+            index=index,
+            fill=fill,
+            content=content,
             ranking=ranking,
             on_failure=require_on_failure(on_failure),
             k=k,
             where=where,
             name=name,
         )
-        if not isinstance(graph, SageGraph):
-            kind = type(graph).__name__
-            raise InvalidInput(f"graph: expected a SageGraph, got {kind}")
-        graph.retriever(ranking)  # refuses what is no ranking
+        NodeContent(chosen=content)
+        self._expanding(None)  # refuses what is no graph or no ranking
+
+    def _expanding(self, seeds: Retriever | None) -> Retriever:
+        """Return what expands seeds over the graph."""
+        if isinstance(self.graph, SageGraph):
+            return self.graph.retriever(
+                self.ranking, seeds=seeds, on_failure=self.on_failure
+            )
+        if self.index is None:
+            kind = type(self.graph).__name__
+            raise InvalidInput(
+                f"graph: expected a SageGraph, or a store and its index, got {kind}"
+            )
+        ranking = ranking_of(self.ranking or "coverage")
+        return Expand(
+            seeds, self.graph, self.index, ranking=ranking, on_failure=self.on_failure
+        )
+
+    def _known(self, documents: Sequence[Document]) -> list[Node | None]:
+        """Return the node of the graph that each document is, `None` if there is
+        none.
+        """
+        if isinstance(self.graph, SageGraph):
+            return known_nodes(documents, self.graph)
+        return stored_nodes(documents, self.graph)
 
     def _steps(
         self,
@@ -99,7 +144,7 @@ class SageExpansion(CoreCompressor):
     ) -> NodeSteps:
         if not documents:
             return []
-        nodes = known_nodes(documents, self.graph)
+        nodes = yield Compute(lambda: self._known(documents))
         given = {
             node.id: one
             for one, node in reversed(list(zip(documents, nodes, strict=True)))
@@ -110,13 +155,14 @@ class SageExpansion(CoreCompressor):
         if not given:
             log.warning(_UNKNOWN)
         seeds = GivenHits(seed_hits(node for node in nodes if node is not None))
-        core = self.graph.retriever(
-            self.ranking, seeds=seeds, on_failure=self.on_failure
-        )
+        core = self._expanding(seeds)
         found = yield from traced(core, query, self.k, self.where, callbacks)
+        hits = [hit for hit in found if self.fill or not hit.fill]
+        content = NodeContent(core.graph_store, self.content)
+        texts = yield Compute(lambda: content.texts([hit.node for hit in hits]))
         out = [
-            with_hit(given[hit.id], hit) if hit.id in given else to_document(hit)
-            for hit in found
+            with_hit(given[hit.id], hit) if hit.id in given else to_document(hit, text)
+            for hit, text in zip(hits, texts, strict=True)
         ]
         for place, (document, known) in enumerate(zip(documents, nodes, strict=True)):
             node = known or from_document(document, strict=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from graphret.content import Content
 from graphret.retriever import Fuse, Retriever, Weights
 from graphret.where import WhereLike
 from langchain_graphret.retriever import CoreRetriever, Part
@@ -32,7 +33,7 @@ class RRFFusionRetriever(CoreRetriever):
         ``"fallback"`` goes on with those that answered and says so in the trace,
         ``"raise"`` raises `RetrievalFailed`, as does a retrieval in which every
         retriever fails.
-    k, where, name, tags, metadata
+    fill, content, k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
@@ -50,6 +51,8 @@ class RRFFusionRetriever(CoreRetriever):
         rrf_k: float = 60.0,
         names: Sequence[str] | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -62,6 +65,8 @@ class RRFFusionRetriever(CoreRetriever):
             rrf_k=rrf_k,
             names=names,
             on_failure=on_failure,
+            fill=fill,
+            content=content,
             k=k,
             where=where,
             name=name,

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 from langchain_core.documents import Document
 from langchain_core.stores import BaseStore
+from langchain_core.tools import StructuredTool, create_retriever_tool
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 
 from graphret import corpus, sage
+from graphret.contracts import require_keywords
 from graphret.corpus import (
     HeuristicMetadata,
     MetadataExtractor,
@@ -30,6 +32,11 @@ from graphret.where import WhereLike
 from langchain_graphret.documents import from_chunk
 from langchain_graphret.retriever import SageRetriever
 from langchain_graphret.seeds import LangChainRetriever
+
+_DESCRIPTION = (
+    "Find passages that answer a question, together with those that they are linked to."
+    " Ask one whole question, with the names that it is about."
+)
 
 
 class SageGraph(sage.SageGraph):
@@ -83,18 +90,33 @@ class SageGraph(sage.SageGraph):
             executor=executor,
         )
 
-    def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
+    def add(
+        self,
+        items: Any,
+        *,
+        edges: Iterable[Edge] = (),
+        replace_documents: bool = True,
+    ) -> list[str]:
         """Add documents of LangChain or items of graphret, each in place of the one
         that had its id; return node ids.
 
         `refresh_from_store` also takes away what is gone.
+
+        Parameters
+        ----------
+        replace_documents
+            Whether the chunks of a file or address (``metadata["source"]``) that the
+            graph knows and that has changed take the place of all its chunks. Say no to
+            add a file piece by piece whose pieces have no ``start_index``.
         """
         listed = items if isinstance(items, corpus.Corpus) else list(items)
         if isinstance(listed, corpus.Corpus) or not any(
             isinstance(one, Document) for one in listed
         ):
             return super().add(listed, edges=edges)
-        return self.add_nodes(_chunks(listed), edges=edges)
+        return self.add_nodes(
+            _chunks(listed), edges=edges, replace_documents=replace_documents
+        )
 
     def refresh_from_store(
         self, store: BaseStore[str, Document] | VectorStore | Iterable[Document]
@@ -106,7 +128,8 @@ class SageGraph(sage.SageGraph):
         ----------
         store
             A document store (`BaseStore`), a vector store that lists its documents
-            (`Chroma`, `InMemoryVectorStore`), or all documents that there are now.
+            (`Chroma`, `FAISS`, `InMemoryVectorStore`), or all documents that there are
+            now.
 
         Raises
         ------
@@ -121,23 +144,65 @@ class SageGraph(sage.SageGraph):
         ranking: Ranking | str | None = None,
         seeds: LangChainRetriever | Retriever | None = None,
         on_failure: str = "fallback",
-        k: int = 10,
+        k: int | None = None,
         where: WhereLike = None,
+        search_kwargs: Mapping[str, Any] | None = None,
         name: str | None = None,
         tags: list[str] | None = None,
         metadata: dict[str, Any] | None = None,
     ) -> SageRetriever:
-        """Return a LangChain retriever over the graph, as `SageRetriever` makes it."""
+        """Return a LangChain retriever over the graph, as `SageRetriever` makes it.
+
+        Parameters
+        ----------
+        search_kwargs
+            As vector stores take it: ``{"k": 5, "filter": {"year": 1969}}``, where
+            ``filter`` is `where`; an `InvalidInput` names any other.
+        k
+            How many documents are returned; 10 by default.
+        ranking, seeds, on_failure, where, name, tags, metadata
+            As `SageRetriever` has them.
+        """
+        searched = dict(search_kwargs or {})
+        require_keywords(searched, ("k", "filter"), "search_kwargs")
+        if ("k" in searched and k is not None) or ("filter" in searched and where):
+            raise InvalidInput("search_kwargs: k and filter are given twice")
         return SageRetriever(
             self,
             ranking=ranking,
             seeds=seeds,
             on_failure=on_failure,
-            k=k,
-            where=where,
+            k=searched.get("k", 10 if k is None else k),
+            where=searched.get("filter", where),
             name=name,
             tags=tags,
             metadata=metadata,
+        )
+
+    def as_tool(
+        self,
+        *,
+        name: str = "search_graph",
+        description: str = _DESCRIPTION,
+        ranking: Ranking | str | None = None,
+        k: int = 10,
+        where: WhereLike = None,
+    ) -> StructuredTool:
+        """Return the graph as a tool for an agent, which reads the texts that are
+        found; the documents are the message's artifact.
+
+        Parameters
+        ----------
+        name, description
+            What the model knows it by. Say what the graph holds.
+        ranking, k, where
+            As `SageRetriever` has them.
+        """
+        return create_retriever_tool(
+            SageRetriever(self, ranking=ranking, k=k, where=where),
+            name,
+            description,
+            response_format="content_and_artifact",
         )
 
 
@@ -158,6 +223,9 @@ def documents_of(
     if isinstance(store, InMemoryVectorStore):
         return store.get_by_ids(list(store.store))
     if isinstance(store, VectorStore):
+        places = getattr(store, "index_to_docstore_id", None)  # FAISS
+        if isinstance(places, dict):
+            return store.get_by_ids(list(places.values()))
         get = getattr(store, "get", None)
         if not callable(get):
             raise InvalidInput(

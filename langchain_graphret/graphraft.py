@@ -5,6 +5,7 @@ steps one by one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, TypeAlias
 
 from langchain_core.runnables import RunnableLambda
@@ -12,6 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import TypeAdapter
 
+from graphret.content import Content
 from graphret.graphraft import Candidate, Entity, GraphRAFT, GraphRAFTSettings
 from graphret.graphraft.candidates import QueryWriter
 from graphret.graphraft.entities import EntityNamer
@@ -34,6 +36,7 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
+    answered,
     asked_of,
     first_asked,
     node,
@@ -60,7 +63,7 @@ class GraphRAFTRetriever(CoreRetriever):
     writer, planner, entities, reasoner, settings, fallback, fill, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
         chat models of LangChain, and `fallback` a retriever of LangChain.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
 
     Examples
@@ -77,7 +80,6 @@ class GraphRAFTRetriever(CoreRetriever):
     reasoner: Part[ChatModelLike | Reasoner | None] = None
     settings: Part[GraphRAFTSettings | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
 
     def __init__(
@@ -93,6 +95,7 @@ class GraphRAFTRetriever(CoreRetriever):
         fallback: LangChainRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -110,6 +113,7 @@ class GraphRAFTRetriever(CoreRetriever):
             fallback=fallback,
             fill=fill,
             on_failure=on_failure,
+            content=content,
             k=k,
             where=where,
             name=name,
@@ -172,7 +176,9 @@ def create_graphraft_graph(
     ``run`` and ``reason``.
 
     ``{"question": …}`` goes in, `AnswerOutput` comes out; ``k`` and ``where`` of the
-    input are used instead of the graph's own `k`, and to filter what is returned.
+    input are used instead of the graph's own `k`, and to filter what is returned. As a
+    node over `MessagesState` it takes the last human message for the question, and adds
+    one that tells the hits.
 
     Parameters
     ----------
@@ -215,7 +221,8 @@ def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTG
 
     def write(state: GraphRAFTState, trace: Trace) -> NodeSteps:
         known = _CANDIDATES.validate_python(state["candidates"])
-        written = yield from core.write(state["question"], known, trace)
+        question = state["asked"]["question"]
+        written = yield from core.write(question, known, trace)
         return {"written": written}
 
     def run(state: GraphRAFTState, trace: Trace) -> NodeSteps:
@@ -231,15 +238,19 @@ def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTG
             question, _HITS.validate_python(state["found"]), trace
         )
         answer = yield from core.answer(question, wanted, where, hits, trace)
-        return {"hits": answer.to_dict()["hits"]}
+        return answered(state, {"hits": answer.to_dict()["hits"]}, "graphraft")
 
     def traced(
         step: Callable[[GraphRAFTState, Trace], NodeSteps],
     ) -> RunnableLambda[Any, Any]:
+        @wraps(step)
         def steps(state: GraphRAFTState) -> NodeSteps:
             trace = Trace() if step is entities else Trace.from_dict(state["trace"])
             update = yield from step(state, trace)
-            return plain({**update, "trace": trace.to_dict()})
+            messages = (
+                {"messages": told} if (told := update.pop("messages", [])) else {}
+            )
+            return plain({**update, "trace": trace.to_dict()}) | messages
 
         return node(steps)
 

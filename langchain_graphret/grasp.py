@@ -7,6 +7,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableLambda
 from typing_extensions import TypedDict
 
+from graphret.content import Content
 from graphret.errors import InvalidInput
 from graphret.grasp import Grasp, GraspSettings, LLMPlanner
 from graphret.linking import Linker
@@ -42,7 +43,7 @@ class GraspRetriever(CoreRetriever):
         retriever.
     documents, linker, reranker, settings, on_failure
         As `graphret.grasp.Grasp` has them.
-    k, where, name, tags, metadata
+    fill, content, k, where, name, tags, metadata
         As `SageRetriever` has them.
 
     Examples
@@ -71,6 +72,8 @@ class GraspRetriever(CoreRetriever):
         reranker: Reranker | None = None,
         settings: GraspSettings | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -86,6 +89,8 @@ class GraspRetriever(CoreRetriever):
             reranker=reranker,
             settings=settings,
             on_failure=on_failure,
+            fill=fill,
+            content=content,
             k=k,
             where=where,
             name=name,

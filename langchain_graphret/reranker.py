@@ -35,6 +35,9 @@ class GraphReranker(CoreCompressor):
         used), an object with ``predict(pairs)``, or a graphret `Reranker`.
     weight
         The share of the model's order in the fused one; 1 for its order alone.
+    rrf_k
+        Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there); `None` fuses
+        scores.
     on_failure
         ``"fallback"``: if the model fails, the documents keep their order, and a logged
         warning says so. ``"raise"`` raises `RetrievalFailed`.
@@ -46,6 +49,7 @@ class GraphReranker(CoreCompressor):
 
     model: Part[Any]
     weight: float = Field(default=0.5, ge=0, le=1)
+    rrf_k: float | None = Field(default=None, ge=0)
     on_failure: str = "fallback"
 
     def __init__(
@@ -53,6 +57,7 @@ class GraphReranker(CoreCompressor):
         model: Any,
         *,
         weight: float = 0.5,
+        rrf_k: float | None = None,
         on_failure: str = "fallback",
         k: int = 10,
         name: str | None = None,
@@ -62,6 +67,7 @@ class GraphReranker(CoreCompressor):
         super().__init__(  # type: ignore[call-arg]  # fields of this class
             model=reranker,
             weight=weight,
+            rrf_k=rrf_k,
             on_failure=require_on_failure(on_failure),
             k=k,
             name=name,
@@ -85,6 +91,7 @@ class GraphReranker(CoreCompressor):
             self.model,
             depth=len(given),
             weight=self.weight,
+            rrf_k=self.rrf_k,
             on_failure=self.on_failure,
         )
         found = yield from traced(core, query, self.k, None, callbacks)

@@ -29,9 +29,11 @@ from pydantic import (
     SkipValidation,
 )
 
+from graphret.content import Content, NodeContent
+from graphret.contracts import CheckedKeywords, require_keywords
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
-from graphret.retriever import Call, Retriever, adrive, drive
+from graphret.retriever import Call, Compute, Retriever, adrive, drive
 from graphret.sage import SageGraph
 from graphret.search.index import require_k
 from graphret.types import Retrieval
@@ -64,17 +66,19 @@ Filter: TypeAlias = Annotated[
 log = logging.getLogger("langchain_graphret")
 
 
-class CoreRetriever(BaseRetriever):
+class CoreRetriever(CheckedKeywords, BaseRetriever):
     """What a graphret retriever finds, as LangChain's documents.
 
     Fields are the parameters of `core`, the graphret retriever that does the work, and
-    `k` and `where`, which a call may give too.
+    `k` and `where`, which a call may give too, `fill` and `content`.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     k: int = Field(default=10, ge=1, strict=True)
     where: Filter = None
+    fill: bool = True
+    content: Part[Content | None] = None
 
     _made: tuple[list[object], Retriever] | None = PrivateAttr(default=None)
 
@@ -85,7 +89,9 @@ class CoreRetriever(BaseRetriever):
         It is made again when a field has another value, as `model_copy` gives it.
         """
         values = [
-            value for name, value in self if name not in CoreRetriever.model_fields
+            value
+            for name, value in self
+            if name == "fill" or name not in CoreRetriever.model_fields
         ]
         if self._made is None or not all(map(is_, values, self._made[0])):
             self._made = values, self._make()
@@ -93,7 +99,7 @@ class CoreRetriever(BaseRetriever):
 
     def _check(self) -> None:
         """Refuse what is malformed in the fields, when they are given."""
-        _ = self.core
+        NodeContent(self.core.graph_store, self.content)
 
     def _make(self) -> Retriever:
         """Make the core of the fields; an `InvalidInput` names a malformed one."""
@@ -121,17 +127,17 @@ class CoreRetriever(BaseRetriever):
         where: Any = None,
         **unknown: Any,
     ) -> NodeSteps:
-        if unknown:
-            names = ", ".join(map(repr, sorted(unknown)))
-            raise InvalidInput(
-                f"{type(self).__name__}: a call takes 'k' and 'where', not {names}"
-            )
+        require_keywords(unknown, ("k", "where"), f"{type(self).__name__}.invoke")
         wanted, condition = (
             self.k if k is None else require_k(k),
             both(Where.parse(self.where), Where.parse(where)),
         )
-        retrieval = yield from traced(self.core, query, wanted, condition, callbacks)
-        return [to_document(hit) for hit in retrieval]
+        core = self.core
+        retrieval = yield from traced(core, query, wanted, condition, callbacks)
+        hits = [hit for hit in retrieval if self.fill or not hit.fill]
+        content = NodeContent(core.graph_store, self.content)
+        texts = yield Compute(lambda: content.texts([hit.node for hit in hits]))
+        return [to_document(hit, text) for hit, text in zip(hits, texts, strict=True)]
 
 
 class SageRetriever(CoreRetriever):
@@ -158,6 +164,14 @@ class SageRetriever(CoreRetriever):
         Over a graph: ``"fallback"`` seeds from the graph's search when `seeds` fails,
         and goes by words alone when the question cannot be embedded; the trace and a
         logged warning say so. ``"raise"`` raises `RetrievalFailed`.
+    fill
+        Whether hits that only fill a place come back too, marked by
+        ``metadata["graphret"]["fill"]``: exactly `k` documents then where that many
+        qualify.
+    content
+        What a document's text is, a `graphret.NodeText` or a function of a node; by
+        default a passage's own text, and of any other node its name, properties and
+        named neighbours.
     k
         How many documents are returned.
     where
@@ -194,6 +208,8 @@ class SageRetriever(CoreRetriever):
         ranking: Ranking | str | None = None,
         seeds: LangChainRetriever | Retriever | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -205,6 +221,8 @@ class SageRetriever(CoreRetriever):
             ranking=ranking,
             seeds=seeds,
             on_failure=on_failure,
+            fill=fill,
+            content=content,
             k=k,
             where=where,
             name=name,
@@ -236,6 +254,8 @@ class SageRetriever(CoreRetriever):
 def as_langchain_retriever(
     retriever: SageGraph | Retriever,
     *,
+    fill: bool = True,
+    content: Content | None = None,
     k: int = 10,
     where: WhereLike = None,
     name: str | None = None,
@@ -247,7 +267,14 @@ def as_langchain_retriever(
     The parameters are those of `SageRetriever`.
     """
     return SageRetriever(
-        retriever, k=k, where=where, name=name, tags=tags, metadata=metadata
+        retriever,
+        fill=fill,
+        content=content,
+        k=k,
+        where=where,
+        name=name,
+        tags=tags,
+        metadata=metadata,
     )
 
 

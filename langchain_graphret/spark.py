@@ -11,6 +11,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import interrupt
 from pydantic import TypeAdapter
 
+from graphret.content import Content
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
@@ -37,6 +38,7 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
+    answered,
     asked_of,
     first_asked,
     node,
@@ -95,7 +97,9 @@ def create_spark_graph(
     schema and mends them, ``run`` runs them. Where they find nothing ``fallback``
     answers by text; ``expand`` adds what the graph connects them to. ``{"question":
     …}`` goes in, `SparkOutput` comes out; ``k`` and ``where`` of the input are used
-    instead of the graph's own `k`, and to filter what is returned.
+    instead of the graph's own `k`, and to filter what is returned. As a node over
+    `MessagesState` it takes the last human message for the question, and adds one that
+    tells the hits.
 
     Parameters
     ----------
@@ -187,7 +191,8 @@ class _Steps:
         """Ask the model for a plan, or for a better one."""
         update: Json = {"again": False, "steps": [], "found": None}
         if state.get("again"):  # for what was asked before
-            question, trace = state["question"], Trace.from_dict(state["trace"])
+            question = state["asked"]["question"]
+            trace = Trace.from_dict(state["trace"])
             before = PlanReply(None, state["problem"], state["reply"])
             update["calls"] = state["calls"] + 1
         else:
@@ -210,7 +215,8 @@ class _Steps:
         steps = [step.to_dict() for step in checked]
         decision: Any = True
         if self.approve:
-            decision = interrupt({"question": state["question"], "steps": steps})
+            question = state["asked"]["question"]
+            decision = interrupt({"question": question, "steps": steps})
         reason = decision if isinstance(decision, str) else "it was not approved"
         problem = "" if decision is True else f"the plan was not run: {reason}"
         return {"steps": steps, "problem": problem}
@@ -219,7 +225,7 @@ class _Steps:
         """Run the queries; the model is asked again where they find nothing."""
         trace = Trace.from_dict(state["trace"])
         steps = self.spark.check(SparkPlan.model_validate(state["plan"]))
-        found = self.spark.run(state["question"], steps, trace)
+        found = self.spark.run(state["asked"]["question"], steps, trace)
         may_repair = state["calls"] <= self.spark.settings.repair_calls
         return {
             "found": plain(_FOUND.dump_python(found)),
@@ -238,7 +244,8 @@ class _Steps:
         if found.nodes:
             retriever = _expanded(retriever, self.spark, self.policy, self.ranking)
         question, k, where = asked_of({**state, **state["asked"]}, self.k)
-        return (yield from retrieved(retriever, question, k, where))
+        hits = yield from retrieved(retriever, question, k, where)
+        return answered(state, hits, "spark")
 
 
 def _after_plan(state: SparkState) -> str:
@@ -276,7 +283,7 @@ class SparkRetriever(CoreRetriever):
     ----------
     model, store, index, settings, hints, expand, ranking, fallback, fill, on_failure
         As `create_spark_graph` has them.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
@@ -288,7 +295,6 @@ class SparkRetriever(CoreRetriever):
     expand: Part[Policy | None] = None
     ranking: Part[Ranking | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
 
     def __init__(
@@ -304,6 +310,7 @@ class SparkRetriever(CoreRetriever):
         fallback: LangChainRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -321,6 +328,7 @@ class SparkRetriever(CoreRetriever):
             fallback=fallback,
             fill=fill,
             on_failure=on_failure,
+            content=content,
             k=k,
             where=where,
             name=name,

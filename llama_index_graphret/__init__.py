@@ -23,6 +23,7 @@ from llama_index_graphret.evidence import (
 )
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.graph import SageGraph
+from llama_index_graphret.ingestion import SageIngestion
 from llama_index_graphret.methods import (
     ArkRetriever,
     GraphRAFTRetriever,
@@ -32,13 +33,18 @@ from llama_index_graphret.methods import (
 )
 from llama_index_graphret.nodes import from_llama_node, to_llama_node
 from llama_index_graphret.parser import SageNodeParser
-from llama_index_graphret.postprocessors import GraphReranker, SageExpansion
+from llama_index_graphret.postprocessors import (
+    GraphReranker,
+    RRFFusion,
+    SageExpansion,
+)
 from llama_index_graphret.property_graph import (
     GraphNode,
     GraphRelation,
     GraphretPropertyGraphStore,
     from_property_graph_store,
 )
+from llama_index_graphret.relations import RelationsAsText
 from llama_index_graphret.retriever import (
     RRFFusionRetriever,
     SageRetriever,
@@ -56,9 +62,12 @@ __all__ = [
     "GraspRetriever",
     "LlamaIndexChat",
     "LlamaIndexSeeds",
+    "RRFFusion",
     "RRFFusionRetriever",
+    "RelationsAsText",
     "SageExpansion",
     "SageGraph",
+    "SageIngestion",
     "SageNodeParser",
     "SageNodeWithScore",
     "SageRetrievalEvent",

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -97,6 +100,21 @@ class EncoderEmbedding(BaseEmbedding):
         return await asyncio.to_thread(self._get_text_embeddings, texts)
 
 
+_asked: ContextVar[QueryBundle | None] = ContextVar("asked", default=None)
+
+
+@contextmanager
+def asked(bundle: QueryBundle) -> Iterator[None]:
+    """While graphret answers a bundle, let `LlamaIndexSeeds` hand it on whole: graphret
+    itself knows a question as its text.
+    """
+    token = _asked.set(bundle)
+    try:
+        yield
+    finally:
+        _asked.reset(token)
+
+
 class LlamaIndexSeeds(Retriever):
     """A LlamaIndex retriever as a graphret one.
 
@@ -129,7 +147,10 @@ class LlamaIndexSeeds(Retriever):
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, retriever = Trace(), self._deep(k)
+        asking = _asked.get()
         bundle = QueryBundle(query)
+        if asking is not None and asking.query_str == query:
+            bundle = replace(asking)  # retrievers write into what they are given
         with trace.stage("search", retriever=self.name) as stage:
             found = yield Call(
                 lambda: retriever.retrieve(bundle), lambda: retriever.aretrieve(bundle)

@@ -36,6 +36,10 @@ class SageNodeWithScore(NodeWithScore):
     evidence, not the retrieval.
     """
 
+    fill: bool = Field(
+        default=False,
+        description="Whether it only fills a place, and nothing speaks for it.",
+    )
     raw_score: float | None = Field(
         default=None, description="What the method ranked by."
     )
@@ -67,6 +71,7 @@ class SageNodeWithScore(NodeWithScore):
             node=mark(node, hit.evidence),
             score=score,
             raw_score=hit.score,
+            fill=hit.fill,
             retrieval=retrieval,
         )
 

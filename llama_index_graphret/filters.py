@@ -27,6 +27,7 @@ _DIRECT = {
     FilterOperator.NIN: "$nin",
     FilterOperator.CONTAINS: "$contains",
     FilterOperator.TEXT_MATCH: "$contains",
+    FilterOperator.TEXT_MATCH_INSENSITIVE: "$icontains",
 }
 _EACH = {FilterOperator.ANY: "$or", FilterOperator.ALL: "$and"}
 _NODE_FIELDS = (
@@ -44,8 +45,7 @@ def to_where(filters: FiltersLike) -> Where | None:
     The meaning is that of LlamaIndex's own in-memory store, filters inside filters
     included; a condition `NOT` holds where none of its filters does. A key is always
     one of the metadata, ``"name"`` and ``"text"`` included. graphret conditions are
-    returned as they are. ``text_match_insensitive`` is refused, since graphret has no
-    condition for it.
+    returned as they are.
     """
     return Where.parse(
         _read(filters)

@@ -11,8 +11,20 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.chat_engine import (
+    CondensePlusContextChatEngine,
+    ContextChatEngine,
+)
+from llama_index.core.chat_engine.types import ChatMode
 from llama_index.core.indices.utils import embed_nodes
+from llama_index.core.llms import LLM
+from llama_index.core.memory import BaseMemory
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer, ResponseMode
 from llama_index.core.schema import BaseNode, Document, IndexNode
+from llama_index.core.tools import ToolMetadata
 from llama_index.core.vector_stores import SimpleVectorStore
 
 import graphret
@@ -31,16 +43,21 @@ from graphret.sage import SageSettings
 from graphret.sage.graph import Progress
 from graphret.sage.state import Changes
 from graphret.types import Edge, Node
+from graphret.where import WhereLike
 from llama_index_graphret.adapters import encoder_of
 from llama_index_graphret.evidence import mark
 from llama_index_graphret.filters import FiltersLike
-from llama_index_graphret.nodes import from_llama_node
+from llama_index_graphret.nodes import from_llama_node, source_of
 from llama_index_graphret.parser import SageNodeParser
 from llama_index_graphret.retriever import SageRetriever
+from llama_index_graphret.tool import DESCRIPTION, GraphTool
 
 
 class SageGraph(graphret.SageGraph):
     """A `graphret.SageGraph` that can be made from LlamaIndex's nodes and indexes."""
+
+    #: The LlamaIndex model that the graph was made with, if it was.
+    embed_model: BaseEmbedding | None = None
 
     @classmethod
     def from_index(
@@ -123,7 +140,9 @@ class SageGraph(graphret.SageGraph):
         ----------
         nodes
             The nodes; those of one document are linked as its parts. They come back
-            with the same ids and hashes.
+            with the same ids and hashes. Of what `HierarchicalNodeParser` made the
+            leaves are taken, and not their parents, which say the same again:
+            `AutoMergingRetriever` puts these in their place.
         embed_model
             A LlamaIndex embedding model, in place of `encoder`. Embeddings that nodes
             carry are taken for its own, and the nodes without one are embedded by it.
@@ -134,13 +153,20 @@ class SageGraph(graphret.SageGraph):
         """
         listed: Sequence[Any] = list(nodes)
         if any(isinstance(node, BaseNode) for node in listed):
+            whole = len(listed)
+            listed = without_parents(listed)
+            if vectors is not None and len(listed) < whole:
+                raise InvalidInput(
+                    "vectors: expected the leaves of a HierarchicalNodeParser alone,"
+                    f" got {whole - len(listed)} of their parents; see get_leaf_nodes"
+                )
             if embed_model is not None:
                 embedded = embed_nodes(listed, embed_model)
                 vectors = [embedded[node.node_id] for node in listed]
             listed = from_chunks(_own(listed))
         if embed_model is not None:
             encoder = encoder_of(embed_model)
-        return super().from_nodes(
+        graph = super().from_nodes(
             listed,
             encoder=encoder,
             chunker=chunker,
@@ -151,6 +177,8 @@ class SageGraph(graphret.SageGraph):
             progress=progress,
             executor=executor,
         )
+        graph.embed_model = embed_model
+        return graph
 
     @classmethod
     def from_documents(
@@ -205,13 +233,23 @@ class SageGraph(graphret.SageGraph):
         """
         if embed_model is not None:
             encoder = encoder_of(embed_model)
-        return super().load(
+        graph = super().load(
             folder, encoder=encoder, metadata=metadata, chunker=chunker, verify=verify
         )
+        graph.embed_model = embed_model
+        return graph
+
+    def view(self, where: WhereLike) -> Self:
+        """Return the graph of the nodes that satisfy `where` alone, as
+        `graphret.SageGraph.view` does.
+        """
+        view = super().view(where)
+        view.embed_model = self.embed_model
+        return view
 
     def add(self, items: Any, *, edges: Iterable[Edge] = ()) -> list[str]:
         """Add LlamaIndex documents, which are cut by `SageNodeParser`, LlamaIndex
-        nodes, or items of graphret.
+        nodes, or items of graphret, each in place of all that was made of it before.
         """
         listed = items if isinstance(items, Corpus) else list(items)
         if isinstance(listed, Corpus) or not any(
@@ -220,20 +258,53 @@ class SageGraph(graphret.SageGraph):
             return super().add(listed, edges=edges)
         whole = [one for one in listed if isinstance(one, Document)]
         parts = [one for one in listed if not isinstance(one, Document)]
-        return self.add_nodes(
-            [*SageNodeParser().get_nodes_from_documents(whole), *parts], edges=edges
-        )
+        nodes = [*SageNodeParser().get_nodes_from_documents(whole), *parts]
+        ids = [document.doc_id for document in whole]
+        return self._put(_own(nodes), edges, ids, replace_documents=True)
 
     def add_nodes(
-        self, nodes: Iterable[Any], *, edges: Iterable[Edge] = ()
+        self,
+        nodes: Iterable[Any],
+        *,
+        edges: Iterable[Edge] = (),
+        replace_documents: bool = True,
     ) -> list[str]:
         """Add LlamaIndex nodes, each in place of the node that had its id, and return
         their ids.
 
         They are embedded by the graph's encoder. `remove` takes node ids, and document
         ids for all nodes of a document.
+
+        Parameters
+        ----------
+        replace_documents
+            Whether the nodes of a document (``ref_doc_id``, or its file) that the graph
+            knows and that has changed take the place of all its nodes, as after an
+            `IngestionPipeline` with upserts.
         """
-        return super().add_nodes(_own(nodes), edges=edges)
+        listed = list(nodes)
+        changed = self._changed_documents(listed) if replace_documents else []
+        return self._put(_own(listed), edges, changed, replace_documents)
+
+    def _changed_documents(self, nodes: Iterable[BaseNode]) -> list[str]:
+        """Return the ids of the documents of which nodes have another hash than the
+        graph's nodes of them.
+        """
+        hashes = {
+            source.node_id: source.hash
+            for node in nodes
+            if (source := node.source_node) is not None and source.hash
+        }
+        known = (source_of(node) for node in self.nodes) if hashes else ()
+        return list(
+            {
+                source.node_id
+                for source in known
+                if source is not None
+                and source.hash
+                and hashes.get(source.node_id, source.hash) != source.hash
+            }
+        )
 
     def refresh_from_index(self, index: VectorStoreIndex) -> Changes:
         """Bring the graph up to date with an index, and say what was added, changed and
@@ -270,6 +341,130 @@ class SageGraph(graphret.SageGraph):
             verbose=verbose,
         )
 
+    def as_query_engine(
+        self,
+        llm: LLM | None = None,
+        *,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        ranking: Ranking | str | None = None,
+        node_postprocessors: Sequence[BaseNodePostprocessor] = (),
+        response_mode: ResponseMode = ResponseMode.COMPACT,
+        response_synthesizer: BaseSynthesizer | None = None,
+        text_qa_template: BasePromptTemplate | None = None,
+        streaming: bool = False,
+    ) -> RetrieverQueryEngine:
+        """Return a query engine over the graph, as an index of LlamaIndex does.
+
+        Parameters
+        ----------
+        llm
+            Who answers; ``Settings.llm`` by default.
+        similarity_top_k, k, filters, ranking
+            As `SageRetriever` has them.
+        node_postprocessors, response_mode, response_synthesizer, text_qa_template,
+        streaming
+            As `RetrieverQueryEngine.from_args` has them.
+        """
+        retriever = self.as_retriever(
+            ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
+        )
+        return RetrieverQueryEngine.from_args(
+            retriever,
+            llm=llm,
+            node_postprocessors=list(node_postprocessors),
+            response_mode=response_mode,
+            response_synthesizer=response_synthesizer,
+            text_qa_template=text_qa_template,
+            streaming=streaming,
+        )
+
+    def as_chat_engine(
+        self,
+        llm: LLM | None = None,
+        *,
+        chat_mode: ChatMode = ChatMode.CONDENSE_PLUS_CONTEXT,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        ranking: Ranking | str | None = None,
+        node_postprocessors: Sequence[BaseNodePostprocessor] = (),
+        memory: BaseMemory | None = None,
+        system_prompt: str | None = None,
+    ) -> CondensePlusContextChatEngine | ContextChatEngine:
+        """Return a chat engine over the graph, as an index of LlamaIndex does.
+
+        Parameters
+        ----------
+        llm
+            Who answers; ``Settings.llm`` by default.
+        chat_mode
+            ``"condense_plus_context"`` has the LLM make each message a question that
+            stands by itself, ``"context"`` asks the graph what was said.
+        similarity_top_k, k, filters, ranking
+            As `SageRetriever` has them.
+        node_postprocessors, memory, system_prompt
+            As LlamaIndex's chat engines have them.
+
+        Raises
+        ------
+        InvalidInput
+            For any other `chat_mode`; LlamaIndex has agents and other engines that take
+            ``as_tool()`` and ``as_query_engine()``.
+        """
+        known = ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONTEXT
+        if chat_mode not in known:
+            modes = " or ".join(repr(mode.value) for mode in known)
+            raise InvalidInput(f"chat_mode: expected {modes}, got {chat_mode!r}")
+        engine: type[CondensePlusContextChatEngine | ContextChatEngine] = (
+            ContextChatEngine
+            if chat_mode == ChatMode.CONTEXT
+            else CondensePlusContextChatEngine
+        )
+        retriever = self.as_retriever(
+            ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
+        )
+        return engine.from_defaults(
+            retriever,
+            llm=llm,
+            node_postprocessors=list(node_postprocessors),
+            memory=memory,
+            system_prompt=system_prompt,
+        )
+
+    def as_tool(
+        self,
+        *,
+        name: str = "search_graph",
+        description: str = DESCRIPTION,
+        similarity_top_k: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        ranking: Ranking | str | None = None,
+        node_postprocessors: Sequence[BaseNodePostprocessor] = (),
+    ) -> GraphTool:
+        """Return the graph as a tool for an agent, which reads the nodes that are
+        found.
+
+        Parameters
+        ----------
+        name, description
+            What the model knows it by. Say what the graph holds.
+        similarity_top_k, k, filters, ranking
+            As `SageRetriever` has them.
+        node_postprocessors
+            As `RetrieverTool` has them.
+        """
+        retriever = self.as_retriever(
+            ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
+        )
+        return GraphTool(
+            retriever,
+            ToolMetadata(name=name, description=description),
+            list(node_postprocessors),
+        )
+
 
 def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
     """Return the nodes of a vector index, from its docstore or from its vector
@@ -298,6 +493,20 @@ def nodes_of(index: VectorStoreIndex) -> list[BaseNode]:
     return list({node.node_id: node for node in [*found, *stored]}.values())
 
 
+def without_parents(nodes: Iterable[Any]) -> list[Any]:
+    """Return nodes without those of which a child is among them, whose text would be
+    there twice.
+    """
+    listed = list(nodes)
+    ids = {one.node_id for one in listed if isinstance(one, BaseNode)}
+    return [
+        one
+        for one in listed
+        if not isinstance(one, BaseNode)
+        or not any(child.node_id in ids for child in one.child_nodes or ())
+    ]
+
+
 def _own(nodes: Iterable[BaseNode]) -> list[Node]:
     """Return nodes as graphret's, without the evidence of an earlier retrieval."""
-    return [from_llama_node(mark(node, ())) for node in nodes]
+    return [from_llama_node(mark(node, ())) for node in without_parents(nodes)]

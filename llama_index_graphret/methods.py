@@ -15,6 +15,7 @@ from llama_index.core.tools import FunctionTool
 
 from graphret.ark import Ark, ArkSettings, Toolbox
 from graphret.ark.retriever import OnRun
+from graphret.content import Content
 from graphret.expansion import Expand, Ranking
 from graphret.expansion.expand import Policy
 from graphret.graphraft import GraphRAFT, GraphRAFTSettings
@@ -65,7 +66,8 @@ class ArkRetriever(CoreRetriever):
     temperature
         Of all agents or one for each; `None` leaves it to the LLM, whose provider may
         take no other.
-    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
+    content, similarity_top_k, k, filters, callback_manager, object_map,
+    objects, verbose
         As `SageRetriever` has them. The agents see what filters leave out all the same;
         to hide nodes altogether give ``store.view(...)`` and ``index.view(...)`` of one
         condition.
@@ -91,6 +93,7 @@ class ArkRetriever(CoreRetriever):
         fill: bool = True,
         on_failure: str = "fallback",
         on_run: OnRun | None = None,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -121,6 +124,8 @@ class ArkRetriever(CoreRetriever):
         )
         super().__init__(
             core,
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,
@@ -153,7 +158,8 @@ class GraspRetriever(CoreRetriever):
         retriever.
     documents, linker, reranker, settings, on_failure
         As `graphret.grasp.Grasp` has them.
-    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
+    fill, content, similarity_top_k, k, filters, callback_manager, object_map,
+    objects, verbose
         As `SageRetriever` has them.
     """
 
@@ -168,6 +174,8 @@ class GraspRetriever(CoreRetriever):
         reranker: Reranker | None = None,
         settings: GraspSettings | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -188,6 +196,8 @@ class GraspRetriever(CoreRetriever):
         )
         super().__init__(
             core,
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,
@@ -218,7 +228,8 @@ class GraphRAFTRetriever(CoreRetriever):
     planner, entities, reasoner, settings, fallback, fill, on_failure
         As `graphret.graphraft.GraphRAFT` has them; `entities` and `reasoner` may be
         LLMs of LlamaIndex, and `fallback` a retriever of LlamaIndex.
-    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
+    content, similarity_top_k, k, filters, callback_manager, object_map,
+    objects, verbose
         As `SageRetriever` has them.
     """
 
@@ -235,6 +246,7 @@ class GraphRAFTRetriever(CoreRetriever):
         fallback: BaseRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -257,6 +269,8 @@ class GraphRAFTRetriever(CoreRetriever):
         )
         super().__init__(
             core,
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,
@@ -293,7 +307,8 @@ class SparkRetriever(CoreRetriever):
         search in `index` by default.
     fill, on_failure
         As `graphret.Spark` has them.
-    similarity_top_k, k, filters, callback_manager, object_map, objects, verbose
+    content, similarity_top_k, k, filters, callback_manager, object_map,
+    objects, verbose
         As `SageRetriever` has them.
 
     Raises
@@ -315,6 +330,7 @@ class SparkRetriever(CoreRetriever):
         fallback: BaseRetriever | Retriever | None = None,
         fill: bool = True,
         on_failure: str = "fallback",
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -337,6 +353,8 @@ class SparkRetriever(CoreRetriever):
             core = Expand(core, store, index, policy=expand, ranking=ranking)
         super().__init__(
             core,
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,

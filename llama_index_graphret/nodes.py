@@ -28,6 +28,7 @@ from graphret.corpus.chunks import placed
 from graphret.corpus.items import checked_metadata
 from graphret.corpus.metadata import EXTRACTED
 from graphret.corpus.names import given_name
+from graphret.corpus.temporal import as_given, with_iso_text
 from graphret.types import Node, require_id
 
 #: The metadata key under which a LlamaIndex node keeps what graphret knows of it, as
@@ -62,7 +63,7 @@ _CONTENT = (  # where LlamaIndex's property graphs keep the rest of a chunk
 )
 
 
-def to_llama_node(node: Node) -> BaseNode:
+def to_llama_node(node: Node, content: str | None = None) -> BaseNode:
     """Return a graphret node as a LlamaIndex node of the same id and text.
 
     A node that came from LlamaIndex, or that LlamaIndex put into a property graph,
@@ -71,31 +72,35 @@ def to_llama_node(node: Node) -> BaseNode:
     metadata are the properties that the user gave, and whose text is the name where
     there is none; what graphret made is kept beside them as one JSON string, excluded
     from both texts, so that `from_llama_node` gives the same node. The embedding is the
-    property ``embedding``, if there is one.
+    property ``embedding``, if there is one. `content` is the text instead, as
+    `graphret.content.NodeContent` makes it; properties that it says are excluded from
+    both texts.
     """
     origin = node.properties.get(ORIGIN)
     if not isinstance(origin, Mapping) or origin.get("class_name") not in CLASSES:
         if not isinstance(node.properties.get(_CONTENT), str):
-            return _text_node(node)
+            return _text_node(node, content)
         chunk = metadata_dict_to_node(dict(node.properties))
         chunk.set_content(node.text)
         return chunk
     kind = CLASSES[origin["class_name"]]
     text = {"text": node.text} if issubclass(kind, TextNode) else {}
-    return kind.from_dict({**text, **origin, "id_": node.id})
+    metadata = as_given(origin.get("metadata", {}))
+    return kind.from_dict({**text, **origin, "metadata": metadata, "id_": node.id})
 
 
 def from_llama_node(node: BaseNode) -> Node:
     """Return a LlamaIndex node as a graphret node, so that `to_llama_node` gives it
     back.
 
-    The metadata become properties, so that filters find them; the source document's id
-    becomes ``source_id``. The name is the title in the metadata;
-    `graphret.corpus.from_chunks` finds out what else the source knows. The embedding,
-    bytes and the object inside an `IndexNode` are left out.
+    The metadata become properties, so that filters find them, dates and times as ISO's
+    text; the source document's id becomes ``source_id``. The name is the title in the
+    metadata; `graphret.corpus.from_chunks` finds out what else the source knows. The
+    embedding, bytes and the object inside an `IndexNode` are left out.
     """
     node_id = require_id(node.node_id, "LlamaIndex node")
-    properties = checked_metadata(node.metadata, f"node {node_id!r}", reserved=False)
+    metadata = with_iso_text(node.metadata)
+    properties = checked_metadata(metadata, f"node {node_id!r}", reserved=False)
     text = node.get_content(metadata_mode=MetadataMode.NONE)
     if (kept := _kept(node)) is not None:
         own = {key: value for key, value in properties.items() if key != KEPT} | kept[
@@ -106,7 +111,7 @@ def from_llama_node(node: BaseNode) -> Node:
         )
         return (
             made
-            if _text_node(made) == node
+            if _text_node(made, text) == node
             else replace(made, properties={**own, ORIGIN: _origin(node, made.text)})
         )
     made = Node(
@@ -120,7 +125,17 @@ def from_llama_node(node: BaseNode) -> Node:
     return placed(made, node.ref_doc_id, start if node.ref_doc_id else None)
 
 
-def _text_node(node: Node) -> TextNode:
+def source_of(node: Node) -> RelatedNodeInfo | None:
+    """Return what a graphret node that came from LlamaIndex knows of its document:
+    among it, the hash.
+    """
+    origin = node.properties.get(ORIGIN)
+    related = origin.get("relationships") if isinstance(origin, Mapping) else None
+    source = related.get(NodeRelationship.SOURCE.value) if related else None
+    return RelatedNodeInfo.from_dict(source) if isinstance(source, dict) else None
+
+
+def _text_node(node: Node, content: str | None = None) -> TextNode:
     given = dict(node.properties)
     vector = given.pop(EMBEDDING) if isinstance(given.get(EMBEDDING), list) else None
     made = _MADE.union(given.get(EXTRACTED, ()))
@@ -138,14 +153,13 @@ def _text_node(node: Node) -> TextNode:
         "name": node.name,
         "properties": rest,
     }
-    if (
-        not node.text and node.name
-    ):  # else retrievers that compare texts take all entities for one
-        kept["text"] = ""
-    excluded = [
-        KEPT,
-        *(key for key in _SAID_IN_TEXT if "table_rows" in given and key in shown),
-    ]
+    # without a text retrievers that compare texts take all entities for one
+    text = node.text or node.name if content is None else content
+    if text != node.text:
+        kept["text"] = node.text
+    in_table = _SAID_IN_TEXT if "table_rows" in given else ()
+    said = [key for key in shown if text != node.text and f"\n{key}: " in text]
+    excluded = [KEPT, *(key for key in in_table if key in shown), *said]
     source, start, end = (
         given.get(key) for key in ("source_id", "chunk_start", "chunk_end")
     )
@@ -156,7 +170,7 @@ def _text_node(node: Node) -> TextNode:
         )
     return TextNode(
         id_=node.id,
-        text=node.text or node.name,
+        text=text,
         embedding=vector,
         metadata={
             **shown,
@@ -180,6 +194,8 @@ def _origin(node: BaseNode, text: str) -> dict[str, Any]:
     data: dict[str, Any] = node.model_dump(
         mode="json", exclude_defaults=True, exclude=left_out
     )
+    if node.metadata:
+        data["metadata"] = with_iso_text(node.metadata)
     data["class_name"] = next(
         name
         for base in type(node).__mro__

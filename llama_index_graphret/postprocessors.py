@@ -1,13 +1,14 @@
 """Node postprocessors: `SageExpansion` expands what another retriever found,
-`GraphReranker` orders it anew.
+`GraphReranker` orders it anew, `RRFFusion` fuses it with what a further one finds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
+from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.bridge.pydantic import Field
 from llama_index.core.instrumentation.events.rerank import (
     ReRankEndEvent,
@@ -18,15 +19,26 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 from pydantic import SkipValidation
 
-from graphret import Rerank, SageGraph
+from graphret import Fuse, Rerank, SageGraph
+from graphret.content import Content, NodeContent
+from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
-from graphret.expansion import Ranking
+from graphret.expansion import Expand, Ranking, ranking_of
 from graphret.rerank import CrossEncoderReranker, Reranker
-from graphret.retriever import Call, Retriever, adrive, drive, require_on_failure
+from graphret.retriever import (
+    Call,
+    Compute,
+    Retriever,
+    adrive,
+    drive,
+    require_on_failure,
+)
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
 from graphret.trace import Trace
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where
-from llama_index_graphret.adapters import hits_of
+from llama_index_graphret.adapters import as_seeds, asked, hits_of
 from llama_index_graphret.evidence import (
     SageNodeWithScore,
     SageRetrievalEvent,
@@ -35,12 +47,12 @@ from llama_index_graphret.evidence import (
 )
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
-from llama_index_graphret.retriever import require_graph, top_k
+from llama_index_graphret.retriever import meant_by, require_graph, top_k
 
 dispatcher = get_dispatcher(__name__)
 
 
-class CorePostprocessor(BaseNodePostprocessor):
+class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
     """A graphret retriever over the nodes that were handed in, as a postprocessor:
     written once for sync and async.
     """
@@ -53,6 +65,8 @@ class CorePostprocessor(BaseNodePostprocessor):
     method: str = Field(
         default="", description="What orders the nodes, as events name it."
     )
+    # Whether nothing comes of no nodes.
+    _given_only: ClassVar[bool] = True
 
     @dispatcher.span
     def _postprocess_nodes(
@@ -67,34 +81,34 @@ class CorePostprocessor(BaseNodePostprocessor):
         return await adrive(self._steps(nodes, query_bundle))
 
     def _steps(
-        self, nodes: list[NodeWithScore], asked: QueryBundle | None
-    ) -> Generator[Call[Retrieval], Retrieval, list[NodeWithScore]]:
-        if not nodes:
+        self, nodes: list[NodeWithScore], asking: QueryBundle | None
+    ) -> Generator[Any, Any, list[NodeWithScore]]:
+        if not nodes and self._given_only:
             return []
-        if asked is None:
+        if asking is None:
             raise InvalidInput(
                 f"query: {self.class_name()} needs the question, as query_bundle or"
                 " query_str"
             )
         dispatcher.event(
             ReRankStartEvent(
-                query=asked, nodes=nodes, top_n=self.top_n, model_name=self.method
+                query=asking, nodes=nodes, top_n=self.top_n, model_name=self.method
             )
         )
         given = GivenNodes(nodes)
-        core, question = (
-            self._retriever(given),
-            (asked.query_str, self.top_n, self.where),
-        )
-        found = yield Call(
-            lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
-        )
-        merged = self._merged(given, found)
+        core = self._retriever(given, asking)
+        question = asking.query_str, self.top_n, self.where
+        with asked(asking):
+            found = yield Call(
+                lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
+            )
+        # neighbors may have to be read from a database
+        merged: list[NodeWithScore] = yield Compute(lambda: self._merged(given, found))
         dispatcher.event(SageRetrievalEvent.of(found))
         dispatcher.event(ReRankEndEvent(nodes=merged))
         return merged
 
-    def _retriever(self, given: GivenNodes) -> Retriever:
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
         raise NotImplementedError
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
@@ -112,7 +126,10 @@ class SageExpansion(CorePostprocessor):
     Parameters
     ----------
     graph
-        A `SageGraph` over the same nodes, such as `SageGraph.from_index` makes.
+        A `SageGraph` over the same nodes, such as `SageGraph.from_index` makes; or a
+        store, such as `from_property_graph_store` makes, whose nodes are known by id.
+    index
+        With a store: a text index over its nodes.
     top_n, k
         How many nodes are returned, in total: exactly so many where that many qualify;
         10 by default.
@@ -127,10 +144,19 @@ class SageExpansion(CorePostprocessor):
     on_failure
         ``"fallback"``: if the embedding model fails, words alone count; the trace says
         so. ``"raise"`` raises `RetrievalFailed`.
+    fill, content
+        As `SageRetriever` has them, of nodes that the graph adds.
     """
 
     graph: SkipValidation[Any] = Field(
-        exclude=True, repr=False, description="The graph."
+        exclude=True, repr=False, description="The graph, or a store."
+    )
+    index: SkipValidation[Any] = Field(
+        default=None, exclude=True, repr=False, description="With a store its index."
+    )
+    fill: bool = Field(default=True, description="Whether hits may only fill a place.")
+    content: SkipValidation[Any] = Field(
+        default=None, exclude=True, repr=False, description="What the text of nodes is."
     )
     ranking: SkipValidation[Any] = Field(
         exclude=True, repr=False, description="What ranks seeds and neighbours."
@@ -138,17 +164,28 @@ class SageExpansion(CorePostprocessor):
 
     def __init__(
         self,
-        graph: SageGraph,
+        graph: SageGraph | GraphStore,
+        index: TextIndex | None = None,
         *,
+        fill: bool = True,
+        content: Content | None = None,
         top_n: int | None = None,
         k: int | None = None,
         ranking: Ranking | str | None = None,
         filters: FiltersLike = None,
         on_failure: str = "fallback",
     ) -> None:
-        chosen = require_graph(graph).retriever(ranking).ranking
+        if index is None:
+            chosen = require_graph(graph).retriever(ranking).ranking
+        else:
+            chosen = ranking_of(ranking or "coverage")
+            Expand(None, graph, index)  # type: ignore[arg-type]  # it refuses others
+        NodeContent(chosen=content)
         super().__init__(  # type: ignore[call-arg]
             graph=graph,
+            index=index,
+            fill=fill,
+            content=content,
             ranking=chosen,
             method=chosen.name,
             top_n=top_k(k, top_n),
@@ -160,29 +197,45 @@ class SageExpansion(CorePostprocessor):
     def class_name(cls) -> str:
         return "SageExpansion"
 
-    def _retriever(self, given: GivenNodes) -> Retriever:
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+        if self.index is not None:
+            over_store = Expand(
+                given,
+                self.graph,
+                self.index,
+                ranking=self.ranking,
+                on_failure=self.on_failure,
+            )
+            return meant_by(over_store, asking)
         expanded: Retriever = self.graph.retriever(
             self.ranking, seeds=given, on_failure=self.on_failure
         )
-        return expanded
+        return meant_by(expanded, asking)
 
     def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
-        merged, there = (
-            [given.dressed(hit, found) for hit in found],
-            {hit.id for hit in found},
-        )
+        hits = [hit for hit in found if self.fill or not hit.fill]
+        there = {hit.id for hit in hits} | self._held(given)
+        merged = given.all_dressed(hits, found, self._content())
         for place, hit in enumerate(given.hits):
-            if (
-                hit.id in there
-                or hit.id in self.graph.nodes
-                or (self.where and not self.where.matches(hit.node))
-            ):
+            hidden = self.where is not None and not self.where.matches(hit.node)
+            if hit.id in there or hidden:
                 continue
             if merged:
                 near = merged[min(max(place - 1, 0), len(merged) - 1)]
                 hit = replace(hit, score=near.raw_score or 0.0, relevance=near.score)
             merged.insert(place, given.dressed(hit, found))
         return list(merged[: self.top_n])
+
+    def _held(self, given: GivenNodes) -> set[str]:
+        """The ids of those of the nodes that the graph holds."""
+        ids = [hit.id for hit in given.hits]
+        if self.index is None:
+            return {one for one in ids if one in self.graph.nodes}
+        return {node.id for node in self.graph.get(ids) if node is not None}
+
+    def _content(self) -> NodeContent:
+        store = None if self.index is None else self.graph
+        return NodeContent(store, self.content)
 
 
 class GraphReranker(CorePostprocessor):
@@ -203,6 +256,9 @@ class GraphReranker(CorePostprocessor):
         How many nodes are returned; 10 by default.
     weight
         The share of the model's order in the fused one; 1 for its order alone.
+    rrf_k
+        Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there); `None` fuses
+        scores.
     on_failure
         ``"fallback"``: if the model fails, the nodes keep their order, and the trace
         says so. ``"raise"`` raises `RetrievalFailed`.
@@ -214,6 +270,9 @@ class GraphReranker(CorePostprocessor):
     weight: float = Field(
         default=0.5, ge=0, le=1, description="The share of the model's order."
     )
+    rrf_k: float | None = Field(
+        default=None, ge=0, description="Fuses ranks by it; scores are fused if None."
+    )
 
     def __init__(
         self,
@@ -222,6 +281,7 @@ class GraphReranker(CorePostprocessor):
         top_n: int | None = None,
         k: int | None = None,
         weight: float = 0.5,
+        rrf_k: float | None = None,
         on_failure: str = "fallback",
     ) -> None:
         reranker = model if isinstance(model, Reranker) else CrossEncoderReranker(model)
@@ -229,6 +289,7 @@ class GraphReranker(CorePostprocessor):
             reranker=reranker,
             method=reranker.name,
             weight=weight,
+            rrf_k=rrf_k,
             top_n=top_k(k, top_n),
             on_failure=require_on_failure(on_failure),
         )
@@ -237,13 +298,91 @@ class GraphReranker(CorePostprocessor):
     def class_name(cls) -> str:
         return "GraphReranker"
 
-    def _retriever(self, given: GivenNodes) -> Retriever:
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
         depth = len(given.hits)
         return Rerank(
             given,
             self.reranker,
             depth=depth,
             weight=self.weight,
+            rrf_k=self.rrf_k,
+            on_failure=self.on_failure,
+        )
+
+    def _merged(self, given: GivenNodes, found: Retrieval) -> list[NodeWithScore]:
+        return [given.dressed(replace(hit, relevance=None), found) for hit in found]
+
+
+class RRFFusion(CorePostprocessor):
+    """Fuse the nodes of an existing query engine with what a graph or another retriever
+    finds, by reciprocal ranks.
+
+    ``score(d) = Σ_i weight_i / (rrf_k + rank_i(d))``. Nodes that were handed in come
+    out as they were, with the same hash and texts. Where none were, the other's come
+    alone. `RRFFusionRetriever` does the same as a retriever.
+
+    Parameters
+    ----------
+    retriever
+        A `SageGraph`, or a LlamaIndex or graphret retriever; nodes are the same where
+        their ids are.
+    weights
+        How much the nodes and the retriever count; 1 by default.
+    rrf_k
+        Constant of reciprocal rank fusion (Cormack et al. 2009; 60 there).
+    top_n, k
+        How many nodes are returned; 10 by default.
+    filters
+        What may be returned.
+    on_failure
+        ``"fallback"``: if the retriever fails, the nodes keep their order, and the
+        trace says so. ``"raise"`` raises `RetrievalFailed`.
+    """
+
+    retriever: SkipValidation[Any] = Field(
+        exclude=True, repr=False, description="What the nodes are fused with."
+    )
+    weights: tuple[float, float] = Field(
+        default=(1.0, 1.0), description="Of the nodes, and of the retriever."
+    )
+    rrf_k: float = Field(default=60.0, ge=0, description="Of reciprocal ranks.")
+    _given_only: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        retriever: SageGraph | BaseRetriever | Retriever,
+        *,
+        weights: Sequence[float] = (1.0, 1.0),
+        rrf_k: float = 60.0,
+        top_n: int | None = None,
+        k: int | None = None,
+        filters: FiltersLike = None,
+        on_failure: str = "fallback",
+    ) -> None:
+        other: Retriever = (
+            retriever.retriever()
+            if isinstance(retriever, SageGraph)
+            else as_seeds(retriever)
+        )
+        super().__init__(  # type: ignore[call-arg]
+            retriever=other,
+            weights=tuple(weights),
+            rrf_k=rrf_k,
+            method="rrf",
+            top_n=top_k(k, top_n),
+            where=to_where(filters),
+            on_failure=require_on_failure(on_failure),
+        )
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "RRFFusion"
+
+    def _retriever(self, given: GivenNodes, asking: QueryBundle) -> Retriever:
+        return Fuse(
+            [given, meant_by(self.retriever, asking)],
+            weights=self.weights,
+            rrf_k=self.rrf_k,
             on_failure=self.on_failure,
         )
 
@@ -267,13 +406,25 @@ class GivenNodes(Retriever):
         signals = Signals(candidates=len(self.hits), walked_edges=False)
         return Retrieval(query, k, hits, signals, Trace(list(self.trace.stages)))
 
-    def dressed(self, hit: Hit, found: Retrieval) -> SageNodeWithScore:
+    def all_dressed(
+        self, hits: Sequence[Hit], found: Retrieval, content: NodeContent
+    ) -> list[SageNodeWithScore]:
+        """Return hits as `dressed` does, new ones with what a model reads of them."""
+        fresh = [hit.node for hit in hits if hit.id not in self.nodes]
+        texts = dict(
+            zip([node.id for node in fresh], content.texts(fresh), strict=True)
+        )
+        return [self.dressed(hit, found, texts.get(hit.id)) for hit in hits]
+
+    def dressed(
+        self, hit: Hit, found: Retrieval, text: str | None = None
+    ) -> SageNodeWithScore:
         """Return a hit as the node that was handed in, or as the graph has it, with the
         evidence from before.
         """
         given = self.nodes.get(hit.id)
         if given is None:
-            return SageNodeWithScore.of(hit, to_llama_node(hit.node), found)
+            return SageNodeWithScore.of(hit, to_llama_node(hit.node, text), found)
         earlier = (one for one in evidence_of(given) if one not in hit.evidence)
         return SageNodeWithScore.of(
             replace(hit, evidence=(*hit.evidence, *earlier)), given.node, found

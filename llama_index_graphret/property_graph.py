@@ -32,6 +32,7 @@ from graphret.schema import GraphSchema
 from graphret.search import DenseIndex
 from graphret.stores import GraphStore, MemoryStore
 from graphret.stores.base import as_cypher
+from graphret.stores.neo4j.layout import PropertyNames
 from graphret.types import Edge, Node
 from llama_index_graphret.filters import to_where
 from llama_index_graphret.nodes import EMBEDDING, to_llama_node
@@ -485,8 +486,8 @@ class GraphretPropertyGraphStore(PropertyGraphStore):
 def from_property_graph_store(
     store: PropertyGraphStore,
     *,
-    name_property: str | None = None,
-    text_property: str | None = None,
+    name_property: PropertyNames | None = None,
+    text_property: PropertyNames | None = None,
     id_property: str | None = None,
     label: str | None = None,
     hidden: Sequence[str] = (),
@@ -507,7 +508,8 @@ def from_property_graph_store(
         Any `PropertyGraphStore`.
     name_property, text_property
         The properties that are the name and the text of nodes which have none
-        themselves.
+        themselves: one, several of which the first that a node has counts, or either by
+        label. In Neo4j what is not told is chosen, as `Neo4jStore` does.
     id_property, label, hidden, timeout, database
         For Neo4j alone, as `Neo4jStore` has them: ``id_property`` where the id is not
         ``id``, ``label="__Node__"`` to read LlamaIndex's nodes alone where the database
@@ -555,15 +557,37 @@ def from_property_graph_store(
             raise InvalidInput(f"{name}: not an option for a {type(store).__name__}")
     if isinstance(store, GraphretPropertyGraphStore):
         return store.store
-    return _copied(store, name_property or "", text_property or "")
+    return _copied(store, name_property, text_property)
 
 
-def _with_default(name: str | None, default: str) -> list[str] | str:
-    """Return the properties to try: one that was named, and then LlamaIndex's own."""
-    return [name, default] if name else default
+def _with_default(names: PropertyNames | None, default: str) -> PropertyNames | None:
+    """Return the properties to try: those that were named, and then LlamaIndex's
+    own.
+    """
+    if names is None or isinstance(names, Mapping):
+        return names
+    return [*_listed(names), default]
 
 
-def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _named(node: Node, names: PropertyNames | None) -> str:
+    """Return the first of the named properties that a node has, as a text."""
+    if isinstance(names, Mapping):
+        told = [key for label in node.labels for key in _listed(names.get(label, ()))]
+    else:
+        told = _listed(names or ())
+    values = (node.properties.get(key) for key in told)
+    return next((str(value) for value in values if value), "")
+
+
+def _copied(
+    store: PropertyGraphStore,
+    name: PropertyNames | None,
+    text: PropertyNames | None,
+) -> GraphStore:
     """Read a property graph whole; relations whose ends are not there are left out."""
     listed = {node.id: node for node in store.get()}
     if isinstance(store, SimplePropertyGraphStore):  # which looks ids up one by one
@@ -574,11 +598,10 @@ def _copied(store: PropertyGraphStore, name: str, text: str) -> GraphStore:
     nodes, relations = list[LabelledNode](), list[Relation]()
     for node in map(from_labelled, listed.values()):
         properties = _as_json(node.properties)
-        title, content = (str(properties.get(key) or "") for key in (name, text))
         made = replace(
             node,
-            name=node.name or title,
-            text=node.text or content,
+            name=node.name or _named(node, name),
+            text=node.text or _named(node, text),
             properties=properties,
         )
         nodes.append(to_labelled(made))

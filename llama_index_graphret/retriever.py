@@ -4,22 +4,26 @@ retrievers, fused.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.schema import IndexNode, NodeWithScore, QueryBundle
 from llama_index_instrumentation import get_dispatcher
 
-from graphret import SageGraph
+from graphret import SageGraph, sage
+from graphret.content import Content, NodeContent
+from graphret.contracts import CheckedKeywords
 from graphret.errors import InvalidInput
 from graphret.expansion import Ranking
 from graphret.retriever import Fuse, Retriever, Weights
 from graphret.search.index import require_k
 from graphret.types import Retrieval
-from llama_index_graphret.adapters import LlamaIndexSeeds, as_seeds
+from llama_index_graphret.adapters import LlamaIndexSeeds, as_seeds, asked
 from llama_index_graphret.evidence import SageNodeWithScore, SageRetrievalEvent
 from llama_index_graphret.filters import FiltersLike, to_where
 from llama_index_graphret.nodes import to_llama_node
@@ -27,14 +31,14 @@ from llama_index_graphret.nodes import to_llama_node
 dispatcher = get_dispatcher(__name__)
 
 
-class CoreRetriever(BaseRetriever):
+class CoreRetriever(CheckedKeywords, BaseRetriever):
     """What a graphret retriever finds, as LlamaIndex's nodes, with evidence and events.
 
     Parameters
     ----------
     core
         The graphret retriever that does the work.
-    similarity_top_k, k, filters
+    similarity_top_k, k, filters, fill, content
         As `SageRetriever` has them.
     callback_manager, object_map, objects, verbose
         As any LlamaIndex retriever has them.
@@ -48,6 +52,8 @@ class CoreRetriever(BaseRetriever):
         self,
         core: Retriever,
         *,
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -63,35 +69,37 @@ class CoreRetriever(BaseRetriever):
             verbose=verbose,
         )
         self.core = core
+        self.fill = fill
+        self.content = NodeContent(core.graph_store, content)
         self.similarity_top_k = top_k(k, similarity_top_k)
         self.where = to_where(filters)
 
     @dispatcher.span
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._answer(
-            self.core.retrieve(
+        with asked(query_bundle):
+            found = meant_by(self.core, query_bundle).retrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
-        )
+        return self._answer(found)
 
     @dispatcher.span
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return self._answer(
-            await self.core.aretrieve(
+        with asked(query_bundle):
+            found = await meant_by(self.core, query_bundle).aretrieve(
                 query_bundle.query_str, self.similarity_top_k, self.where
             )
-        )
+        # neighbors may have to be read from a database
+        return await asyncio.to_thread(self._answer, found)
 
     def _answer(self, retrieval: Retrieval) -> list[NodeWithScore]:
         dispatcher.event(SageRetrievalEvent.of(retrieval))
-        hits = (
-            retrieval.hits
-            if self._relevance
-            else [replace(hit, relevance=None) for hit in retrieval.hits]
-        )
+        hits = [hit for hit in retrieval.hits if self.fill or not hit.fill]
+        if not self._relevance:
+            hits = [replace(hit, relevance=None) for hit in hits]
+        texts = self.content.texts([hit.node for hit in hits])
         return [
-            SageNodeWithScore.of(hit, to_llama_node(hit.node), retrieval)
-            for hit in hits
+            SageNodeWithScore.of(hit, to_llama_node(hit.node, text), retrieval)
+            for hit, text in zip(hits, texts, strict=True)
         ]
 
 
@@ -102,8 +110,9 @@ class SageRetriever(CoreRetriever):
     Put it where a retriever goes: `RetrieverQueryEngine`, `RouterQueryEngine`,
     `QueryFusionRetriever`, a chat engine. A node's score is its relevance, 0 … 1 (see
     `graphret.types.Hit`); `evidence_of` says why it was returned. ``aretrieve`` awaits
-    the embedding model and the seed retriever. Of a `QueryBundle` the question's text
-    is read.
+    the embedding model and the seed retriever. A `QueryBundle` means what its
+    ``custom_embedding_strs`` say, as `HyDEQueryTransform` sets them; its ``embedding``
+    counts where the graph was made with an ``embed_model``.
 
     Parameters
     ----------
@@ -126,6 +135,13 @@ class SageRetriever(CoreRetriever):
         ``"fallback"``: if the seed retriever fails, the graph's own search finds the
         seeds; if the embedding model fails, words alone count; the trace says so.
         ``"raise"`` raises `RetrievalFailed`.
+    fill
+        Whether hits that only fill a place come back too, marked by the node's `fill`:
+        exactly so many nodes then where that many qualify.
+    content
+        What a node's text is, a `graphret.NodeText` or a function of a graphret node;
+        by default a passage's own text, and of any other node its name, properties and
+        named neighbours.
     callback_manager, object_map, objects, verbose
         As any LlamaIndex retriever has them.
     """
@@ -137,6 +153,8 @@ class SageRetriever(CoreRetriever):
         ranking: Ranking | str | None = None,
         seeds: BaseRetriever | Retriever | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -147,6 +165,8 @@ class SageRetriever(CoreRetriever):
     ) -> None:
         super().__init__(
             _over(graph, ranking, seeds, on_failure),
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,
@@ -178,6 +198,8 @@ def _over(
 def as_llama_index_retriever(
     retriever: SageGraph | Retriever,
     *,
+    fill: bool = True,
+    content: Content | None = None,
     similarity_top_k: int | None = None,
     k: int | None = None,
     filters: FiltersLike = None,
@@ -192,6 +214,8 @@ def as_llama_index_retriever(
     """
     return SageRetriever(
         retriever,
+        fill=fill,
+        content=content,
         similarity_top_k=similarity_top_k,
         k=k,
         filters=filters,
@@ -226,7 +250,7 @@ class RRFFusionRetriever(CoreRetriever):
         ``"fallback"`` goes on with those that answered and says so in the trace,
         ``"raise"`` raises `RetrievalFailed`, as does a retrieval in which every
         retriever fails.
-    filters, callback_manager, object_map, objects, verbose
+    fill, content, filters, callback_manager, object_map, objects, verbose
         As `SageRetriever` has them.
     """
 
@@ -240,6 +264,8 @@ class RRFFusionRetriever(CoreRetriever):
         rrf_k: float = 60.0,
         names: Sequence[str] | None = None,
         on_failure: str = "fallback",
+        fill: bool = True,
+        content: Content | None = None,
         similarity_top_k: int | None = None,
         k: int | None = None,
         filters: FiltersLike = None,
@@ -267,6 +293,8 @@ class RRFFusionRetriever(CoreRetriever):
         )
         super().__init__(
             fused,
+            fill=fill,
+            content=content,
             similarity_top_k=similarity_top_k,
             k=k,
             filters=filters,
@@ -275,6 +303,25 @@ class RRFFusionRetriever(CoreRetriever):
             objects=objects,
             verbose=verbose,
         )
+
+
+def meant_by(core: Retriever, asking: QueryBundle) -> Retriever:
+    """Return a retriever over a graph for the meaning that a bundle states; any other
+    as it is.
+
+    Retrievers of LlamaIndex leave the embedding of their own model in the bundle that
+    they share. Only a graph that was made with such a model can tell that it is one of
+    its own.
+    """
+    if not isinstance(core, sage.SageRetriever):
+        return core
+    if asking.custom_embedding_strs:
+        return core.meaning(asking.custom_embedding_strs)
+    if asking.embedding is None or getattr(core.graph, "embed_model", None) is None:
+        return core
+    vector, dense = np.asarray(asking.embedding, np.float32), core.graph.index.dense
+    fits = dense is not None and dense.vectors.shape[1:] == vector.shape
+    return core.meaning(vector) if fits else core
 
 
 def top_k(k: int | None, other: int | None) -> int:

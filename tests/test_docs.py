@@ -75,6 +75,8 @@ def agrees(expected: str, printed: str) -> bool:
 
 
 WITH_CODE = [page for page in map(Page.read, PAGES) if page.blocks]
+#: Pages whose code wants a server, at this address.
+IN_NEO4J, ADDRESS = ("docs/tutorials/graph_of_others.md",), "neo4j://localhost"
 
 
 @pytest.fixture
@@ -106,7 +108,11 @@ def run(
 
 
 @pytest.mark.xdist_group("torch")  # which many pages import, and which takes seconds
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page",
+    [page for page in WITH_CODE if page.name not in IN_NEO4J],
+    ids=lambda page: page.name,
+)
 def test_a_page_runs_and_prints_what_it_says(
     page: Page, run: Callable[..., None]
 ) -> None:
@@ -122,6 +128,13 @@ def test_spark_runs_on_neo4j_as_on_a_file(
     ]  # which needs an encoder
     assert any("movies.lbug" in code for _, code, _ in page.blocks)
     run(page, new=neo4j_address)
+
+
+@pytest.mark.parametrize("name", IN_NEO4J)
+def test_a_page_about_a_graph_in_neo4j_runs_on_one(
+    name: str, run: Callable[..., None], neo4j_address: str
+) -> None:
+    run(Page.read(ROOT / name), old=ADDRESS, new=neo4j_address)
 
 
 def test_the_readme_and_the_tutorials_have_code_and_what_is_left_out_has_a_reason() -> (

@@ -34,6 +34,7 @@ LAYERS = [
     {"stores"},
     {"search", "llm"},
     {
+        "content",
         "corpus",
         "graphs",
         "linking",

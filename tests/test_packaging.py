@@ -108,7 +108,7 @@ def test_the_core_works_in_an_empty_environment(empty: Path) -> None:
     out = in_empty(
         empty,
         "import importlib.util, graphret\nfor name in ('torch', 'transformers',"
-        " 'llama_index', 'langchain_core', 'pandas', 'matplotlib'):\n    assert"
+        " 'llama_index', 'langchain_core', 'pandas', 'pyarrow', 'usearch'):\n    assert"
         " importlib.util.find_spec(name) is None, name\nrows = [['Analytical Engine',"
         " 'Charles Babbage']]\ntable = graphret.Table(['Machine', 'Designer'], rows,"
         " title='Machines')\nperson = graphret.Document('He was born in London.',"
@@ -138,6 +138,11 @@ def test_the_core_works_in_an_empty_environment(empty: Path) -> None:
             "graphret.SageGraph.build([graphret.Document('A')], encoder='default')",
             ["graphret[offline]"],
         ),
+        (
+            "open('t.csv', 'w').write('id,name\\n1,A\\n');"
+            " from graphret.graphs import read_tables; read_tables('t.csv')",
+            ["graphret[import]", "pyarrow"],
+        ),
     ],
 )
 def test_what_is_not_installed_is_named_with_its_extra(
@@ -150,6 +155,13 @@ def test_what_is_not_installed_is_named_with_its_extra(
     out = in_empty(empty, f"import graphret, graphret.errors\n{code}")
     assert not [one for one in said if one not in out]
     assert "\n" not in out or "encoder" in code
+
+
+def test_the_core_with_all_that_it_needs_is_small(empty: Path) -> None:
+    code = "import graphret; print(graphret.__path__[0])"
+    packages = Path(in_empty(empty, code)).parent
+    size = sum(file.stat().st_size for file in packages.rglob("*") if file.is_file())
+    assert size < 350_000_000
 
 
 def test_constraints_pin_one_version_of_everything_and_name_no_place() -> None:

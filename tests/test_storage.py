@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from graphret.columns import TextArray
 from graphret.errors import (
     CorruptIndex,
     IndexChanged,
@@ -33,12 +35,9 @@ def numbered(n: int, size: int = 4000) -> Parts:
     """Parts that say `n` in each of their files, so that a mixture of two saves
     shows.
     """
-    table = pa.table(
-        {"s": [str(n)] * 50, "d": pa.array([str(n)] * 50).dictionary_encode()}
-    )
-    return Parts(
-        {"a": np.full(size, n), "b": np.full((3, 2), n, "f4")}, {"t": table}, {"n": n}
-    )
+    parts = Parts({"a": np.full(size, n), "b": np.full((3, 2), n, "f4")}, {"n": n})
+    parts.add_texts("t", TextArray.of([str(n)] * 50))
+    return parts
 
 
 def put(folder: Path, n: int, **more: Any) -> None:
@@ -55,11 +54,7 @@ def number(folder: Path) -> int:
     seen = {
         *bundle.arrays["a"].tolist(),
         *bundle.arrays["b"].ravel().tolist(),
-        *(
-            int(value)
-            for column in bundle.columns("t").values()
-            for value in column.to_pylist()
-        ),
+        *map(int, bundle.texts("t").tolist()),
         bundle.meta["n"],
     }
     assert len(seen) == 1
@@ -98,41 +93,29 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("check", [True, False])
-def test_arrays_and_tables_come_back_mapped_and_others_can_open_them(
+def test_arrays_and_texts_come_back_mapped_and_others_can_open_them(
     folder: Path, check: bool
 ) -> None:
-    table = pa.table(
-        {
-            "id": ["a", "b"],
-            "n": pa.array([1, 2], pa.int32()),
-            "k": pa.array(["x"] * 2).dictionary_encode(),
-        }
-    )
     meta = {"ü": [1, None, {"x": 0.1}]}
-    save(
-        folder,
-        Parts(dict(ARRAYS), {"graph/nodes": table, "none": table[:0]}, meta),
-        kind="test",
-    )
-    before = pa.total_allocated_bytes()
+    texts = TextArray.of(["a", "", "näme 🎬", "b"])
+    parts = Parts(dict(ARRAYS), meta)
+    parts.add_texts("graph/nodes", texts[1:3])
+    parts.add_texts("none", texts[:0])
+    save(folder, parts, kind="test")
     bundle = get(folder, verify=check)
     assert bundle.meta == meta
-    assert bundle.arrays.keys() == ARRAYS.keys()
+    assert bundle.texts("graph/nodes").tolist() == ["", "näme 🎬"]
+    assert bundle.texts("none").tolist() == []
+    assert not bundle.texts("graph/nodes").data.flags.owndata
     for name, array in ARRAYS.items():
         loaded = bundle.arrays[name]
         np.testing.assert_array_equal(loaded, array)
         assert (loaded.dtype, loaded.shape) == (array.dtype, array.shape)
         assert not loaded.flags.writeable
         assert not loaded.flags.owndata
-    assert bundle.tables["graph/nodes"] == table
-    assert bundle.columns("none")["n"].to_numpy().dtype == np.int32
-    assert pa.total_allocated_bytes() == before  # nothing is read into memory
-    (file,) = generations(folder)[0].glob("*graph-nodes.arrow")
-    assert pa.ipc.open_file(pa.memory_map(str(file))).read_all() == table
     for path in files(folder)[1:]:  # by names that any file system takes
         assert re.fullmatch(r"[0-9]{3}-[A-Za-z0-9._-]+", path.name)
-        if path.suffix == ".npy":
-            np.load(path, mmap_mode="r", allow_pickle=False)
+        np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
@@ -175,8 +158,8 @@ def test_what_was_loaded_can_be_saved_in_place(folder: Path) -> None:
             IndexChanged,
             "load it again",
         ),
-        ("layout", get, NewerVersion, r"version 99.* 7; build it again"),
-        ("older", get, NotAnIndex, r"version 4.* 7; build it again"),
+        ("layout", get, NewerVersion, r"version 99.* 8; build it again"),
+        ("older", get, NotAnIndex, r"version 4.* 8; build it again"),
         ("layout", verify, NewerVersion, "version 99"),
         ("layout", lambda f: put(f, 2), NewerVersion, "version 99"),
     ],
@@ -238,7 +221,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path, folder: Path) -> None:
     assert (
         (found["kind"], found["files"], found["bytes"])
         == ("test", len(written), size)
-        == ("test", 3, size)
+        == ("test", 4, size)
     )
 
 
@@ -383,3 +366,29 @@ def test_readers_never_fail_while_a_writer_swaps(folder: Path) -> None:
     assert seen == sorted(seen)
     assert len(set(seen)) > 3
     assert number(folder) == 20
+
+
+@given(st.lists(st.text(max_size=4), max_size=8), st.data())
+def test_an_array_of_texts_is_the_list_of_them(
+    texts: list[str], data: st.DataObject
+) -> None:
+    whole = TextArray.of(["before", *texts, "behind"])
+    array = whole[1:-1]
+    assert array.tolist() == texts
+    assert array.equals(TextArray.of(texts))
+    assert not array.equals(whole)
+    places = st.lists(st.integers(0, len(texts) - 1)) if texts else st.just([])
+    chosen = data.draw(places)
+    taken = array.take(np.asarray(chosen, dtype=np.int64))
+    assert taken.tolist() == [texts[place] for place in chosen]
+    assert TextArray.concat([taken, array]).tolist() == [*taken.tolist(), *texts]
+    part = data.draw(st.text(min_size=1, max_size=2))
+    assert array.contain(part).tolist() == [part in text for text in texts]
+    assert array.is_among({part}).tolist() == [text == part for text in texts]
+
+
+def test_a_text_is_found_behind_one_that_two_others_make_together() -> None:
+    array = TextArray.of(["xa", "aaxa", "b"])
+    assert array.contain("aa").tolist() == [False, True, False]
+    with pytest.raises(IndexError, match="out of range"):
+        array.take(np.asarray([-1]))

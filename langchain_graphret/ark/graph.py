@@ -14,6 +14,7 @@ from langgraph.types import Send
 
 from graphret.ark import Ark, ArkRun, ArkRunRetriever, ArkSession, ArkSettings
 from graphret.ark.retriever import OnRun
+from graphret.content import Content
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.stores.base import GraphStore
@@ -29,6 +30,7 @@ from langchain_graphret.state import (
     NodeSteps,
     QuestionInput,
     QuestionState,
+    answered,
     asked_of,
     first_asked,
     node,
@@ -87,8 +89,10 @@ def create_ark_graph(
 
     A question goes in, ``{"question": …}``, and `ArkOutput` comes out; ``k`` and
     ``where`` of the input are used instead of the graph's own `k`, and to filter what
-    is returned. The agents run at once, each in a subgraph of its own, in both `invoke`
-    and `ainvoke`; cancelling the latter stops all of them.
+    is returned. As a node over `MessagesState` it takes the last human message for the
+    question, and adds one that tells the hits. The agents run at once, each in a
+    subgraph of its own, in both `invoke` and `ainvoke`; cancelling the latter stops all
+    of them.
 
     Parameters
     ----------
@@ -182,18 +186,19 @@ def _compiled(
         } | asked
 
     def fan_out(state: ArkState) -> list[Send]:
-        given = {"question": state["question"], "ark_run": state["ark_run"]}
+        question = state["asked"]["question"]
+        given = {"question": question, "ark_run": state["ark_run"]}
         return [Send("agent", {**given, "agent": number}) for number in range(n_agents)]
 
     def vote(state: ArkState) -> NodeSteps:
         sessions = [ArkSession.from_dict(agent) for agent in state["agents"]]
         seconds = max(session.seconds for session in sessions)
-        run = ArkRun(state["question"], sessions, seconds, state["ark_run"]["created"])
+        question, wanted, where = asked_of({**state, **state["asked"]}, k)
+        run = ArkRun(question, sessions, seconds, state["ark_run"]["created"])
         ark.report_run(run)
-        answer = yield from retrieved(
-            ArkRunRetriever(ark, run), *asked_of({**state, **state["asked"]}, k)
-        )
-        return {"votes": [vote.to_dict() for vote in run.votes]} | answer
+        hits = yield from retrieved(ArkRunRetriever(ark, run), question, wanted, where)
+        votes = {"votes": [vote.to_dict() for vote in run.votes]}
+        return votes | answered(state, hits, "ark")
 
     builder = StateGraph(ArkState, input_schema=QuestionInput, output_schema=ArkOutput)
     builder.add_node("begin", begin)
@@ -219,7 +224,7 @@ class ArkRetriever(CoreRetriever):
     model, store, index, n_agents, settings, hints, temperature, fallback, fill,
     on_failure, on_run
         As `create_ark_graph` has them.
-    k, where, name, tags, metadata
+    content, k, where, name, tags, metadata
         As `SageRetriever` has them.
     """
 
@@ -231,7 +236,6 @@ class ArkRetriever(CoreRetriever):
     hints: str = ""
     temperature: Part[float | Sequence[float | None] | None] = None
     fallback: Part[LangChainRetriever | Retriever | None] = None
-    fill: bool = True
     on_failure: str = "fallback"
     on_run: Part[OnRun | None] = None
 
@@ -249,6 +253,7 @@ class ArkRetriever(CoreRetriever):
         fill: bool = True,
         on_failure: str = "fallback",
         on_run: OnRun | None = None,
+        content: Content | None = None,
         k: int = 10,
         where: WhereLike = None,
         name: str | None = None,
@@ -267,6 +272,7 @@ class ArkRetriever(CoreRetriever):
             fill=fill,
             on_failure=on_failure,
             on_run=on_run,
+            content=content,
             k=k,
             where=where,
             name=name,

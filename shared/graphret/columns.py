@@ -1,15 +1,16 @@
-"""Columns of strings and of JSON records, on Arrow arrays: in memory, or mapped from a
-file of an index.
+"""Columns of strings and of JSON records, on arrays of their bytes: in memory, or
+mapped from files of an index.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from graphret.errors import CorruptIndex, InvalidInput
@@ -26,9 +27,115 @@ to_json = json.JSONEncoder(
 ).encode
 
 
+class TextArray:
+    """Texts end to end in UTF-8: their bytes, and where each begins, ``(n + 1,)``.
+
+    A slice is a view of the same bytes.
+    """
+
+    def __init__(self, data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self.data, self.offsets = data, offsets
+
+    @classmethod
+    def of(cls, texts: Iterable[str | bytes]) -> TextArray:
+        """Make an array of texts, or of their UTF-8."""
+        encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+        lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        return cls(np.frombuffer(b"".join(encoded), np.uint8), _ends(lengths))
+
+    @classmethod
+    def concat(cls, arrays: Sequence[TextArray]) -> TextArray:
+        """Lay arrays end to end."""
+        none = np.empty(0, np.uint8)
+        lengths = [np.diff(array.offsets) for array in arrays]
+        data = [array.data[array.offsets[0] : array.offsets[-1]] for array in arrays]
+        return cls(
+            np.concatenate([none, *data]),
+            _ends(np.concatenate([np.empty(0, np.int64), *lengths])),
+        )
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, places: slice) -> TextArray:
+        start, stop, step = places.indices(len(self))
+        if step != 1:
+            return self.take(np.arange(start, stop, step))
+        return TextArray(self.data, self.offsets[start : max(start, stop) + 1])
+
+    def take(self, positions: NDArray[np.int64]) -> TextArray:
+        """Return the texts at `positions`; an IndexError says that one is out of
+        range.
+        """
+        if len(positions) and positions.min() < 0:
+            raise IndexError(f"position {positions.min()} is out of range")
+        starts, ends = self.offsets[positions], self.offsets[positions + 1]
+        offsets = _ends(ends - starts)
+        data, read = np.empty(offsets[-1], np.uint8), self.data.data
+        for first in range(0, len(positions), _BLOCK):
+            last = min(first + _BLOCK, len(positions))
+            block = zip(
+                starts[first:last].tolist(), ends[first:last].tolist(), strict=True
+            )
+            joined = b"".join([read[start:end] for start, end in block])
+            data[offsets[first] : offsets[last]] = np.frombuffer(joined, np.uint8)
+        return TextArray(data, offsets)
+
+    def tolist(self) -> list[str]:
+        """Return every text; a UnicodeDecodeError says that one is none."""
+        first = self.offsets[0]
+        data = self.data[first : self.offsets[-1]].tobytes()
+        places = pairwise((self.offsets - first).tolist())
+        return [data[start:end].decode() for start, end in places]
+
+    def is_among(self, texts: Collection[str]) -> NDArray[np.bool_]:
+        """Tell which texts are among some, ``(n,)``, reading those of their lengths."""
+        lengths = [len(text.encode("utf-8", "surrogatepass")) for text in texts]
+        mask = np.isin(np.diff(self.offsets), np.asarray(lengths, np.int64))
+        near = np.flatnonzero(mask)
+        mask[near] = [text in texts for text in self.take(near).tolist()]
+        return mask
+
+    def contain(self, part: str) -> NDArray[np.bool_]:
+        """Tell which texts contain a text that is not empty, ``(n,)``."""
+        sought, mask = re.compile(re.escape(part.encode())), np.zeros(len(self), bool)
+        read = self.data.data[: self.offsets[-1]]
+        found = (one.span() for one in sought.finditer(read, int(self.offsets[0])))
+        spans = np.array(list(found), np.int64).reshape(-1, 2)
+        first, last = (
+            np.searchsorted(self.offsets, place, side="right") - 1
+            for place in (spans[:, 0], spans[:, 1] - 1)
+        )
+        mask[first[first == last]] = True
+        for at in last[first != last].tolist():  # it may be hidden behind what is none
+            mask[at] = mask[at] or part in self[at : at + 1].tolist()[0]
+        return mask
+
+    def equals(self, other: TextArray) -> bool:
+        """Whether another array has the same texts."""
+        mine, others = self.compact(), other.compact()
+        return np.array_equal(mine.offsets, others.offsets) and np.array_equal(
+            mine.data, others.data
+        )
+
+    def compact(self) -> TextArray:
+        """Return the array without bytes that are of none of its texts."""
+        first, last = self.offsets[0], self.offsets[-1]
+        if first == 0 and last == len(self.data):
+            return self
+        return TextArray(self.data[first:last], self.offsets - first)
+
+
+def _ends(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where things of some lengths begin, laid end to end, and the last ends."""
+    ends = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=ends[1:])
+    return ends
+
+
 class Column(Sequence[T]):
-    """A read-only sequence over an Arrow array of strings; `Strings` and `Records` are
-    the two kinds.
+    """A read-only sequence over an array of texts; `Strings` and `Records` are the two
+    kinds.
 
     A kind encodes an item as text (TypeError, ValueError or RecursionError say that it
     cannot), and decodes many.
@@ -37,7 +144,7 @@ class Column(Sequence[T]):
     _encode: ClassVar[staticmethod[[Any], str]]
     _decode: ClassVar[staticmethod[[list[str]], list[Any]]]
 
-    def __init__(self, array: pa.LargeStringArray) -> None:
+    def __init__(self, array: TextArray) -> None:
         self.array = array
 
     @classmethod
@@ -52,12 +159,12 @@ class Column(Sequence[T]):
             encoded.extend(cls._encode(value).encode() for value in values)
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(f"{what}, row {len(encoded):,}: {error}") from error
-        return cls(text_array(encoded))
+        return cls(TextArray.of(encoded))
 
     @classmethod
     def repeat(cls, value: T, n: int) -> Self:
         """A column of `n` times the same item."""
-        return cls(text_array([cls._encode(value).encode()] * n))
+        return cls(TextArray.of([cls._encode(value).encode()] * n))
 
     def __len__(self) -> int:
         return len(self.array)
@@ -70,16 +177,15 @@ class Column(Sequence[T]):
         """Item `index`, or a column of the items of a slice."""
         if isinstance(index, slice):
             return type(self)(self.array[index])
-        item: T = self._read(self.array.slice(range(len(self))[index], 1))[0]
+        at = range(len(self))[index]
+        item: T = self._read(self.array[at : at + 1])[0]
         return item
 
     def take(self, positions: ArrayLike) -> list[T]:
         """Return the items at `positions`, ``(m,)`` in any order; an IndexError says
         that one is out of range.
         """
-        return self._read(
-            self.array.take(to_arrow(np.asarray(positions, dtype=np.int64)))
-        )
+        return self._read(self.array.take(np.asarray(positions, dtype=np.int64)))
 
     def tolist(self) -> list[T]:
         """Return every item."""
@@ -89,9 +195,9 @@ class Column(Sequence[T]):
         for start in range(0, len(self), _BLOCK):
             yield from self._read(self.array[start : start + _BLOCK])
 
-    def _read(self, array: pa.LargeStringArray) -> list[T]:
+    def _read(self, array: TextArray) -> list[T]:
         try:
-            return self._decode(array.to_pylist())
+            return self._decode(array.tolist())
         except (ValueError, RecursionError) as error:
             raise CorruptIndex(
                 f"{type(self).__name__}: an item cannot be read: {error}"
@@ -122,43 +228,6 @@ class Records(Column[Any]):
     )  # one call: several times as fast
 
 
-# Arrow's own ways from and to lists and numpy look whether they have to do with pandas,
-# and take a second to import it.
-def text_array(texts: Iterable[str | bytes]) -> pa.LargeStringArray:
-    """Strings, or their UTF-8, as an Arrow array."""
-    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum(np.fromiter(map(len, encoded), np.int64, len(encoded)), out=offsets[1:])
-    return pa.LargeStringArray.from_buffers(
-        len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))
-    )
-
-
-def to_arrow(numbers: NDArray[Any]) -> pa.Array:
-    """Numbers as an Arrow array, not copied."""
-    buffer = pa.py_buffer(np.ascontiguousarray(numbers))
-    return pa.Array.from_buffers(
-        pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer]
-    )
-
-
-def to_numpy(array: pa.Array) -> NDArray[Any]:
-    """The numbers or truth values of an Arrow array, anything where it has nulls;
-    numbers are not copied.
-    """
-    if pa.types.is_boolean(array.type):
-        return to_numpy(array.cast(pa.uint8())).view(np.bool_)
-    kind = array.type.to_pandas_dtype()
-    return np.ndarray(
-        len(array), kind, array.buffers()[1], array.offset * np.dtype(kind).itemsize
-    )
-
-
-def coded(column: pa.DictionaryArray) -> tuple[NDArray[Any], list[Any]]:
-    """The codes of a dictionary column, not copied, and what they stand for."""
-    return to_numpy(column.indices), column.dictionary.to_pylist()
-
-
 def remap_codes(
     columns: Iterable[tuple[NDArray[Any], Sequence[C]]], order: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], list[C]]:
@@ -178,16 +247,15 @@ def remap_codes(
     return (np.cumsum(used, dtype=np.int32) - 1)[joined], kept
 
 
-def take_concat(arrays: Sequence[pa.Array], order: NDArray[np.int64]) -> pa.Array:
-    """Return the items of arrays laid end to end in a new order; stretches that stay
+def take_concat(arrays: Sequence[TextArray], order: NDArray[np.int64]) -> TextArray:
+    """Return the texts of arrays laid end to end in a new order; stretches that stay
     together are copied at once.
     """
-    joined = pa.concat_arrays(arrays)
+    joined = TextArray.concat(arrays)
     cuts = np.flatnonzero(np.diff(order) != 1) + 1
     if len(cuts) >= len(order) // _RUN:
-        return joined.take(to_arrow(order))
+        return joined.take(order)
     starts = order[np.append(0, cuts)]
     ends = starts + np.diff([0, *cuts, len(order)])
-    return pa.concat_arrays(
-        [joined[a:b] for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
-    )
+    stretches = zip(starts.tolist(), ends.tolist(), strict=True)
+    return TextArray.concat([joined[start:end] for start, end in stretches])

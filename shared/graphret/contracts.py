@@ -1,14 +1,54 @@
-"""Whether what is given together fits together: protocols, views of one condition."""
+"""Whether what is given fits: protocols, keywords, views of one condition."""
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import threading
-from typing import Any
+from collections.abc import Collection, Iterable
+from typing import Any, Self
 
 from typing_extensions import get_protocol_members
 
 from graphret.errors import InvalidInput
 from graphret.where import Where
+
+# What one thing is called here, in LangChain, in LlamaIndex and in vector stores.
+_SAME_THING = (
+    ("similarity_top_k", "top_n", "k", "top_k", "n_results", "limit", "num_results"),
+    ("where", "filters", "filter", "metadata_filter"),
+    ("model", "llm", "chat_model", "cross_encoder", "reranker"),
+    ("embedding", "encoder", "embed_model", "embeddings"),
+    ("weight", "weights", "alpha"),
+    ("rrf_k", "c"),
+)
+
+
+def require_keywords(given: Iterable[str], known: Collection[str], what: str) -> None:
+    """Raise an `InvalidInput` that names a keyword which is not known, and the right
+    one.
+    """
+    for name in given:
+        if name in known:
+            continue
+        alike = [one for group in _SAME_THING if name in group for one in group]
+        alike += difflib.get_close_matches(name, known, n=1)
+        meant = next((one for one in alike if one in known), None)
+        hint = f"; did you mean {meant!r}?" if meant else ""
+        raise InvalidInput(
+            f"{what}: expected one of {', '.join(known)}, got {name!r}{hint}"
+        )
+
+
+class CheckedKeywords:
+    """A class whose constructor names, for a wrong keyword, the right one."""
+
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Self:
+        """Make an instance; what it is made of is left to ``__init__``."""
+        if keywords:
+            known = [*inspect.signature(cls.__init__).parameters][1:]
+            require_keywords(keywords, known, cls.__name__)
+        return super().__new__(cls)
 
 
 class Lock:

@@ -11,19 +11,15 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from graphret.columns import (
     Records,
     Strings,
-    coded,
+    TextArray,
     remap_codes,
     take_concat,
-    text_array,
-    to_arrow,
-    to_numpy,
 )
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
@@ -335,15 +331,9 @@ class EdgeTable:
         that none has are left out.
         """
         column: dict[str, Any] = {
-            name: to_numpy(
-                take_concat(
-                    [
-                        to_arrow(np.asarray(getattr(table, name), kind))
-                        for table in tables
-                    ],
-                    order,
-                )
-            )
+            name: np.concatenate(
+                [np.asarray(getattr(table, name), kind) for table in tables]
+            )[order]
             for name, kind in _TYPES.items()
         }
         relation, relations = remap_codes(
@@ -361,31 +351,29 @@ class EdgeTable:
         )
 
     def parts(self) -> Parts:
-        """The table as it is saved: an Arrow table of its columns, the ends as
-        positions of nodes, and adjacency.
+        """The table as it is saved: its columns, the ends as positions of nodes, and
+        adjacency.
         """
-        columns = {name: to_arrow(getattr(self, name)) for name in _TYPES}
-        columns["relation"] = pa.DictionaryArray.from_arrays(
-            to_arrow(self.relation), text_array(self.relations)
+        adjacency = (self.out_indptr, *self.by_target)
+        parts = Parts(
+            dict(zip(_ADJACENCY, adjacency, strict=True))
+            | {name: getattr(self, name) for name in (*_TYPES, "relation")},
+            {"n_nodes": self.n_nodes},
         )
-        columns["properties"] = self.properties.array
-        adjacency = dict(
-            zip(_ADJACENCY, (self.out_indptr, *self.by_target), strict=True)
-        )
-        return Parts(adjacency, {"table": pa.table(columns)}, {"n_nodes": self.n_nodes})
+        parts.add_texts("relations", TextArray.of(self.relations))
+        parts.add_texts("properties", self.properties.array)
+        return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> EdgeTable:
         """Open a saved table; its columns stay on disk until they are read."""
-        column = bundle.columns("table")
-        codes, relations = coded(column["relation"])
-        columns = {name: to_numpy(column[name]) for name in _TYPES}
-        properties = Records(column["properties"])
+        columns: dict[str, Any] = {
+            name: bundle.arrays[name] for name in (*_TYPES, "relation")
+        }
         table = cls(
             bundle.meta["n_nodes"],
-            relation=codes,
-            relations=relations,
-            properties=properties,
+            relations=bundle.texts("relations").tolist(),
+            properties=Records(bundle.texts("properties")),
             **columns,
         )
         table.out_indptr, in_indptr, in_order = (

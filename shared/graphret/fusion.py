@@ -41,17 +41,10 @@ def reciprocal_rank(
         return [Hit(nodes[i], scores[i], (*ranks[i], *inner[i])) for i in order]
 
     found, rest = (
-        fused([[hit for hit in hits if fills(hit) is fill] for hits in lists])
+        fused([[hit for hit in hits if hit.fill is fill] for hits in lists])
         for fill in (False, True)
     )
     return filled(found, rest, len(found) + len(rest))
-
-
-def fills(hit: Hit) -> bool:
-    """Whether a hit was put below the others unseen: one that a reranker has ordered
-    since was not.
-    """
-    return bool(hit.evidence) and hit.evidence[-1].kind == "fill"
 
 
 def filled(
@@ -74,7 +67,7 @@ def filled(
         if hit.id not in seen:
             evidence = (
                 (*hit.evidence, Evidence("fill"))
-                if mark and not fills(hit)
+                if mark and not hit.fill
                 else hit.evidence
             )
             floor = min(hit.score, floor)

@@ -36,6 +36,10 @@ class IndexRetriever(Retriever):
         self.store = store
         self.name = name
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _retrieve(self, query: str, k: int, where: Where | None) -> Retrieval:
         trace, signals = Trace(), Signals(walked_edges=False)
         local = self.index.local_index()  # one state throughout

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphret.search import TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
+    from graphret.stores.neo4j.layout import PropertyNames
 
 Method: TypeAlias = Literal["sage", "ark", "spark", "grasp", "graphraft"]
 METHODS: tuple[Method, ...] = get_args(Method)
@@ -123,6 +124,7 @@ def opened_graph(
     encoder: str | None = None,
     *,
     documents: bool = False,
+    name_property: PropertyNames | None = None,
     remark: Callable[[str], object] = _log.warning,
     busy: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> Iterator[OpenGraph]:
@@ -138,6 +140,8 @@ def opened_graph(
         to search by words alone, the default for any other graph; or the name of one.
     documents
         Whether nothing else than a graph of documents will do.
+    name_property
+        Of a Neo4j: what names its nodes, as `Neo4jStore` has it.
     remark, busy
         Told what the user should know; wraps work that takes a while, given its
         description.
@@ -164,7 +168,7 @@ def opened_graph(
         raise InvalidInput(
             f"--encoder saved: {where} has none; name one, or leave it out"
         )
-    with opened(where) as store:
+    with opened(where, name_property=name_property) as store:
         yield OpenGraph(store, _index(where, store, as_encoder(name), remark, busy))
 
 

@@ -10,23 +10,19 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graphret.columns import (
     Records,
     Strings,
-    coded,
+    TextArray,
     remap_codes,
     take_concat,
-    text_array,
-    to_arrow,
     to_json,
-    to_numpy,
 )
 from graphret.errors import InvalidInput
 from graphret.storage import Bundle, Parts
@@ -233,9 +229,7 @@ class NodeTable(Sequence[Node]):
         """Return where each node of this table is in another, -1 if it is not there or
         among `fresh`, ``(n,)``.
         """
-        found = pc.index_in(self.ids.array, value_set=before.ids.array)
-        there = to_numpy(pc.is_valid(found))
-        places = np.where(there, to_numpy(found), -1).astype(np.int64)
+        places = before.find(self.ids.tolist())
         again = self.find(list(fresh))
         places[again[again >= 0]] = -1
         return places
@@ -321,17 +315,10 @@ class NodeTable(Sequence[Node]):
     def _compare_strings(
         self, where: Where, at: NDArray[Any], column: Strings
     ) -> NDArray[np.bool_]:
-        values = (
-            column.array if len(at) == len(column) else column.array.take(to_arrow(at))
-        )
+        values = column.array if len(at) == len(column) else column.array.take(at)
         if where.operator in ("$eq", "$in"):
             wanted = where.value if where.operator == "$in" else [where.value]
-            return to_numpy(
-                pc.is_in(
-                    values,
-                    value_set=text_array(one for one in wanted if isinstance(one, str)),
-                )
-            )
+            return values.is_among({one for one in wanted if isinstance(one, str)})
         return np.fromiter(
             (where.compares(True, one) for one in Strings(values)), bool, len(at)
         )
@@ -343,14 +330,14 @@ class NodeTable(Sequence[Node]):
         records = (
             self.properties.array
             if len(at) == len(self)
-            else self.properties.array.take(to_arrow(at))
+            else self.properties.array.take(at)
         )
         mask = np.full(len(at), where.compares(False, None))
         spelt = to_json(where.field.rpartition(".")[2])[1:]
         if where.operator == "$eq" and isinstance(where.value, str):
             spelt += f":{to_json(where.value)}"
-        there = np.flatnonzero(to_numpy(pc.match_substring(records, spelt)))
-        found = Records(records.take(to_arrow(there)))
+        there = np.flatnonzero(records.contain(spelt))
+        found = Records(records.take(there))
         mask[there] = np.fromiter(
             (where.compares(*lookup(own, where.field)) for own in found),
             bool,
@@ -388,32 +375,24 @@ class NodeTable(Sequence[Node]):
         return counts
 
     def parts(self) -> Parts:
-        """The table as it is saved: an Arrow table of id, name, text, labels and
-        properties, the last two as JSON.
-        """
-        labels = text_array(to_json(own) for own in self.label_sets)
-        columns = {
-            "id": self.ids.array,
-            "name": self.names.array,
-            "text": self.texts.array,
-            "labels": pa.DictionaryArray.from_arrays(to_arrow(self.labels), labels),
-            "properties": self.properties.array,
-        }
-        return Parts(tables={"table": pa.table(columns)})
+        """The table as it is saved: its columns, and sets of labels as JSON."""
+        parts = Parts({"labels": self.labels})
+        for name in _COLUMNS:
+            parts.add_texts(name, getattr(self, name).array)
+        parts.add_texts("label_sets", TextArray.of(map(to_json, self.label_sets)))
+        return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> NodeTable:
         """Open a saved table; the columns stay on disk until they are read."""
-        column = bundle.columns("table")
-        labels, sets = coded(column["labels"])
-        ids, names, texts = (Strings(column[name]) for name in ("id", "name", "text"))
+        ids, names, texts = (Strings(bundle.texts(name)) for name in _COLUMNS[:3])
         return cls(
             ids,
             names,
             texts,
-            labels,
-            [tuple(json.loads(own)) for own in sets],
-            Records(column["properties"]),
+            bundle.arrays["labels"],
+            [tuple(json.loads(own)) for own in bundle.texts("label_sets").tolist()],
+            Records(bundle.texts("properties")),
         )
 
 
@@ -431,11 +410,12 @@ def _remembered(known: dict[Where, T], where: Where, make: Callable[[], T]) -> T
 
 def _order(ids: Strings) -> NDArray[np.int64]:
     """The order that sorts ids; an `InvalidInput` names one that comes twice."""
-    if pc.all(pc.less(ids.array[:-1], ids.array[1:])).as_py() is not False:
+    texts = ids.tolist()
+    if all(one < other for one, other in pairwise(texts)):
         return np.arange(len(ids))
-    order: NDArray[np.int64] = to_numpy(pc.sort_indices(ids.array)).astype(np.int64)
-    by_id = ids.array.take(to_arrow(order))
-    twice = np.flatnonzero(to_numpy(pc.equal(by_id[:-1], by_id[1:])))
+    order = np.asarray(sorted(range(len(ids)), key=texts.__getitem__), np.int64)
+    by_id = (texts[at] for at in order.tolist())
+    twice = [at for at, two in enumerate(pairwise(by_id)) if two[0] == two[1]]
     if len(twice):
         first, second = order[twice[0]], order[twice[0] + 1]
         name = ids[int(first)]

@@ -8,7 +8,7 @@ import math
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.fusion import filled as filled
@@ -18,7 +18,13 @@ from graphret.trace import Trace
 from graphret.types import Hit, Retrieval, Signals
 from graphret.where import Where, WhereLike
 
+if TYPE_CHECKING:
+    from graphret.stores.base import GraphStore
+
 T = TypeVar("T")
+
+#: The highest confidence of an answer to a question of which a part is in doubt.
+DOUBTFUL = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +116,11 @@ class Retriever:
         raise NotImplementedError(
             f"{type(self).__name__} overrides neither _retrieve nor _steps"
         )
+
+    @property
+    def graph_store(self) -> GraphStore | None:
+        """The graph whose nodes it finds; `None` where that is not known."""
+        return None
 
     def __str__(self) -> str:
         return self.name or type(self).__name__
@@ -228,13 +239,25 @@ def backfill(
     signals = (
         found.signals
         if hits
-        else replace(more.signals, plan_valid=found.signals.plan_valid)
+        else replace(
+            more.signals,
+            plan_valid=found.signals.plan_valid,
+            doubts=found.signals.doubts,
+            confidence=sure_of(more.signals.confidence, found.signals.doubts),
+        )
     )
     labels = {
         hit.node.label for hit in hits
     }  # a question for films is better filled with films than with people
     others = sorted(more.hits, key=lambda hit: hit.node.label not in labels)
     return replace(found, hits=filled(hits, others, k), signals=signals)
+
+
+def sure_of(confidence: float | None, doubts: Sequence[str] | None) -> float | None:
+    """Return a confidence, of an answer of which a part is in doubt a low one."""
+    if not doubts:
+        return confidence
+    return DOUBTFUL if confidence is None else min(confidence, DOUBTFUL)
 
 
 def require_on_failure(value: str) -> str:
@@ -313,22 +336,24 @@ class Fuse(Retriever):
             )
         return list(weights)
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        stores = (one.graph_store for one in self.retrievers)
+        return next((store for store in stores if store is not None), None)
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         with trace.stage("ask", retrievers=[str(r) for r in self.retrievers]):
             results = yield [
                 Ask(r, query, max(k, self.depth), where) for r in self.retrievers
             ]
-        lists, each, confidence = list[Sequence[Hit]](), list[Signals](), 0.0
+        lists, each = list[Sequence[Hit]](), list[Signals]()
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = unwrap_or_fallback(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer is not None else [])
             each.append(answer.signals if answer is not None else Signals())
             if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
-                confidence = max(
-                    [confidence, *(hit.relevance or 0.0 for hit in answer.hits[:1])]
-                )
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(
                 f"every retriever failed; the first: {results[0]}"
@@ -343,8 +368,8 @@ class Fuse(Retriever):
             hits = reciprocal_rank(
                 lists, [str(r) for r in self.retrievers], weights, self.rrf_k
             )
-        signals = Signals(len(hits), confidence, any(one.walked_edges for one in each))
-        for name in ("answer_labels", "plan_valid", "risk"):
+        signals = Signals(len(hits), walked_edges=any(one.walked_edges for one in each))
+        for name in ("answer_labels", "plan_valid", "risk", "doubts"):
             setattr(
                 signals,
                 name,
@@ -352,7 +377,21 @@ class Fuse(Retriever):
                     (v for one in each if (v := getattr(one, name)) is not None), None
                 ),
             )
+        signals.confidence = sure_of(_best_relevance(hits, lists), signals.doubts)
         return Retrieval(query, k, hits[:k], signals, trace)
+
+
+def _best_relevance(hits: Sequence[Hit], lists: Sequence[Sequence[Hit]]) -> float:
+    """How well the first of fused hits answers, as that list says where it is best."""
+    return max(
+        (
+            hit.relevance or 0.0
+            for found in lists
+            for hit in found
+            if hit.id == hits[0].id
+        ),
+        default=0.0,
+    )
 
 
 class Fallback(Retriever):
@@ -365,6 +404,11 @@ class Fallback(Retriever):
     def __init__(self, first: Retriever, second: Retriever) -> None:
         self.first = first
         self.second = second
+
+    @property
+    def graph_store(self) -> GraphStore | None:
+        found = self.first.graph_store
+        return self.second.graph_store if found is None else found
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()

@@ -1,9 +1,9 @@
-"""Arrays and tables in one folder: versioned, checksummed, swapped in whole,
+"""Arrays and texts in one folder: versioned, checksummed, swapped in whole,
 memory-mapped.
 
 ``folder/CURRENT`` names the generation in force, ``folder/gen-<16 hex>/``, and the
-sha256 of every file of it: ``.npy`` for arrays, ``.arrow`` (Arrow IPC, which pandas,
-polars and DuckDB open too) for tables. A save writes a new generation beside the old
+sha256 of every file of it: ``.npy`` for each array, and two for an array of texts, its
+bytes and where each begins. A save writes a new generation beside the old
 one and swaps `CURRENT` in one rename, so that a reader sees the one or the other,
 whatever happens to the writer. Nothing is pickled.
 """
@@ -25,10 +25,10 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from filelock import FileLock, Timeout
 from numpy.typing import NDArray
 
+from graphret.columns import TextArray
 from graphret.errors import (
     CorruptIndex,
     IndexChanged,
@@ -40,9 +40,8 @@ from graphret.errors import (
 
 Folder: TypeAlias = "str | os.PathLike[str]"
 
-#: Of the layout of folders, and of what the arrays and tables of every kind of index
-#: mean.
-FORMAT_VERSION = 7
+#: Of the layout of folders, and of what the arrays of every kind of index mean.
+FORMAT_VERSION = 8
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27
@@ -57,7 +56,6 @@ class Parts:
     """What a component hands over to be saved; `meta` is a JSON object."""
 
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
-    tables: dict[str, pa.Table] = field(default_factory=dict)
     meta: dict[str, Any] = field(default_factory=dict)
 
     def add(self, prefix: str, other: Parts) -> None:
@@ -67,30 +65,28 @@ class Parts:
         self.arrays.update(
             {f"{prefix}/{name}": array for name, array in other.arrays.items()}
         )
-        self.tables.update(
-            {f"{prefix}/{name}": table for name, table in other.tables.items()}
-        )
         self.meta[prefix] = other.meta
+
+    def add_texts(self, name: str, texts: TextArray) -> None:
+        """Add an array of texts; `texts` has it again."""
+        compact = texts.compact()
+        self.arrays[f"{name}/bytes"] = compact.data
+        self.arrays[f"{name}/offsets"] = compact.offsets
+
+    def texts(self, name: str) -> TextArray:
+        """Return an array of texts that was added under a name."""
+        return TextArray(self.arrays[f"{name}/bytes"], self.arrays[f"{name}/offsets"])
 
 
 @dataclass(kw_only=True)
 class Bundle(Parts):
-    """An opened index; its arrays and tables are read-only memory maps and stay valid
-    after a later save.
+    """An opened index; its arrays are read-only memory maps and stay valid after a
+    later save.
 
     `about` is what CURRENT says: kind, generation, files.
     """
 
     about: dict[str, Any] = field(default_factory=dict)
-
-    def columns(self, name: str) -> dict[str, pa.Array]:
-        """Return the columns of a table, each in one piece."""
-        table = self.tables[name]
-        columns = zip(table.column_names, table.columns, strict=True)
-        return {
-            name: c.chunk(0) if c.num_chunks == 1 else c.combine_chunks()
-            for name, c in columns
-        }
 
     def sub(self, prefix: str) -> Bundle:
         """Return what was nested by ``Parts.add(prefix, ...)``, names and meta without
@@ -102,12 +98,7 @@ class Bundle(Parts):
             for n, one in self.arrays.items()
             if n.startswith(head)
         }
-        tables = {
-            n.removeprefix(head): one
-            for n, one in self.tables.items()
-            if n.startswith(head)
-        }
-        return Bundle(arrays, tables, self.meta[prefix])
+        return Bundle(arrays, self.meta[prefix])
 
 
 def save(
@@ -142,9 +133,9 @@ def save(
         try:
             with storing(generation):
                 generation.mkdir()
-            names = sorted([*parts.arrays, *parts.tables])
             files = [
-                _write_part(generation, i, name, parts) for i, name in enumerate(names)
+                _write_array(generation, i, name, array)
+                for i, (name, array) in enumerate(sorted(parts.arrays.items()))
             ]
             _sync_folder(generation)
             current = {
@@ -220,26 +211,13 @@ def writing(folder: Folder, *, timeout: float = 30.0) -> Iterator[None]:
         lock.release()
 
 
-def _write_part(
-    generation: Path, number: int, name: str, parts: Parts
+def _write_array(
+    generation: Path, number: int, name: str, array: NDArray[Any]
 ) -> dict[str, Any]:
-    """Write an array or a table, and return its entry in CURRENT."""
-    plain = f"{number:03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}"
-    if name in parts.arrays:
-        array = parts.arrays[name]
-        return {
-            "name": name,
-            **_write_file(
-                generation / f"{plain}.npy", lambda out: np.save(out, array, False)
-            ),
-        }
-    table = parts.tables[name].combine_chunks()
-
-    def write(out: Any) -> None:
-        with pa.ipc.new_file(out, table.schema) as writer:
-            writer.write_table(table)
-
-    return {"name": name, **_write_file(generation / f"{plain}.arrow", write)}
+    """Write an array, and return its entry in CURRENT."""
+    plain = f"{number:03d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', name)[:80]}.npy"
+    written = _write_file(generation / plain, lambda out: np.save(out, array, False))
+    return {"name": name, **written}
 
 
 def _write_file(path: Path, write: Callable[[Any], object]) -> dict[str, Any]:
@@ -379,11 +357,8 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
             for entry in sorted(current["files"], key=lambda entry: entry["size"]):
                 unread -= entry["size"]
                 path = folder / current["generation"] / entry["file"]
-                part = _mapped(path, entry, check=verify or unread >= 0)
-                kept: dict[str, Any] = (
-                    bundle.arrays if isinstance(part, np.ndarray) else bundle.tables
-                )
-                kept[entry["name"]] = part
+                array = _mapped(path, entry, check=verify or unread >= 0)
+                bundle.arrays[entry["name"]] = array
             return bundle
         except CorruptIndex:
             before, current = current, read_current(folder)
@@ -391,9 +366,7 @@ def _open(folder: Path, current: dict[str, Any], verify: bool) -> Bundle:
                 raise
 
 
-def _mapped(
-    path: Path, entry: dict[str, Any], *, check: bool
-) -> NDArray[Any] | pa.Table:
+def _mapped(path: Path, entry: dict[str, Any], *, check: bool) -> NDArray[Any]:
     """Map a file, read-only; the map outlives the file's name."""
     with storing(path, "read"), open(path, "rb") as file:
         there = os.fstat(file.fileno()).st_size
@@ -407,8 +380,7 @@ def _mapped(
                 f"{path}: altered (its sha256 is not the one in CURRENT)"
             )
     try:
-        if path.suffix == ".npy":
-            return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
-        return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-    except (ValueError, TypeError, OSError) as error:  # Arrow's errors are such
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.asarray(mapped)
+    except (ValueError, TypeError, OSError) as error:
         raise CorruptIndex(f"{path}: altered, or removed meanwhile: {error}") from error

@@ -6,6 +6,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from graphret.stopwords import RELATION_STOP_WORDS
+
 Token = tuple[str, int, int]
 """A normalised word with its start and end in the text it came from."""
 
@@ -24,7 +26,9 @@ _PART_OF_LETTER = (
     8,
     9,
 )  # combining classes of nukta, kana voicing and virama: another letter, not an accent
-_BRACKET = re.compile(r"\s*\([^()]*\)")
+#: Where the names of relations, labels and properties are split into words.
+CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
+_BRACKET = re.compile(r"(?<!\s)\s*+\([^()]*\)")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _UNSPACED = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]")
 _SHAPE = re.compile(r"cz*|[xz]+")
@@ -40,6 +44,17 @@ def normalize_name(text: str) -> str:
     'beyonce knowles carter'
     """
     return " ".join(text.translate(_FOLD).split())
+
+
+@lru_cache(maxsize=4096)
+def name_words(name: str) -> tuple[str, ...]:
+    """Return the words of a relation's or a label's name, without those that
+    only link.
+    """
+    parts = [part.lower() for part in CAMEL.split(name) if part]
+    return tuple(part for part in parts if part not in RELATION_STOP_WORDS) or tuple(
+        parts
+    )
 
 
 def short_names(name: str) -> list[str]:

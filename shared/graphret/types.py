@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.trace import Trace
+
+#: UUIDs, and the element ids of Neo4j.
+_OPAQUE = re.compile(
+    r"(\d+:)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(:\d+)?", re.IGNORECASE
+)
 
 
 def require_id(value: object, what: str) -> str:
@@ -17,6 +23,11 @@ def require_id(value: object, what: str) -> str:
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"{what}: an id is a non-empty string, not {value!r}")
     return value
+
+
+def is_opaque(name: str) -> bool:
+    """Whether a name tells people nothing: a UUID, or an element id of Neo4j."""
+    return _OPAQUE.fullmatch(name) is not None
 
 
 def _fields(item: Any) -> dict[str, Any]:
@@ -52,6 +63,14 @@ class Node:
     def label(self) -> str:
         """The primary label."""
         return self.labels[0] if self.labels else ""
+
+    @property
+    def called(self) -> str:
+        """What to call the node to people: its name, else its id, or its label where
+        the id says nothing.
+        """
+        opaque = not self.name and self.label and is_opaque(self.id)
+        return self.name or (self.label if opaque else self.id)
 
     def to_dict(self) -> dict[str, Any]:
         """The node as JSON values."""
@@ -153,7 +172,7 @@ class Evidence:
         """Return the evidence with what its two nodes are called, as far as they are
         known.
         """
-        known = {node_id: node.name for node_id, node in nodes.items() if node.name}
+        known = {i: node.called for i, node in nodes.items() if node.called != i}
         return replace(
             self,
             source_name=known.get(self.source or ""),
@@ -250,6 +269,13 @@ class Hit:
         """The node's id."""
         return self.node.id
 
+    @property
+    def fill(self) -> bool:
+        """Whether it only fills a place below the others: one that a reranker has
+        ordered since does not.
+        """
+        return bool(self.evidence) and self.evidence[-1].kind == "fill"
+
     def to_dict(self) -> dict[str, Any]:
         """The hit as JSON values, in the shape that ``graphret query --json``
         prints.
@@ -260,6 +286,7 @@ class Hit:
             "labels": list(self.node.labels),
             "score": float(self.score),
             **({} if self.relevance is None else {"relevance": self.relevance}),
+            **({"fill": True} if self.fill else {}),
             "text": self.node.text,
             "evidence": [e.to_dict() for e in self.evidence],
         }
@@ -273,7 +300,9 @@ class Signals:
     `confidence` is how well the best hit answers, 0 … 1: the share of the question's
     words, by rarity, that it and the node which brought it say, with an encoder joined
     with their cosine; of agents, the share that selected it. `risk` is the risk level
-    that a planner gave its plan (GRASP, section 3.1).
+    that a planner gave its plan (GRASP, section 3.1). `doubts` are what the question
+    asks that the method cannot answer by nodes, in words: a count, an order or a
+    condition that fits no property; `confidence` is then low.
     """
 
     candidates: int | None = None
@@ -282,6 +311,7 @@ class Signals:
     answer_labels: tuple[str, ...] | None = None
     plan_valid: bool | None = None
     risk: str | None = None
+    doubts: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -20,7 +20,10 @@ _ORDER = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
-_OPERATORS = ("$eq", "$ne", "$in", "$nin", "$contains", "$exists", *_ORDER)
+_OPERATORS = (
+    *("$eq", "$ne", "$in", "$nin", "$contains", "$icontains", "$exists"),
+    *_ORDER,
+)
 _NEGATED = {"$ne": "$eq", "$nin": "$in"}
 #: What comes before the name of a property that a node's own field has too.
 PROPERTIES = "properties."
@@ -36,16 +39,17 @@ class Where:
     Written as a mapping: ``{"year": 1999}``, ``{"year": {"$gte": 1990, "$lt": 2000}}``,
     ``{"$or": [{"label": "Table"}, {"lang": {"$in": ["en", "de"]}}]}``, ``{"$not":
     {...}}``. Several keys are joined by
-    *and*. Operators: ``$eq $ne $in $nin $gt $gte $lt $lte $contains $exists``. The
-    fields ``id``, ``name``, ``text`` and ``label`` (any of the labels) are the node's
-    own; every other field is a property, with dots for nested ones. ``properties.name``
-    is the property where a node's own field has the same name.
+    *and*. Operators: ``$eq $ne $in $nin $gt $gte $lt $lte $contains $icontains
+    $exists``. The fields ``id``, ``name``, ``text`` and ``label`` (any of the labels)
+    are the node's own; every other field is a property, with dots for nested ones.
+    ``properties.name`` is the property where a node's own field has the same name.
 
     A condition on a property that a node lacks is false, except ``$ne``, ``$nin`` and
     ``{"$exists": False}``. Values of kinds that cannot be compared do not match;
     strings are in the order of their code points. ``$contains`` asks whether a list
-    holds the value, or a string the substring. Equality with a list property is
-    equality of the whole list.
+    holds the value, or a string the substring; ``$icontains`` asks the same of a string
+    alone, whatever the case of its letters. Equality with a list property is equality
+    of the whole list. Numbers of numpy are taken as Python's.
 
     Raises
     ------
@@ -159,6 +163,8 @@ class Where:
             return isinstance(value, (list, tuple)) and any(
                 _same(one, operand) for one in value
             )
+        if op == "$icontains":
+            return isinstance(value, str) and operand.lower() in value.lower()
         ordered = all(
             isinstance(one, (str, int, float)) and not isinstance(one, bool)
             for one in (value, operand)
@@ -232,16 +238,26 @@ def _leaf(field: str, op: str, operand: Any) -> Where:
         return Where(op, field, tuple(_value(field, one) for one in operand))
     if op == "$exists" and not isinstance(operand, bool):
         raise InvalidInput(f"where: $exists on {field!r} takes true or false")
+    if op == "$icontains" and not isinstance(operand, str):
+        raise InvalidInput(
+            f"where: $icontains on {field!r}: expected a string, got {operand!r}"
+        )
     return Where(op, field, _value(field, operand))
 
 
 def _value(field: str, value: Any) -> Any:
-    parts = tuple(value) if isinstance(value, (list, tuple)) else (value,)
+    import numpy as np  # not needed by commands that only show their help
+
+    listed = isinstance(value, (list, tuple))
+    parts = tuple(
+        one.item() if isinstance(one, np.generic) else one
+        for one in (value if listed else (value,))
+    )
     if not all(one is None or isinstance(one, (str, int, float)) for one in parts):
         raise InvalidInput(
             f"where: {value!r} on {field!r} is not a JSON value, or lists within lists"
         )
-    return parts if isinstance(value, (list, tuple)) else value
+    return parts if listed else parts[0]
 
 
 def _lists(value: Any) -> Any:

@@ -128,7 +128,7 @@ async def _load(address: tuple[str, int], questions: Sequence[str]) -> list[floa
     async def client() -> None:
         reader, writer = await asyncio.open_connection(*address)
         for question in waiting:
-            body = json.dumps({"question": question, "k": K}).encode()
+            body = json.dumps({"query": question, "k": K}).encode()
             head = (
                 f"POST /retrieve HTTP/1.1\r\nHost: {address[0]}\r\nContent-Type:"
                 " application/json\r\n"

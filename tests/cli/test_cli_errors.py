@@ -16,9 +16,11 @@ from pathlib import Path
 
 import pytest
 from cli_helpers import built, graphret, refused, write_corpus
+from typer.testing import CliRunner
 
 from graphret import SageGraph
 from graphret.cli import query
+from graphret.cli.app import app
 from graphret.errors import IndexLocked
 from graphret.storage import writing
 from graphret.testing.openai_server import Behaviour, OpenAIServer, status
@@ -30,11 +32,11 @@ COUNTS = {"nodes", "edges", "labels", "relations"}
 def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
     corpus, out = write_corpus(tmp_path), tmp_path / "graph"
     made = graphret("build", corpus, "--out", out, "--encoder", "none", "--json").json
-    assert made.keys() == {"folder", "encoder", "seconds", *COUNTS}
+    assert made.keys() == {"folder", "encoder", "seconds", "skipped", *COUNTS}
     assert (made["folder"], made["encoder"]) == (str(out), None)
     assert made["labels"] == {"Document": 3, "Table": 1}
 
-    before = graphret("inspect", out, "--json").json
+    before = graphret("inspect", "--graph", out, "--json").json
     assert {key: before[key] for key in COUNTS} == {key: made[key] for key in COUNTS}
     assert sum(before["relations"].values()) == before["edges"]
 
@@ -43,18 +45,18 @@ def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
         '{"id": "cy", "title": "Cy Cole", "text": "Cy Cole played in the film Dawn by'
         ' Ann Ames."}'
     )
-    added = graphret("add", out, more, "--json").json
-    assert added.keys() == {"folder", "added", *COUNTS}
+    added = graphret("add", "--graph", out, more, "--json").json
+    assert added.keys() == {"folder", "added", "skipped", *COUNTS}
     assert added["added"] == ["cy#0"]
     assert added["nodes"] == made["nodes"] + 1
     assert (
         added["relations"]["MENTIONS"] == made["relations"]["MENTIONS"] + 1
     )  # its text says Ann Ames
 
-    removed = graphret("remove", out, "cy", "--json").json
+    removed = graphret("remove", "--graph", out, "cy", "--json").json
     assert removed.keys() == {"folder", "removed", *COUNTS}
     assert removed["removed"] == ["cy#0"]
-    after = graphret("inspect", out, "--json").json
+    after = graphret("inspect", "--graph", out, "--json").json
     assert after["generation"] != before["generation"]
     assert {key: after[key] for key in COUNTS} == {key: before[key] for key in COUNTS}
 
@@ -112,7 +114,7 @@ TABLE = "| Film | Director |\n|---|---|\n| {} | Ann Ames |\n"
 
 
 def listed(graph: Path) -> dict[str, tuple[str, str, int]]:
-    found = graphret("list", graph, "--json").json
+    found = graphret("list", "--graph", graph, "--json").json
     assert found["folder"] == str(graph)
     return {
         one["id"]: (one["name"], one["kind"], one["chunks"]) for one in found["items"]
@@ -138,7 +140,7 @@ def test_a_file_that_is_added_again_takes_the_place_of_all_that_was_read_from_it
     page.write_text(
         f"# Films\n\nNew words.\n\n{TABLE.format('Dusk')}"
     )  # an edit that takes a table away
-    ran = graphret("add", graph, notes)
+    ran = graphret("add", "--graph", graph, notes)
     assert (ran.code, ran.err) == (0, "")
     assert listed(graph) == first | {"a.md/table-0": tables["a.md/table-0"]}
     texts = " ".join(SageGraph.load(graph).nodes.texts)
@@ -147,9 +149,9 @@ def test_a_file_that_is_added_again_takes_the_place_of_all_that_was_read_from_it
     assert "Dawn" not in texts
 
     page.write_text(TABLE.format("Noon"))  # now the table alone
-    assert graphret("add", graph, page).code == 0
+    assert graphret("add", "--graph", graph, page).code == 0
     assert set(listed(graph)) == {"a.md/table-0", "b.txt"}
-    assert graphret("remove", graph, "a.md", "--json").json["removed"] == [
+    assert graphret("remove", "--graph", graph, "a.md", "--json").json["removed"] == [
         "a.md/table-0#0"
     ]
     assert set(listed(graph)) == {"b.txt"}
@@ -166,14 +168,16 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
     items = listed(graph)
     assert items["g1"] == ("Gata", "Gene", 1)
     assert items["long"] == ("Long", "Document", len(SageGraph.load(graph)) - 1)
-    shown = [line.split() for line in graphret("list", graph).out.splitlines()]
+    shown = [
+        line.split() for line in graphret("list", "--graph", graph).out.splitlines()
+    ]
     assert shown == [
         ["g1", "Gene", "1", "Gata"],
         ["long", "Document", str(items["long"][2]), "Long"],
     ]
     plain = tmp_path / "plain"
-    assert graphret("import", graph, "--to", plain).code == 0
-    ran = graphret("list", plain)
+    assert graphret("import", graph, "--out", plain).code == 0
+    ran = graphret("list", "--graph", plain)
     assert (ran.code, ran.out) == (3, "")
     assert "not a 'sage' index" in ran.err
 
@@ -208,11 +212,11 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
             "cannot be written",
         ),
         (
-            ["inspect", "GRAPH", "--plot", "plot.txt"],
+            ["inspect", "--graph", "GRAPH", "--plot", "plot.txt"],
             "expected a .pdf, .png or .svg file",
         ),
-        (["remove", "GRAPH", "ann", "nobody"], "'nobody'"),
-        (["remove", "GRAPH", "ann", "bob", "cafe", "films"], "is empty"),
+        (["remove", "--graph", "GRAPH", "ann", "nobody"], "'nobody'"),
+        (["remove", "--graph", "GRAPH", "ann", "bob", "cafe", "films"], "is empty"),
         (
             ["build", "missing.jsonl", "--out", "OUT", "--encoder", "none"],
             "missing.jsonl",
@@ -294,7 +298,7 @@ def test_wrong_input_is_2(
     assert said in refused(2, *given)
     assert not (tmp_path / "out").exists()
     assert (
-        graphret("inspect", graph, "--json").json["nodes"] == 4
+        graphret("inspect", "--graph", graph, "--json").json["nodes"] == 4
     )  # the graph is as it was
 
 
@@ -318,7 +322,7 @@ def test_malformed_items_are_named(tmp_path: Path) -> None:
     "command",
     [
         ["query", "x", "--graph"],
-        ["inspect"],
+        ["inspect", "--graph"],
         ["schema", "--graph"],
         ["export", "--format", "parquet", "--out", "o", "--graph"],
     ],
@@ -343,9 +347,9 @@ def test_an_altered_file_is_named(tmp_path: Path) -> None:
     data[-1] ^= 1
     file.write_bytes(data)
     for command in (
-        ["inspect", graph],
+        ["inspect", "--graph", graph],
         ["query", "x", "--graph", graph],
-        ["remove", graph, "ann"],
+        ["remove", "--graph", graph, "ann"],
     ):
         assert file.name in refused(3, *command)
 
@@ -356,7 +360,9 @@ def test_a_missing_package_is_4(
     monkeypatch.setitem(
         sys.modules, "matplotlib.figure", None
     )  # what Python does for a package that is not there
-    line = refused(4, "inspect", built(tmp_path), "--plot", tmp_path / "x.png")
+    line = refused(
+        4, "inspect", "--graph", built(tmp_path), "--plot", tmp_path / "x.png"
+    )
     assert "pip install 'graphret[plot]'" in line
 
 
@@ -380,8 +386,9 @@ def test_a_model_that_fails_is_fallen_back_from_and_told(tmp_path: Path) -> None
         )
         add = (
             "add",
-            out,
             corpus,
+            "--graph",
+            out,
             "--metadata",
             "llm",
             "--model",
@@ -394,7 +401,7 @@ def test_a_model_that_fails_is_fallen_back_from_and_told(tmp_path: Path) -> None
     assert ran.json["metadata"]["fell_back"] == 4
     assert "4 nodes have metadata from the rules" in ran.err
     assert ran.err.endswith("the model 'm' answered nothing\n")
-    assert graphret("inspect", out, "--json").json["nodes"] == 4
+    assert graphret("inspect", "--graph", out, "--json").json["nodes"] == 4
 
 
 def test_an_error_that_nobody_foresaw_is_1(
@@ -414,6 +421,37 @@ def test_an_error_that_nobody_foresaw_is_1(
     assert "in broken" in debugged.err
 
 
+def completions(*words: str) -> list[str]:
+    """What a shell is told that may follow the words of a command line."""
+    line = ["graphret", *words]
+    ran = CliRunner().invoke(
+        app,
+        prog_name="graphret",
+        env={
+            "_GRAPHRET_COMPLETE": "complete_bash",
+            "COMP_WORDS": " ".join(line),
+            "COMP_CWORD": str(len(line) - 1),
+        },
+    )
+    return ran.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        (["ins"], "inspect"),
+        (["query", "--gr"], "--graph"),
+        (["query", "x", "--method", "gra"], "grasp"),
+        (["train", "pa"], "paths"),
+    ],
+)
+def test_a_shell_completes_commands_options_and_values(
+    words: list[str], offered: str
+) -> None:
+    assert offered in completions(*words)
+    assert "build" not in completions(*words)
+
+
 def test_the_real_command_answers_and_is_quick_to_help(tmp_path: Path) -> None:
     script = (
         "import sys, graphret.cli.app; print([m for m in ('numpy', 'scipy', 'torch',"
@@ -426,7 +464,7 @@ def test_the_real_command_answers_and_is_quick_to_help(tmp_path: Path) -> None:
         == "[]\n"
     )
     failed = subprocess.run(
-        [sys.executable, "-m", "graphret.cli", "inspect", str(tmp_path)],
+        [sys.executable, "-m", "graphret.cli", "inspect", "--graph", str(tmp_path)],
         capture_output=True,
         text=True,
         check=False,
@@ -441,7 +479,7 @@ def test_the_real_command_answers_and_is_quick_to_help(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_an_interrupted_writer_leaves_the_graph(tmp_path: Path) -> None:
     graph = built(tmp_path)
-    before = graphret("inspect", graph, "--json").json
+    before = graphret("inspect", "--graph", graph, "--json").json
     more = tmp_path / "cy.txt"
     more.write_text("Cy Cole played in the film Dawn.")
     arrived, released = threading.Event(), threading.Event()
@@ -458,8 +496,9 @@ def test_an_interrupted_writer_leaves_the_graph(tmp_path: Path) -> None:
             "-m",
             "graphret.cli",
             "add",
-            str(graph),
             str(more),
+            "--graph",
+            str(graph),
             *options,
         ]
         process = subprocess.Popen(
@@ -472,8 +511,8 @@ def test_an_interrupted_writer_leaves_the_graph(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
         released.set()
     assert (process.returncode, out, err) == (130, "", "")
-    assert graphret("inspect", graph, "--json").json == before
-    assert graphret("remove", graph, "ann").code == 0  # the lock is free
+    assert graphret("inspect", "--graph", graph, "--json").json == before
+    assert graphret("remove", "--graph", graph, "ann").code == 0  # the lock is free
 
 
 @pytest.fixture

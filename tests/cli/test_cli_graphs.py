@@ -48,7 +48,7 @@ def kb(folder: Path, text: str = KB) -> Path:
 def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
     out = tmp_path / "graph"
     said = graphret(
-        "import", kb(tmp_path), "--format", "metaqa", "--to", out, "--json"
+        "import", kb(tmp_path), "--format", "metaqa", "--out", out, "--json"
     ).json
     assert said.keys() == {"source", "to", "format", *COUNTS, "merged", "seconds"}
     assert (said["format"], said["nodes"], said["edges"]) == ("metaqa", 3, 3)
@@ -58,7 +58,7 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
         "release_year": 1,
         "starred_actors": 1,
     }
-    found = graphret("inspect", out, "--json").json
+    found = graphret("inspect", "--graph", out, "--json").json
     assert {key: found[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
     assert {
         "folder",
@@ -70,10 +70,12 @@ def test_import_says_what_it_read_and_inspect_agrees(tmp_path: Path) -> None:
         "generation",
     } <= found.keys()
     assert found["encoder"] is None
-    assert "every checksum right" in graphret("inspect", out).out
-    assert graphret("inspect", out, "--plot", tmp_path / "plot.svg").code == 0
+    assert "every checksum right" in graphret("inspect", "--graph", out).out
+    assert (
+        graphret("inspect", "--graph", out, "--plot", tmp_path / "plot.svg").code == 0
+    )
     assert (tmp_path / "plot.svg").stat().st_size
-    shown = graphret("import", kb(tmp_path), "--to", out, "--replace")
+    shown = graphret("import", kb(tmp_path), "--out", out, "--replace")
     assert "William" not in shown.out
     assert "Director" in shown.out
 
@@ -97,7 +99,7 @@ def test_columns_types_and_labels_by_option(tmp_path: Path) -> None:
     ]
     options += ["--label", "Thing"]
     ran = graphret(
-        "import", nodes, edges, "--to", tmp_path / "graph", *options, "--json"
+        "import", nodes, edges, "--out", tmp_path / "graph", *options, "--json"
     )
     assert ran.json["labels"] == {"Classic": 1, "Film": 1, "Thing": 1}
     store = MemoryStore.load(tmp_path / "graph")
@@ -119,7 +121,7 @@ def test_export_writes_and_schema_prints_text_within_a_budget_or_json(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "graph"
-    assert graphret("import", tables(tmp_path), "--to", out).code == 0
+    assert graphret("import", tables(tmp_path), "--out", out).code == 0
     export = (
         "export",
         "--graph",
@@ -168,30 +170,34 @@ def test_schema_inspect_and_export_take_a_graph_of_documents(tmp_path: Path) -> 
         tmp_path / "out",
         "--json",
     ).json
-    assert said["nodes"] == graphret("inspect", graph, "--json").json["nodes"] == 4
-    copied = graphret("import", graph, "--to", tmp_path / "plain", "--json").json
+    assert (
+        said["nodes"]
+        == graphret("inspect", "--graph", graph, "--json").json["nodes"]
+        == 4
+    )
+    copied = graphret("import", graph, "--out", tmp_path / "plain", "--json").json
     assert (copied["format"], copied["nodes"], copied["edges"]) == (
         "store",
         4,
         said["edges"],
     )
     assert (
-        graphret("inspect", tmp_path / "plain", "--json").json["relations"]
+        graphret("inspect", "--graph", tmp_path / "plain", "--json").json["relations"]
         == copied["relations"]
     )
 
 
 def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
     out = tmp_path / "graph"
-    assert graphret("import", tables(tmp_path), "--to", out).code == 0
+    assert graphret("import", tables(tmp_path), "--out", out).code == 0
     before = storage.verify(out)
     bad = tmp_path / "bad" / "kb.txt"
     bad.parent.mkdir()
     bad.write_text(KB + "Kismet|directed_by\n")
     assert "there is a graph; --replace replaces it" in refused(
-        2, "import", bad, "--to", out
+        2, "import", bad, "--out", out
     )
-    over = ("--replace", "--to", out)
+    over = ("--replace", "--out", out)
     assert "bad/kb.txt, line 4: expected subject|relation|object" in refused(
         2, "import", bad, *over
     )
@@ -199,21 +205,21 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
         2, "import", tmp_path / "thing.xyz", *over
     )
     assert "--replace: it is for folders" in refused(
-        2, "import", bad, "--replace", "--to", tmp_path / "g.lbug"
+        2, "import", bad, "--replace", "--out", tmp_path / "g.lbug"
     )
     assert "the source and the target are the same" in refused(
-        2, "import", out, "--to", f"{out}/.", "--replace"
+        2, "import", out, "--out", f"{out}/.", "--replace"
     )
     assert "no such file or folder" in refused(
         3, "import", tmp_path / "none", "--format", "store", *over
     )
     assert storage.verify(out) == before
-    assert "missing option '--to'" in refused(2, "import", bad).lower()
+    assert "missing option '--out'" in refused(2, "import", bad).lower()
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "notes.txt").write_text("mine")
     for command in (
-        ["import", out, "--to", mine],
+        ["import", out, "--out", mine],
         ["build", bad, "--out", mine, "--encoder", "none"],
     ):
         assert "holds other files" in refused(3, *command)
@@ -223,19 +229,19 @@ def test_what_is_refused_leaves_everything_as_it_was(tmp_path: Path) -> None:
 def test_a_folder_of_documents_is_not_replaced_by_a_plain_graph(tmp_path: Path) -> None:
     graph = built(tmp_path)
     assert "'sage'" in refused(
-        3, "import", tables(tmp_path), "--to", graph, "--replace"
+        3, "import", tables(tmp_path), "--out", graph, "--replace"
     )
-    assert graphret("inspect", graph, "--json").json["nodes"] == 4
+    assert graphret("inspect", "--graph", graph, "--json").json["nodes"] == 4
 
 
 def all_commands_on(where: str, tmp_path: Path) -> None:
     """Import into a database, look at it, and get the same graph out of it again."""
-    said = graphret("import", example.KB, "--to", where, "--json").json
+    said = graphret("import", example.KB, "--out", where, "--json").json
     assert (said["nodes"], said["edges"]) == (398, 549)
-    found = graphret("inspect", where, "--json").json
+    found = graphret("inspect", "--graph", where, "--json").json
     assert found.keys() == {"where", *COUNTS}
     assert {key: found[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
-    assert "directed_by" in graphret("inspect", where).out
+    assert "directed_by" in graphret("inspect", "--graph", where).out
     assert (
         "(:Movie)-[:directed_by]->(:Director) 63"
         in graphret("schema", "--graph", where).out
@@ -251,14 +257,16 @@ def all_commands_on(where: str, tmp_path: Path) -> None:
         "--json",
     )
     assert (ran.json["nodes"], ran.json["edges"]) == (398, 549)
-    back = graphret("import", where, "--to", tmp_path / "back", "--json").json
+    back = graphret("import", where, "--out", tmp_path / "back", "--json").json
     assert {key: back[key] for key in COUNTS} == {key: said[key] for key in COUNTS}
 
 
 def test_a_ladybug_file(tmp_path: Path) -> None:
     all_commands_on(str(tmp_path / "movies.lbug"), tmp_path)
     assert (
-        graphret("inspect", tmp_path / "movies.lbug", "--plot", tmp_path / "x.png").code
+        graphret(
+            "inspect", "--graph", tmp_path / "movies.lbug", "--plot", tmp_path / "x.png"
+        ).code
         == 2
     )
 
@@ -270,8 +278,8 @@ def test_a_neo4j(neo4j_address: str, tmp_path: Path) -> None:
 def test_a_server_that_is_not_there_is_6(tmp_path: Path) -> None:
     where = "bolt://127.0.0.1:9"
     for arguments in (
-        ["import", example.KB, "--to", where],
-        ["import", where, "--to", tmp_path / "out"],
+        ["import", example.KB, "--out", where],
+        ["import", where, "--out", tmp_path / "out"],
     ):
         ran = graphret(*arguments)
         assert (ran.code, ran.out) == (6, ""), ran
@@ -307,7 +315,11 @@ def graph(
     (folder / "e.csv").write_text("source,relation,target\na,ACTED_IN,d\n")
     assert (
         graphret(
-            "import", folder / "n.csv", folder / "e.csv", "--to", folder / request.param
+            "import",
+            folder / "n.csv",
+            folder / "e.csv",
+            "--out",
+            folder / request.param,
         ).code
         == 0
     )

@@ -38,7 +38,7 @@ ARK, SAGE = ("--method", "ark"), ("--method", "sage")
 @pytest.fixture(scope="module")
 def movies(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("graphs") / "movies"
-    assert graphret("import", KB, "--to", out).code == 0
+    assert graphret("import", KB, "--out", out).code == 0
     return out
 
 
@@ -130,7 +130,7 @@ def test_a_run_is_recorded_and_drawn(movies: Path, tmp_path: Path) -> None:
 def test_a_neo4j_with_and_without_its_own_index(
     neo4j_address: str, neo4j_empty: Any
 ) -> None:
-    assert graphret("import", KB, "--to", neo4j_address).code == 0
+    assert graphret("import", KB, "--out", neo4j_address).code == 0
     command = [
         "query",
         QUESTION,
@@ -247,7 +247,7 @@ def test_the_method_is_that_of_the_graph_unless_it_is_named(
     movies: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "movies.lbug"
-    assert graphret("import", KB, "--to", file).code == 0
+    assert graphret("import", KB, "--out", file).code == 0
     for where in (movies, file):
         ran = graphret(
             "query", QUESTION, "--graph", where, "-k", 3, "--agents", 1, "--json"
@@ -271,7 +271,7 @@ RECORDED = "which films did Kathryn Bigelow direct?"
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recorded")
-    assert graphret("import", KB, "--to", folder / "movies").code == 0
+    assert graphret("import", KB, "--out", folder / "movies").code == 0
     ran = graphret(
         *(
             "query",

@@ -34,7 +34,7 @@ from graphret.types import Edge
         (lambda: Table([], [], id="t"), ["table 't'", "'header'"]),
         (
             lambda: Table(["a", "b"], [["1", "2"], ["3"]], id="t"),
-            ["table 't'", "row 1", "1 cells", "2"],
+            ["table 't'", "row 2", "1 cells", "2"],
         ),
         (lambda: Table(["a"], [["1"], "2"], id="t"), ["table 't'", "a row"]),
         (lambda: Table(["a"], 3, id="t"), ["table 't'", "'rows'"]),

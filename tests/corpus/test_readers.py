@@ -25,6 +25,7 @@ from graphret.corpus import (
     read,
     register_reader,
 )
+from graphret.corpus.readers import items_of
 from graphret.corpus.tables import delimited
 from graphret.errors import InvalidInput
 from graphret.types import Edge
@@ -143,7 +144,7 @@ def test_files_that_are_not_read_are_told_once(
         write(tmp_path / name, "x")
     with pytest.raises(
         InvalidInput,
-        match=r"no file .* read: \.jsonl, \.csv, \.tsv, \.md, \.markdown, \.txt",
+        match=r"no file .* read: \.jsonl, \.csv, \.tsv, \.md, \.markdown, \.txt, \.html",
     ):
         read(tmp_path)
     (said,) = caplog.messages
@@ -160,8 +161,10 @@ def test_files_that_are_not_read_are_told_once(
     ("name", "content", "words"),
     [
         ("a.docx", b"x", ["unknown file type '.docx'", ".jsonl", ".csv", ".md"]),
-        ("a.txt", b"ok\n\xff", ["utf-8"]),
-        ("a.csv", b"a,b\n1,2\n3\n", ["row 1 has 1 cells", "2"]),
+        ("a.txt", b"\x89PNG\0\xff\0\x01", ["no encoding", "--encoding"]),
+        ("a.csv", b"a,b\n1,2\n3\n", ["row 2 has 1 cells", "2"]),
+        ("a.ipynb", b'{"worksheets": []}', ["'cells'", "nbformat 4"]),
+        ("a.ipynb", b'{"cells": [{"source": 3}]}', ["cell 1", "'source'"]),
         ("c.csv", b'a,b\n"1,2\n', ["line 2"]),
         ("none.txt", b"", ["No such file"]),
     ],
@@ -171,7 +174,7 @@ def test_malformed_files(
 ) -> None:
     path = write(tmp_path / name, content) if content else tmp_path / name
     with pytest.raises(InvalidInput) as caught:
-        read(path)
+        read(path, strict=True)
     for word in [name, *words]:
         assert word in str(caught.value)
 
@@ -191,6 +194,172 @@ def test_delimited_files(tmp_path: Path, delimiter: str) -> None:
         "cities",
         lines[0],
         lines[1:],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rows"),
+    [
+        ("excel.csv", "sep=;\nA;B, C\n1;x,y\n", [["A", "B, C"], ["1", "x,y"]]),
+        (
+            "quoted.csv",
+            '"A, B, C, D";E;F\n1;2;3\n',
+            [["A, B, C, D", "E", "F"], ["1", "2", "3"]],
+        ),
+        ("commas.tsv", "a,b,c\td,e\n1\t2\n", [["a,b,c", "d,e"], ["1", "2"]]),
+        ("bom.csv", "\ufeffA,B\n1,2\n", [["A", "B"], ["1", "2"]]),
+        ("long.csv", f"A,B\n{'x' * 200_000},2\n", [["A", "B"], ["x" * 200_000, "2"]]),
+    ],
+)
+def test_kinds_of_delimited_values(
+    tmp_path: Path, name: str, text: str, rows: list[list[str]]
+) -> None:
+    table = table_of(write(tmp_path / name, text))
+    assert [list(row) for row in (table.header, *table.rows)] == rows
+    loaded = {"file_path": name}
+    [of_loader] = items_of(text, loaded)
+    assert isinstance(of_loader, Table)
+    assert of_loader.header == table.header
+
+
+def test_quotes_can_be_literal(tmp_path: Path) -> None:
+    path = write(tmp_path / "inches.tsv", 'Size\tName\n5"\tdisk\n"a\tb\n')
+    (table,) = read(path, literal_quotes=True).items
+    assert isinstance(table, Table)
+    assert table.rows == (('5"', "disk"), ('"a', "b"))
+
+
+def test_ragged_rows_are_read_named_and_counted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(tmp_path / "r.csv", "A,B\n1,2\n3\n4,5,6\n7,8,,\n")
+    table = table_of(path)
+    assert table.rows == (("1", "2"), ("3", ""), ("4", "5, 6"), ("7", "8"))
+    [said] = caplog.messages
+    for words in ("r.csv: 3 of 4 rows", "row 2 with 1", "2 cells"):
+        assert words in said
+    with pytest.raises(InvalidInput, match=r"r\.csv: .*row 2 has 1 cells"):
+        read(path, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("latin-1", "Name,City\nJürgen,Köln\nÑandú,São Paulo\n"),
+        ("cp1252", "price,of\n5 €,café\n"),
+        ("cp1250", "nazwa,miasto\nŁukasz,Łódź\nZażółć,Gdańsk\n"),
+        ("cp1251", "Имя,Город\nИван,Москва\nАнна,Санкт-Петербург\n"),
+        ("shift_jis", "名前,都市\n太郎,東京\n花子,大阪府の市\n"),
+        ("utf-16", "Name,City\nJürgen,Köln\n"),
+    ],
+)
+def test_encodings_are_found(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, encoding: str, text: str
+) -> None:
+    path = write(tmp_path / "a.csv", text.encode(encoding))
+    expected = [tuple(line.split(",")) for line in text.splitlines()]
+    found, told = table_of(path), read(path, encoding=encoding).items
+    assert [found.header, *found.rows] == expected
+    assert told == (found,)
+    [said] = caplog.messages
+    assert "a.csv: is not UTF-8" in said
+
+
+def test_files_that_cannot_be_read_are_named_and_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path / "good.txt", "text")
+    bad = write(tmp_path / "bad.jsonl", '{"text": "x"}\n{')
+    write(tmp_path / "binary.md", b"\x89PNG\0\xff\0\x01")
+    corpus = read(tmp_path)
+    assert [item.id for item in corpus] == ["good.txt"]
+    assert [Path(one.split(":")[0]).name for one in corpus.skipped] == [
+        "bad.jsonl",
+        "binary.md",
+    ]
+    assert "bad.jsonl: line 2" in caplog.messages[0]
+    assert "2 of 3 files were skipped" in caplog.messages[-1]
+    for stops in (lambda: read(tmp_path, strict=True), lambda: read(bad)):
+        with pytest.raises(InvalidInput, match=r"bad\.jsonl: line 2"):
+            stops()
+    with pytest.raises(InvalidInput, match="No such file"):
+        read([tmp_path, tmp_path / "missing.txt"])
+
+
+def test_files_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        write(tmp_path / folder / "notes.md", f"# {folder}")
+        write(tmp_path / folder / f"{folder}.md", folder)
+    corpus = read([tmp_path / "a", tmp_path / "b"])
+    paths = [(tmp_path / folder / "notes.md").as_posix() for folder in "ab"]
+    assert [item.id for item in corpus] == ["a.md", paths[0], "b.md", paths[1]]
+
+
+RST = """\
+Guide
+=====
+
+The :class:`Graph <graphret.Graph>` and ``code``.
+
+.. versionadded:: 3.2
+   It reads cheese.
+
+Data
+----
+
+=====  =====
+Name   Value
+=====  =====
+a      1
+=====  =====
+
+.. code-block:: python
+
+   # no heading
+.. include:: secret.txt
+"""
+HTML = """\
+<html><head><title>Guide</title><style>p {}</style></head><body><nav>Menu</nav>
+<h1>Guide</h1><p>The Graph and <code>code</code>. It reads cheese.</p><h2>Data</h2>
+<table><tr><th>Name</th><th>Value</th></tr><tr><td>a</td><td>1</td></tr></table>
+<pre># no heading</pre></body></html>
+"""
+NOTEBOOK = json.dumps(
+    {
+        "cells": [
+            {
+                "cell_type": "markdown",
+                "source": ["# Guide\n", "The Graph and `code`.\n"],
+            },
+            {"cell_type": "code", "source": "# no heading", "outputs": []},
+            {"cell_type": "raw", "source": ""},
+            {
+                "cell_type": "markdown",
+                "source": "It reads cheese.\n## Data\n\n|Name|Value|\n|-|-|\n|a|1|",
+            },
+        ],
+        "nbformat": 4,
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("g.rst", RST), ("g.html", HTML), ("g.ipynb", NOTEBOOK)]
+)
+def test_rst_html_and_notebooks(tmp_path: Path, name: str, content: str) -> None:
+    write(tmp_path / "secret.txt", "secret")
+    document, table = read(write(tmp_path / name, content)).items
+    assert isinstance(document, Document)
+    assert isinstance(table, Table)
+    assert (document.id, document.title, table.title) == (name, "Guide", "Guide")
+    for words in ("The Graph and `code`.", "It reads cheese.", "# no heading"):
+        assert words in document.text
+    for words in ("secret", "Menu", "p {}"):
+        assert words not in document.text
+    assert (table.section, table.header, table.rows) == (
+        "Data",
+        ("Name", "Value"),
+        (("a", "1"),),
     )
 
 
@@ -255,6 +424,36 @@ def test_markdown(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("---\ntitle: >-\n  Folded\n  over lines\n---\n# No\n", "Folded over lines"),
+        ('---\ntitle: "A \\"b\\" \\u00e9"  # why\n---\n', 'A "b" é'),
+        ("---\n# title: No\ntitle: Yes\n---\n", "Yes"),
+        ("---\ntitle: 1984\n...\ntext", "1984"),
+        ("---\ntitle: Graphs: an introduction\n---\n", "Graphs: an introduction"),
+        ("+++\ntitle = 'Of TOML' # why\n[extra]\na = 1\n+++\n# No\n", "Of TOML"),
+        ("---\nauthor: x\n---\n# Heading\n", "Heading"),
+        ("---\n[[[\n---\n# Heading\n", "Heading"),
+        ("<!-- # Draft -->\n<!--\n# Old\n-->\n# New\n", "New"),
+        ("<!-- never closed\n# New\n", "New"),
+        ("````md\n```\n# No\n```\n# No\n````\n# Yes\n", "Yes"),
+        ("~~~\n```\n~~~\n# Yes\n", "Yes"),
+        ("``` not `a` fence\n# Yes\n", "Yes"),
+        ("# C#\n", "C#"),
+        ("# Closed ##   \n", "Closed"),
+        ("# snake_case **and *both* marks**\n", "snake_case and both marks"),
+        ("# [Mercury (planet)](a_(b)) ![i](x)\n", "Mercury (planet)"),
+        ("<h1 class='a'>In <b>HTML</b></h1>\n", "In HTML"),
+        ("<h1>Open\n<h2>Closed</h2>\n<h1>Title</h1>", "Title"),
+    ],
+)
+def test_titles(tmp_path: Path, text: str, title: str) -> None:
+    [document] = read(write(tmp_path / "a.md", text)).items
+    assert isinstance(document, Document)
+    assert document.title == title
+
+
 HTML_READER = """
 import re
 from graphret.corpus import Document
@@ -276,7 +475,7 @@ def test_files_of_a_type_of_ones_own_are_read(tmp_path: Path) -> None:
     write(tmp_path / "a/db.Ini", "db")
     write(tmp_path / "a/notes.txt", "x")
     with pytest.raises(InvalidInput, match=r"db\.Ini: .*unpack"):
-        read(tmp_path / "a")
+        read(tmp_path / "a", strict=True)
     write(tmp_path / "a/db.Ini", "db disk")
     corpus = read(tmp_path / "a")
     assert [item.id for item in corpus.items] == ["db", "notes.txt", "web"]
@@ -325,6 +524,10 @@ def test_objects_are_read() -> None:
     assert read(langchain).items == (
         Document("text", "x", "T", {"title": "T", "year": 1}),
     )
+    corpus = Corpus((Record("a"), Record("b")), (edge, Edge("b#1", "r", "b")))
+    assert [item.id for item in corpus] == ["a", "b"]
+    kept = corpus.filter(lambda item: item.id == "b")
+    assert ([item.id for item in kept], kept.edges) == (["b"], corpus.edges[1:])
     with pytest.raises(InvalidInput, match=r"document 'q'.*'when'"):
         read(SimpleNamespace(page_content="x", metadata={"when": object()}, id="q"))
     with pytest.raises(InvalidInput, match="cannot read a int"):

@@ -145,6 +145,21 @@ def test_a_snippet_is_the_part_that_says_most_with_words_of_the_question_marked_
     assert len(snippet) < 240
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("# Opening\n\nThe **bridge** opened.", "Opening The bridge opened."),
+        ("See [the plan](https://x.example/p).", "See the plan."),
+        ("1990. A year\n\n- *one*\n- `two`", "1990. A year one two"),
+        ("| Film | Year |\n|---|---|\n| Dawn | 1999 |", "Film Year Dawn 1999"),
+        ("snake_case, 5 * 3 and <b>tags</b>", "snake_case, 5 * 3 and <b>tags</b>"),
+    ],
+)
+def test_a_snippet_has_no_marks_of_markdown(text: str, said: str) -> None:
+    pieces = Marker("nothing").snippet(Node("n", text=text))
+    assert "".join(part for part, _ in pieces) == said
+
+
 def test_the_terminal_shows_rank_reason_and_snippet() -> None:
     _, sage, _ = asked(2)
     out = printed(render(sage, gold={"ann"}))
@@ -154,6 +169,8 @@ def test_the_terminal_shows_rank_reason_and_snippet() -> None:
         "MENTIONS “Ann Ames” · row 1",
         "→ Ann Ames",
         "Film: Dawn",
+        "relevance 0 … 1",
+        *(f"{hit.relevance:.2f}" for hit in sage),
     ):
         assert said in out
 

@@ -206,7 +206,14 @@ def test_names_steer_no_terminal(tmp_path: Path) -> None:
         [Node("a", (bad,), bad), Node("b", ("t",), "b")], [Edge("a", bad, "b")]
     )
     graph.save(tmp_path)
-    command = [sys.executable, "-m", "graphret.cli", "inspect", str(tmp_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "graphret.cli",
+        "inspect",
+        "--graph",
+        str(tmp_path),
+    ]
     printed = subprocess.run(
         command, capture_output=True, text=True, encoding="utf-8", check=True
     ).stdout

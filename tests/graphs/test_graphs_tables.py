@@ -204,6 +204,89 @@ def test_graphml_of_networkx_is_read(tmp_path: Path) -> None:
     )
 
 
+APOC = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="name" for="node" attr.name="name"/><key id="labels" for="node" attr.name="labels"/>
+<key id="label" for="edge" attr.name="label"/><key id="since" for="edge" attr.name="since"/>
+<graph id="G" edgedefault="directed">
+<node id="n0" labels=":Person:Actor"><data key="labels">:Person:Actor</data><data key="name">Ada</data></node>
+<node id="n1" labels=":Film"><data key="labels">:Film</data><data key="name">Engine</data></node>
+<edge id="e0" source="n0" target="n1" label="ACTED_IN"><data key="label">ACTED_IN</data><data key="since">1843</data></edge>
+</graph></graphml>
+"""
+GEPHI = """<?xml version="1.0" encoding="UTF-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key attr.name="label" attr.type="string" for="node" id="label"/>
+<key attr.name="Edge Label" attr.type="string" for="edge" id="edgelabel"/>
+<key attr.name="weight" attr.type="double" for="edge" id="weight"/>
+<key attr.name="r" attr.type="int" for="node" id="r"/><key attr.name="g" attr.type="int" for="node" id="g"/>
+<key attr.name="b" attr.type="int" for="node" id="b"/>
+<graph edgedefault="directed">
+<node id="0"><data key="label">Ada</data><data key="r">1</data><data key="g">2</data><data key="b">3</data></node>
+<node id="1"><data key="label">Engine</data><data key="r">1</data><data key="g">2</data><data key="b">3</data></node>
+<edge id="0" source="0" target="1"><data key="edgelabel">WROTE_ON</data><data key="weight">2.0</data></edge>
+</graph></graphml>
+"""
+
+
+@pytest.mark.parametrize(
+    ("content", "labels", "edge"),
+    [
+        (APOC, ("Person", "Actor"), ("ACTED_IN", 1.0)),
+        (GEPHI, ("Node",), ("WROTE_ON", 2.0)),
+    ],
+    ids=["apoc", "gephi"],
+)
+def test_labels_in_the_graphml_of_others(
+    tmp_path: Path, content: str, labels: tuple[str, ...], edge: tuple[str, float]
+) -> None:
+    nodes, edges = objects(read_tables(write(tmp_path, "g.graphml", content)))
+    assert (nodes[0].name, nodes[0].labels) == ("Ada", labels)
+    assert [(one.relation, one.weight) for one in edges] == [edge]
+
+
+def test_microsoft_graphrag_names_the_ends_of_relations_by_title(
+    tmp_path: Path,
+) -> None:
+    entities = [
+        {
+            "id": f"e{i}",
+            "human_readable_id": i,
+            "title": title,
+            "type": kind,
+            "description": f"{title} is known.",
+            "text_unit_ids": ["t1"],
+        }
+        for i, (title, kind) in enumerate([("ADA", "PERSON"), ("ENGINE", "")])
+    ]
+    relation = {
+        "id": "r0",
+        "human_readable_id": 0,
+        "source": "ADA",
+        "target": "ENGINE",
+        "description": "Ada wrote on the engine.",
+        "weight": 9.0,
+    }
+    parquet.write_table(pa.Table.from_pylist(entities), tmp_path / "entities.parquet")
+    parquet.write_table(pa.Table.from_pylist([relation]), tmp_path / "rel.parquet")
+    nodes, [edge] = objects(read_tables(tmp_path))
+    assert [(node.id, node.name, node.labels, node.text) for node in nodes] == [
+        ("e0", "ADA", ("PERSON",), "ADA is known."),
+        ("e1", "ENGINE", ("Node",), "ENGINE is known."),
+    ]
+    assert (edge.source, edge.relation, edge.target, edge.weight) == (
+        "e0",
+        "RELATED_TO",
+        "e1",
+        9.0,
+    )
+    assert edge.properties["description"] == "Ada wrote on the engine."
+    columns = Columns(id="title", name="title", default_relation="KNOWS")
+    nodes, [edge] = objects(read_tables(tmp_path, columns))
+    assert [(node.id, node.name) for node in nodes] == [("ADA", "ADA"), ("ENGINE",) * 2]
+    assert (edge.source, edge.relation) == ("ADA", "KNOWS")
+
+
 def test_one_relation_for_all_and_nodes_made_of_ends(tmp_path: Path) -> None:
     edges = write(tmp_path, "edges.csv", "from,to\na,b\nb,c\n")
     found = objects(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,11 +16,13 @@ import chromadb
 import numpy as np
 import pytest
 from chromadb.config import Settings
+from faiss import IndexFlatL2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_chroma import Chroma
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.indexing import InMemoryRecordManager, index
 from langchain_core.stores import BaseStore, InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_text_splitters import (
@@ -162,11 +165,13 @@ def test_metadata_that_is_not_json_is_refused_by_name() -> None:
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
+    from langchain_community.docstore.in_memory import InMemoryDocstore
     from langchain_community.document_loaders import (
         CSVLoader,
         DirectoryLoader,
         TextLoader,
     )
+    from langchain_community.vectorstores import FAISS
 
 
 @pytest.fixture
@@ -253,8 +258,18 @@ def chroma(documents: list[Document]) -> VectorStore:
     )
 
 
+def faiss(documents: list[Document]) -> VectorStore:
+    store = FAISS(
+        DeterministicFakeEmbedding(size=8), IndexFlatL2(8), InMemoryDocstore(), {}
+    )
+    store.add_documents(documents)
+    return store
+
+
 @pytest.mark.parametrize(
-    "kind", [documents_store, memory, chroma], ids=["docstore", "memory", "chroma"]
+    "kind",
+    [documents_store, memory, chroma, faiss],
+    ids=["docstore", "memory", "chroma", "faiss"],
 )
 def test_a_graph_follows_a_store(
     documents: list[Document],
@@ -283,6 +298,50 @@ def test_a_graph_follows_a_store(
     assert "new" in [
         document.id for document in SageRetriever(graph, k=2).invoke(VENUE_QUESTION)
     ]
+
+
+@pytest.mark.parametrize("start_index", [True, False])
+def test_a_graph_follows_the_indexing_api(start_index: bool) -> None:
+    cut = RecursiveCharacterTextSplitter(
+        chunk_size=60, chunk_overlap=10, add_start_index=start_index
+    )
+    hall = Document("The hall of Gripe has ten courts.", metadata={"source": "hall.md"})
+
+    def chunks(state: str, times: int) -> list[Document]:
+        text = f"The pool is {state}. " + "It has ten lanes and a tower. " * times
+        pool = Document(text, metadata={"source": "pool.md"})
+        return cut.split_documents([pool, hall])
+
+    store = InMemoryVectorStore(DeterministicFakeEmbedding(size=8))
+    manager = InMemoryRecordManager("graph")
+    manager.create_schema()
+    told = {"cleanup": "incremental", "source_id_key": "source"}
+    index(chunks("open", 6), manager, store, **told, key_encoder="sha256")
+    followed = SageGraph.from_documents(store.get_by_ids(list(store.store)), None)
+    added = SageGraph.from_documents(chunks("open", 6), None)
+    index(chunks("closed", 3), manager, store, **told, key_encoder="sha256")
+    followed.refresh_from_store(store)
+    added.add(chunks("closed", 3))
+    expected = sorted(chunk.page_content for chunk in chunks("closed", 3))
+    for graph in (followed, added):
+        assert sorted(node.text for node in graph.nodes) == expected
+    [first, *_] = added.as_retriever(k=3).invoke("is the pool open or closed")
+    assert "closed" in first.page_content
+    added.add(chunks("open", 3), replace_documents=False)
+    assert {"closed", "open"} <= {
+        word for node in added.nodes for word in re.findall(r"\w+", node.text)
+    }
+
+
+def test_further_rows_and_pages_of_a_file_leave_the_others() -> None:
+    def page(number: int, text: str) -> Document:
+        return Document(text, metadata={"source": "report.pdf", "page": number})
+
+    graph = SageGraph.from_documents([page(0, "first"), page(1, "second")], None)
+    graph.add([page(2, "third")])
+    assert len(graph) == 3
+    graph.add([page(0, "new first"), page(1, "new second")])
+    assert sorted(node.text for node in graph.nodes) == ["new first", "new second"]
 
 
 def test_a_graph_takes_what_its_class_took(documents: list[Document]) -> None:

@@ -34,7 +34,7 @@ Triple: TypeAlias = tuple[str, str, str]
 @st.composite
 def plans(draw: st.DrawFn) -> GraphPlan:
     """Plans of up to three variables that are joined to the target, and perhaps one
-    more that may not be there.
+    more, or two in a row, that may not be there.
     """
     joined = VARS[: draw(st.integers(1, 3))]
     hops = []
@@ -44,6 +44,8 @@ def plans(draw: st.DrawFn) -> GraphPlan:
         hops.append((*draw(st.permutations(joined))[:2], draw(st.booleans())))
     if draw(st.booleans()):
         hops.append((draw(st.sampled_from(joined)), "none", True))
+        if draw(st.booleans()):
+            hops.append(("none", "beyond", True))
     variables = sorted(
         {*joined, *(end for one, other, _ in hops for end in (one, other))}
     )
@@ -90,8 +92,8 @@ CASES = st.tuples(
         st.dictionaries(
             st.sampled_from(IDS), st.sampled_from([0.25, 0.5, 1.0]), max_size=4
         ),
-        min_size=4,
-        max_size=4,
+        min_size=5,
+        max_size=5,
     ),
 )
 
@@ -143,6 +145,9 @@ def by_trying(
     positive = sorted(
         {"T"}.union(*({h.source, h.to_var} for h in plan.hops if not h.negated))
     )
+    in_a_row = [h for h in plan.hops if "none" in (h.source, h.to_var)]
+    absences = [[h] for h in plan.hops if h.negated and h not in in_a_row]
+    absences += [in_a_row] if in_a_row else []
     best: dict[str, float] = {}
     paths: Counter[str] = Counter()
     for placed in product(*(able[var] for var in positive)):
@@ -150,13 +155,12 @@ def by_trying(
         fits = all(
             joined(h, at[h.source], at[h.to_var]) for h in plan.hops if not h.negated
         )
-        for hop in plan.hops if fits else ():
-            if hop.negated:
-                ones, others = (
-                    [at[v]] if v in at else able[v] for v in (hop.source, hop.to_var)
-                )
-                fits &= not any(
-                    joined(hop, one, other) for one in ones for other in others
+        for hops in absences if fits else ():
+            free = sorted({v for h in hops for v in (h.source, h.to_var)} - at.keys())
+            for ends in product(*(able[var] for var in free)):
+                there = at | dict(zip(free, ends, strict=True))
+                fits &= not all(
+                    joined(h, there[h.source], there[h.to_var]) for h in hops
                 )
         if fits:
             score = sum(bindings[var][at[var]] for var in positive if var in bindings)
@@ -191,6 +195,33 @@ def test_an_order_takes_the_place_of_scores(descending: bool, ids: list[str]) ->
     )
     found = find_matches(plan, MemoryStore.of([*NODES, Node("z", ("A",))]), {})
     assert [match.id for match in found] == ids
+
+
+#: n0 to n5 have the sizes 0, 1, 2, 0, 1, 2.
+STARS = [
+    *(("n0", "R", far) for far in ("n1", "n2", "n3")),
+    *(("n1", "R", far) for far in ("n4", "n5")),
+    ("n2", "R", "n4"),
+]
+
+
+def starred(**order: object) -> GraphPlan:
+    hop = {"from": "T", "rel": "R", "to_var": "x", "direction": "out"}
+    return GraphPlan.model_validate({"hops": [hop], "order": {"of": "x"} | order})
+
+
+ORDERED = [
+    (starred(), ["n0", "n1", "n2"]),
+    (starred(descending=False, limit=2), ["n2", "n1"]),
+    (starred(by="size", limit=2), ["n0", "n1"]),
+    (starred(by="size", descending=False), ["n0", "n1", "n2"]),
+]
+
+
+@pytest.mark.parametrize(("plan", "ids"), ORDERED)
+def test_what_goes_with_a_result_orders_it(plan: GraphPlan, ids: list[str]) -> None:
+    store = MemoryStore.of(NODES, [Edge(*triple) for triple in STARS])
+    assert [match.id for match in find_matches(plan, store, {})] == ids
 
 
 @pytest.fixture(
@@ -237,3 +268,8 @@ def test_a_database_finds_the_same(database: CypherStore) -> None:
             assert report.ok, report.errors
 
     agrees()
+    held = {edge for block in database.edges() for edge in block}
+    database.delete_edges(held)
+    database.upsert(edges=[Edge(*triple) for triple in STARS])
+    for plan, ids in ORDERED:
+        assert [match.id for match in find_matches(plan, database, {})] == ids

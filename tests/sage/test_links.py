@@ -342,6 +342,24 @@ def test_aliases_and_the_ids_of_records_are_names() -> None:
     assert {(e.source, e.target) for e in found} == {("a", "P-1234"), ("a", "b")}
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "linked"),
+    [
+        ("IT", "Ask the IT team about it.", True),
+        ("IT", "We use it, and it is what it is.", False),
+        ("IT", "MAKE IT WORK", False),
+        ("IT", "WITH it we came.", False),
+        ("AT&T", "They called AT&T at noon.", True),
+        ("AT&T", "They looked at t shirts.", False),
+    ],
+)
+def test_stop_words_in_capitals_are_names_where_a_text_uses_them_so(
+    name: str, text: str, linked: bool
+) -> None:
+    found = links(passage("a", "A", text), passage("n", name))
+    assert [(e.source, e.target) for e in found] == [("a", "n")] * linked
+
+
 def test_a_name_that_too_many_bear_says_nothing() -> None:
     bearers = [passage(f"b{i}", "John Smith") for i in range(4)]
     said = passage("a", "A", "Here is John Smith.")

@@ -225,6 +225,29 @@ def test_words_that_make_a_question_are_not_asked_for() -> None:
     assert Analyzer(language="", stopwords="").of_query("do it") == ["do", "it"]
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "others"),
+    [
+        ("C++", "We moved to C++ long ago.", ["C, C and C again.", "C# and F#."]),
+        ("c#", "We moved to C# long ago.", ["C, C and C again.", "C++ code."]),
+        (".NET", "It runs on .NET as well.", ["The net, a net, nets.", "Network."]),
+        ("user_id", "It reads user_id.", ["The id of a user, user id.", "user-id"]),
+        ("getItems", "Call getItems here.", ["getitem getitem", "Get items, items."]),
+        ("AT&T", "We called AT&T today.", ["Look at t shirts at T.", "T and T."]),
+        ("the IT team", "Ask our IT team.", ["A team, the team it is.", "It rains."]),
+        ("architect", "The archi-\ntect came.", ["The arch.", "A tect of archi."]),
+        ("archi-\n  tect", "The architect came.", ["The arch.", "It rains."]),
+    ],
+)
+def test_what_is_spelled_in_its_own_way_finds_itself_first(
+    question: str, text: str, others: list[str]
+) -> None:
+    texts = [*others, text]
+    table = NodeTable.of(Node(str(i), text=one) for i, one in enumerate(texts))
+    found = BM25Index.build(table).search(question, 3)
+    assert texts[int(found.ids[0])] == text
+
+
 def test_no_analyzer_is_made_of_what_nobody_has() -> None:
     for unknown in ({"language": "klingon"}, {"stopwords": "klingon"}):
         with pytest.raises(InvalidInput, match="klingon"):

@@ -333,7 +333,9 @@ def test_the_same_vectors_as_sentence_transformers(
     assert np.abs(ours - plain.encode(texts)).max() < 1e-4
     assert mini.encode_documents([]).shape == (0, 384)
     assert np.isfinite(mini.encode_documents(["half a surrogate \ud83d pair"])).all()
-    assert pickle.loads(pickle.dumps(mini)).encode_queries(["b"]).shape == (1, 384)
+    pickled = pickle.dumps(mini)
+    assert len(pickled) < 1_000  # the name, not the weights
+    assert pickle.loads(pickled).encode_queries(["b"]).shape == (1, 384)
     assert (
         SentenceTransformerEncoder(plain).name
         == SentenceTransformerEncoder(plain).name

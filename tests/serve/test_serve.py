@@ -26,7 +26,7 @@ from graphret.stores import LadybugStore
 from graphret.testing.openai_server import OpenAIServer, slow, status
 
 QUESTION = "Where was the director of Dawn born?"
-ASKED = {"question": QUESTION, "k": 3}
+ASKED = {"query": QUESTION, "k": 3}
 MB = 1_000_000
 
 
@@ -91,7 +91,7 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
         told = events(
             client.post(
                 "/retrieve/stream?drawn=true",
-                json={"question": "Ada?", "method": "spark"},
+                json={"query": "Ada?", "method": "spark"},
             ).text
         )
         assert client.get("/schema").json()["dialect"] == "ladybug"
@@ -105,11 +105,11 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        (b'{"question": "half', 400, "body: "),
+        (b'{"query": "half', 400, "body: "),
         (b"", 422, "body: "),
-        ({"question": " "}, 422, "question: "),
-        ({"question": 7}, 422, "question: "),
-        ({"question": "x" * 50_000}, 422, "question: "),
+        ({"query": " "}, 422, "query: "),
+        ({"query": 7}, 422, "query: "),
+        ({"query": "x" * 50_000}, 422, "query: "),
         (ASKED | {"k": 10**9}, 422, "k: at most 100 hits may be asked for"),
         (ASKED | {"k": 0}, 422, "k: "),
         (ASKED | {"k": "5"}, 422, "k: "),
@@ -117,9 +117,9 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
         (ASKED | {"method": "magic"}, 422, "method: "),
         (ASKED | {"method": "spark"}, 422, "method: spark needs"),
         (ASKED | {"api_key": "secret"}, 422, "api_key: "),
-        ({"question": "x" * 10 * MB}, 413, "a request may have 100000 bytes"),
+        ({"query": "x" * 10 * MB}, 413, "a request may have 100000 bytes"),
         (
-            [b'{"question": "', *[b"x" * MB] * 10, b'"}'],
+            [b'{"query": "', *[b"x" * MB] * 10, b'"}'],
             413,
             "a request may have 100000 bytes",
         ),
@@ -157,6 +157,25 @@ def test_what_is_not_there_and_who_calls_by_another_name(service: httpx.Client) 
         403,
         "without a key",
     )
+
+
+def test_a_graph_introduces_itself_with_what_it_holds(
+    service: httpx.Client, documents: Path
+) -> None:
+    told = service.get("/introduction").json()
+    assert (told["name"], told["nodes"]) == (documents.name, 4)
+    assert told["labels"] == {"Document": 3, "Table": 1}
+    assert len(told["questions"]) == len(set(told["questions"])) == 3
+    assert "What does Films of 1999 say about Ann Ames?" in told["questions"]
+    fields = {one["field"]: one for one in told["properties"]}
+    assert fields["year"]["kind"] == "number"
+    assert fields["year"]["values"] == [1999]
+    assert not any(name.startswith(("table_", "chunk_")) for name in fields)
+    for one in told["properties"]:
+        operator = "$contains" if one["kind"] == "list" else "$eq"
+        where = {one["field"]: {operator: one["values"][0]}}
+        asked = {"query": "Ann", "where": where}
+        assert service.post("/retrieve", json=asked).json()["hits"], where
 
 
 def test_the_examples_of_the_description_can_be_asked(service: httpx.Client) -> None:
@@ -343,7 +362,7 @@ def _put(graph: Path, *names: str) -> None:
 
 @pytest.mark.parametrize("graph", ["documents", "people.lbug"])
 def test_a_graph_is_replaced_while_it_serves(tmp_path: Path, graph: str) -> None:
-    where, asked = tmp_path / graph, {"question": "Who is Eve Ames?", "k": 1}
+    where, asked = tmp_path / graph, {"query": "Who is Eve Ames?", "k": 1}
     _put(where, "Ann Ames", "Bo")
     with (
         command("--graph", where) as (process, client),

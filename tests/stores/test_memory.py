@@ -67,11 +67,7 @@ def columns(store: MemoryStore) -> dict[str, Any]:
     out: dict[str, Any] = {
         name: (array.dtype.str, array.tolist()) for name, array in parts.arrays.items()
     }
-    return (
-        out
-        | {name: table.to_pydict() for name, table in parts.tables.items()}
-        | {"meta": parts.meta}
-    )
+    return out | {"meta": parts.meta}
 
 
 @settings(max_examples=25, deadline=None)

@@ -122,6 +122,7 @@ DECIDED: list[dict[str, Any]] = [
     ),
     {"v": {"$nin": ["2020-01-02", 1]}},
     *({"v": {"$contains": value}} for value in ("a", "0", 1, True)),
+    *({"v": {"$icontains": value}} for value in ("A", "t10", "")),
     {"v": {"$exists": False}},
     *({"v": {"$ne": value}} for value in (None, "x", ["a"])),
     {"properties.name": "inner"},

@@ -305,6 +305,10 @@ class Ark(Retriever):
         except Exception:
             _log.warning("a run could not be handed on", exc_info=True)
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         run: ArkRun | None = None
         if query.strip():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -25,6 +26,7 @@ from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.chat import Message, Reply, ToolCall
 from graphret.llm.event_loop import in_thread
 from graphret.planning import Hop, PathSpace
+from graphret.planning.asked_property import asked_property
 from graphret.planning.path_planner import (
     MISSPELLED,
     LinkedMention,
@@ -47,6 +49,8 @@ QUESTION, QUESTION_K, SPAN_K, SELECTED = 2_000, 20, 10, 100
 #: What a path that is followed may cost, less than one to an end of the wrong kind, and
 #: how much more than the best.
 WORST, CLOSE = 2.2, 0.3
+#: A property in the text of a node, as `NodeText` writes those of one without text.
+_KEY = re.compile(r"(?:^|\s)(\w+): ")
 
 
 class ScriptedExplorer:
@@ -111,6 +115,8 @@ class ScriptedExplorer:
         ]
         if fresh and seen.turns < LAST_TURN:
             return [(EXPLORE, {"node": node, "k": MAX_K}) for node in fresh]
+        if itself := _asked_of_itself(question, seen, named, self.lexicon):
+            return ending(itself)
         walks = _walks(question, seen, named, self.lexicon, self.choice)
         return explorations(walks, seen) or ending(_ranked(seen, walks))
 
@@ -131,6 +137,26 @@ class _Option(NamedTuple):
     def order(self) -> tuple[float, int, int, int, tuple[Hop, ...]]:
         """The best first: of paths that fit as well that which most edges allow."""
         return self.cost, -self.edges, len(self.path), self.probes, self.path
+
+
+def _asked_of_itself(
+    question: str, seen: Transcript, named: Sequence[LinkedMention], lexicon: Lexicon
+) -> list[str]:
+    """Return what the question names first, where it asks for a property of that which
+    a search has shown.
+    """
+    relations = seen.space(lexicon).relations
+    shown = [node for search in seen.searches for node in search]
+    found = []
+    for mention in named[:1]:
+        place = mention.start, mention.end
+        for node_id in mention.nodes:
+            known = [node for node in shown if node.id == node_id]
+            keys = {key for node in known for key in node.keys}
+            types = {kind for node in known for kind in node.types}
+            if asked_property(question, place, keys, types, relations, lexicon):
+                found.append(node_id)
+    return found
 
 
 def _walks(
@@ -328,13 +354,14 @@ def _step(hop: Hop, looks: Sequence[ExploredNeighbors]) -> tuple[list[str], bool
 @dataclass(frozen=True, slots=True)
 class Neighbor:
     """A node as it was seen; `via` are the relations to the node explored, and whether
-    they lead here.
+    they lead here, `keys` the properties that its text shows.
     """
 
     id: str
     name: str
     types: tuple[str, ...] = ()
     via: tuple[tuple[str, bool], ...] = ()
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,6 +490,7 @@ def _shown(content: str) -> tuple[dict[str, Any] | None, tuple[Neighbor, ...]]:
             line.get("name", line["id"]),
             _types(line),
             tuple(map(_way, line.get("via", ()))),
+            tuple(_KEY.findall(line.get("text", ""))),
         )
         for line in lines
         if "id" in line

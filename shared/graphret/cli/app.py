@@ -15,7 +15,6 @@ app = typer.Typer(
     help=(
         "Structure-aware retrieval: connected evidence for RAG, with no LLM and no GPU."
     ),
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -195,6 +195,21 @@ def metaqa(
     _show(result, json)
 
 
+def plans(
+    data: Folder,
+    limit: Annotated[
+        int | None, option("Only the first questions of a domain.", min=1)
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """Plans for questions with conditions, orders and negations."""
+    from graphret.evaluation import bench_plans
+
+    with progress() as report:
+        result = bench_plans(data, limit, progress=report)
+    _show(result, json)
+
+
 def spark(
     data: Folder,
     limit: Annotated[
@@ -262,6 +277,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
     "general": general,
     "guard": guard,
     "metaqa": metaqa,
+    "plans": plans,
     "spark": spark,
     "paths": paths,
     "graphraft": graphraft,

@@ -45,6 +45,9 @@ def build(
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
     ray: options.Cluster = None,
+    encoding: options.Encoding = None,
+    literal_quotes: options.LiteralQuotes = False,
+    strict: options.Strict = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Build a graph of documents, tables and records."""
@@ -62,7 +65,9 @@ def build(
             similarity=SimilaritySettings(percentile=percentile),
         )
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
-        corpus = read(sources)
+        corpus = read(
+            sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
+        )
         if (
             folder.exists()
         ):  # before the work, not after it: whether the folder can be written
@@ -87,6 +92,7 @@ def build(
     about = {
         "encoder": graph.encoder.name if graph.encoder else None,
         "seconds": round(seconds, 3),
+        "skipped": list(corpus.skipped),
     }
     _finish(
         graph,
@@ -99,29 +105,32 @@ def build(
 
 
 def add(
-    folder: options.Folder,
     sources: options.Sources,
+    graph: options.Folder,
     metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
     llm_cache: options.LlmCache = None,
+    encoding: options.Encoding = None,
+    literal_quotes: options.LiteralQuotes = False,
+    strict: options.Strict = False,
     json: options.JsonFlag = False,
 ) -> None:
     """Add items to a graph, each in place of what had its id."""
     from graphret.corpus import read
 
-    corpus = read(sources)
+    corpus = read(
+        sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict
+    )
     with progress() as report:
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
-        with _changed(folder, metadata=extractor) as graph:
-            added = graph.add(corpus)
-    _finish(
-        graph, folder, {"added": added}, f"added {len(added):,} nodes", json, extractor
-    )
+        with _changed(graph, metadata=extractor) as opened:
+            added = opened.add(corpus)
+    about = {"added": added, "skipped": list(corpus.skipped)}
+    _finish(opened, graph, about, f"added {len(added):,} nodes", json, extractor)
 
 
 def remove(
-    folder: options.Folder,
     ids: Annotated[
         list[str],
         typer.Argument(
@@ -130,24 +139,25 @@ def remove(
             show_default=False,
         ),
     ],
+    graph: options.Folder,
     json: options.JsonFlag = False,
 ) -> None:
     """Take items or single nodes out of a graph; nothing is taken out where one of the
     ids is not there.
     """
-    with _changed(folder) as graph:
-        removed = graph.remove(ids)
+    with _changed(graph) as opened:
+        removed = opened.remove(ids)
     _finish(
-        graph, folder, {"removed": removed}, f"removed {len(removed):,} nodes", json
+        opened, graph, {"removed": removed}, f"removed {len(removed):,} nodes", json
     )
 
 
-def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
+def list_(graph: options.Folder, json: options.JsonFlag = False) -> None:
     """List the documents, tables and records of a graph: id, kind, number of chunks and
     name.
     """
     items: dict[str, dict[str, Any]] = {}
-    for node in options.open_graph(folder).nodes:
+    for node in options.open_graph(graph).nodes:
         id_ = str(node.properties.get("source_id", node.id))
         about = {
             "id": id_,
@@ -161,7 +171,7 @@ def list_(folder: options.Folder, json: options.JsonFlag = False) -> None:
         f"{one['id']:<{width}}  {one['kind']:<8}  {one['chunks']:>4}  {one['name']}"
         for one in items.values()
     ]
-    show(json, {"folder": folder, "items": list(items.values())}, *lines)
+    show(json, {"folder": graph, "items": list(items.values())}, *lines)
 
 
 @contextmanager
@@ -191,6 +201,8 @@ def _finish(
     where it answered nothing.
     """
     report, now = getattr(extractor, "report", None), graph.report()
+    if about.get("skipped"):
+        remark(f"files skipped: {len(about['skipped']):,}; --strict stops at one")
     if report is not None and report.fell_back:
         remark(
             f"{report.fell_back} nodes have metadata from the rules, since the model"

@@ -39,7 +39,7 @@ def import_(
             show_default=False,
         ),
     ],
-    to: Annotated[str, option(options.WHERE, "--to", metavar="WHERE")],
+    out: Annotated[str, option(options.WHERE, metavar="WHERE")],
     format: Annotated[
         str | None,
         option(f"One of {_FILES}; as the source looks by default.", metavar="F"),
@@ -83,11 +83,11 @@ def import_(
         default_relation=relation,
         delimiter=delimiter,
     )
-    _require_room(to, replace)
+    _require_room(out, replace)
     start = time.perf_counter()
     with progress() as report:
         read = ReadOptions(columns, make_nodes, language)
-        done = import_graph(sources, to, format=format, options=read, progress=report)
+        done = import_graph(sources, out, format=format, options=read, progress=report)
     seconds = time.perf_counter() - start
     if done.merged:
         remark(
@@ -96,7 +96,7 @@ def import_(
         )
     shown = (
         *_counts(done.nodes, done.edges, done.labels, done.relations),
-        f"imported into {to} in {seconds:.1f} s",
+        f"imported into {out} in {seconds:.1f} s",
     )
     show(
         json, {"source": sources, **asdict(done), "seconds": round(seconds, 3)}, *shown
@@ -142,6 +142,7 @@ def export(
 
 def schema(
     graph: options.Graph,
+    name_property: options.NameProperty = None,
     max_tokens: Annotated[
         int | None, option("Leave out what is rare, to fit into N tokens.", metavar="N")
     ] = None,
@@ -150,7 +151,9 @@ def schema(
     """Print the labels, relations and properties of a graph, as for a prompt."""
     from graphret.graphs.locations import opened
 
-    with opened(graph) as store:
+    names = options.names_of(name_property)
+    told: dict[str, Any] = {} if names is None else {"name_property": names}
+    with opened(graph, **told) as store:
         found, dialect = store.schema(), getattr(store, "dialect", None)
     show(
         json, {**found.to_dict(), "dialect": dialect}, found.text(max_tokens=max_tokens)
@@ -191,7 +194,7 @@ def check(
 
 
 def inspect(
-    where: options.Where,
+    graph: options.Graph,
     plot: Annotated[
         Path | None,
         option("Of a folder: draw degrees and relations, .pdf, .png or .svg."),
@@ -201,12 +204,12 @@ def inspect(
     """Check every checksum of a graph and report what it holds."""
     from graphret.graphs.locations import FOLDER, kind_of
 
-    if kind_of(where) == FOLDER:
-        _inspect_folder(where, plot, json)
+    if kind_of(graph) == FOLDER:
+        _inspect_folder(graph, plot, json)
     elif plot is not None:
         raise InvalidInput("--plot: is for folders; a database is not read as a whole")
     else:
-        _inspect_database(where, json)
+        _inspect_database(graph, json)
 
 
 def _inspect_database(where: str, json: bool) -> None:
@@ -268,16 +271,16 @@ def _plot(report: GraphReport, plot: Path) -> None:
         report.plot(plot)
 
 
-def _require_room(to: str, replace: bool) -> None:
+def _require_room(out: str, replace: bool) -> None:
     """Raise where a folder's graph would be replaced unasked; a database keeps
     its own.
     """
     from graphret.graphs.locations import FOLDER, kind_of
     from graphret.storage import CURRENT
 
-    if kind_of(to) == FOLDER:
-        if not replace and (Path(to) / CURRENT).is_file():
-            raise InvalidInput(f"--to {to}: there is a graph; --replace replaces it")
+    if kind_of(out) == FOLDER:
+        if not replace and (Path(out) / CURRENT).is_file():
+            raise InvalidInput(f"--out {out}: there is a graph; --replace replaces it")
     elif replace:
         raise InvalidInput(
             "--replace: it is for folders; in a database what has the same ids is"

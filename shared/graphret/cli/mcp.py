@@ -24,6 +24,7 @@ HTTP = "With --transport http"
 def mcp(
     context: typer.Context,
     graph: options.Graph,
+    name_property: options.NameProperty = None,
     where: Annotated[Any, option(_VIEW, metavar="JSON", parser=json.loads)] = None,
     transport: Annotated[
         Literal["stdio", "http"],
@@ -49,7 +50,10 @@ def mcp(
     )
 
     methods = method_options(context)
-    with opened_graph(graph, encoder, remark=remark, busy=stderr().status) as opened:
+    names = options.names_of(name_property)
+    with opened_graph(
+        graph, encoder, name_property=names, remark=remark, busy=stderr().status
+    ) as opened:
         seen = opened if where is None else opened.view(where)
         if where is not None and not any(seen.store.nodes()):
             remark("there is nothing to serve: no node is as --where says")

@@ -15,6 +15,7 @@ from graphret.methods import MethodOptions, folder_of
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
     from graphret.sage import SageGraph
+    from graphret.stores.neo4j.layout import PropertyNames
 
 OnFailure = Literal["fallback", "raise"]
 
@@ -47,19 +48,34 @@ PLANNERS, PATHS, HINTED = (
 WALKERS, MODELS = f"{ARK}, grasp or graphraft", f"{ARK}, spark, grasp or graphraft"
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
-_SOURCES = "Files (.jsonl .csv .tsv .md .txt) and folders of them."
+_SOURCES = "Files (.jsonl .csv .tsv .md .txt .html .rst .ipynb) and folders of them."
 
 Sources = Annotated[
     list[str], typer.Argument(metavar="SOURCE...", help=_SOURCES, show_default=False)
 ]
+Encoding = Annotated[
+    str | None,
+    option("Of the files; by default UTF-8, or what is found.", metavar="NAME"),
+]
+LiteralQuotes = Annotated[
+    bool, option("Quotes in .csv and .tsv are characters.", "--literal-quotes")
+]
+Strict = Annotated[
+    bool,
+    option("Stop at a file or row that cannot be read as it is.", "--strict"),
+]
 Folder = Annotated[
-    str,
-    typer.Argument(
-        metavar="DIR", help="A folder that graphret wrote.", show_default=False
+    str, option("A folder that graphret wrote.", "--graph", metavar="DIR")
+]
+Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
+NameProperty = Annotated[
+    list[str] | None,
+    option(
+        "Of a Neo4j: what names its nodes, KEY or LABEL=KEY; repeat it for more.",
+        "--name-property",
+        metavar="KEY",
     ),
 ]
-Where = Annotated[str, typer.Argument(metavar="WHERE", help=WHERE, show_default=False)]
-Graph = Annotated[str, option(WHERE, "--graph", metavar="WHERE")]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[
     str,
@@ -98,6 +114,24 @@ LlmCache = Annotated[
     Path | None,
     option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM),
 ]
+
+
+def names_of(given: list[str] | None) -> PropertyNames | None:
+    """Return what ``--name-property`` says: properties, or properties by label."""
+    if not given:
+        return None
+    by_label = [one.partition("=") for one in given if "=" in one]
+    if not by_label:
+        return given
+    if len(by_label) < len(given):
+        raise InvalidInput(
+            "--name-property: expected KEY or LABEL=KEY throughout, got both:"
+            f" {', '.join(given)}"
+        )
+    names: dict[str, list[str]] = {}
+    for label, _, key in by_label:
+        names.setdefault(label, []).append(key)
+    return names
 
 
 def encoder_of(name: str) -> str | None:

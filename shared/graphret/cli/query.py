@@ -60,6 +60,7 @@ def query(
         typer.Argument(metavar="QUESTION", help="The question.", show_default=False),
     ],
     graph: options.Graph,
+    name_property: options.NameProperty = None,
     method: Annotated[
         Method | None, option("By default sage for documents, else ark.")
     ] = None,
@@ -168,9 +169,14 @@ def opened_for(
     """
     given, methods = context.params, method_options(context, **more)
     encoder = given["encoder"] or (None if method == "sage" else "none")
+    names = options.names_of(given.get("name_property"))
     told: dict[str, Any] = {"remark": remark, "busy": stderr().status}
     with opened_graph(
-        given["graph"], encoder, documents=method == "sage", **told
+        given["graph"],
+        encoder,
+        documents=method == "sage",
+        name_property=names,
+        **told,
     ) as graph:
         yield graph.retriever(method, methods), graph
 

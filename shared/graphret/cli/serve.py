@@ -18,6 +18,7 @@ from graphret.errors import InvalidInput, MissingDependency
 def serve(
     context: typer.Context,
     graph: options.Graph,
+    name_property: options.NameProperty = None,
     host: Annotated[str, option("The address to listen at.")] = "127.0.0.1",
     port: Annotated[
         int, option("The port; 0 takes one that is free.", min=0, max=65535)
@@ -76,6 +77,7 @@ def serve(
     limits = Limits(most, seconds, body, requests)
     more: dict[str, Any] = {
         "options": method_options(context),
+        "name_property": options.names_of(name_property),
         "key": key,
         "keys": keys,
         "limits": limits,

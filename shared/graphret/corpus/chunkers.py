@@ -24,7 +24,7 @@ Span = tuple[int, int]
 """Start and end of a piece of text, end exclusive."""
 
 _END = re.compile(
-    r"""(?P<stop>[.!?…؟۔।॥։።]+ (?:["'”’»)\]]+ | [ ](?:''|[”»)\]])+)* (?=\s|$))  # a stop, quotes or brackets that close
+    r"""(?P<stop>(?<![.!?…؟۔।॥։።])[.!?…؟۔।॥։።]++ (?:["'”’»)\]]++ | [ ](?:''|[”»)\]])++)* (?=\s|$))  # a stop, quotes or brackets that close
       | [。！？｡]+ [」』）”’】》]*                                                # these need no space behind them
       | \n\s*\n                                                                  # a paragraph
       | (?m:^)\#{1,6}[ \t].*\n                                                    # a heading
@@ -34,7 +34,7 @@ _END = re.compile(
 )
 _SENTENCE = re.compile(r"\S(?:.*\S)?", re.DOTALL)
 _LAST_WORD = re.compile(r"([^\s(\[\"'“‘]+)\s?$")
-_DOTTED = re.compile(r"(?:\w\.)+\w?")
+_DOTTED = re.compile(r"(?:\w\.)++\w?")
 _LOOK_BACK = 24
 _OPENERS = "\"'“‘«([¿¡`"
 # Never the end of a sentence, whatever follows.

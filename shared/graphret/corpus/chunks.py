@@ -15,22 +15,22 @@ from dataclasses import replace
 from statistics import mode
 from typing import Any
 
+from graphret.corpus.markdown import headings, section_at, title_among
 from graphret.corpus.metadata import filled, without
 from graphret.corpus.names import (
     file_of,
     given_heading,
     given_section,
     given_title,
-    headings,
     name_on_page,
-    section_at,
     stem_of,
-    title_among,
+    title_of_pdf,
 )
 from graphret.corpus.tables import (
     TextTable,
     delimited,
     is_delimited,
+    is_tabbed,
     keyed,
     pipe_tables,
 )
@@ -202,10 +202,15 @@ def _known(
             for start, node in zip(starts, nodes, strict=True)
         ]
         above = [] if values else headings(text)
-        title = title_among(above) or _first_heading(nodes) or title
-        found = _by_chunk(
-            nodes, spans, delimited(text) if values else pipe_tables(text)
+        title = (
+            title_among(above)
+            or _first_heading(nodes)
+            or title
+            or title_of_pdf(key[1], text)
         )
+        tabs = is_tabbed(nodes[0].properties)
+        tables = delimited(text, tabs=tabs) if values else pipe_tables(text)
+        found = _by_chunk(nodes, spans, tables)
         for own, span in zip(found, spans, strict=True):
             own["section"] = section_at(above, *span, title)
     for number, (own, node) in enumerate(zip(found, nodes, strict=True)):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, pairwise
 from typing import Any, TypeAlias
@@ -111,7 +111,7 @@ class Table:
         )
         if not header:
             raise InvalidInput(f"{what}: 'header' names no column")
-        for number, row in enumerate(rows):
+        for number, row in enumerate(rows, 1):
             if len(row) != len(header):
                 raise InvalidInput(
                     f"{what}: row {number} has {len(row)} cells, and the header"
@@ -175,11 +175,49 @@ class Corpus:
     """Items, and the edges between them that their owner stated.
 
     An edge may name an item or one of the nodes made from it (``"doc#2"``), in this
-    corpus or in a graph that the corpus is added to.
+    corpus or in a graph that the corpus is added to. To go through a corpus is to go
+    through its items.
+
+    Parameters
+    ----------
+    skipped
+        Files that could not be read, each as its path and why.
     """
 
     items: tuple[Item, ...] = ()
     edges: tuple[Edge, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def filter(self, keep: Callable[[Item], bool]) -> Corpus:
+        """Return the corpus of the items for which `keep` is true, without the edges
+        of the others.
+
+        Examples
+        --------
+        >>> corpus = Corpus((Document("a", title="A"), Document("b", title="B")))
+        >>> [item.title for item in corpus.filter(lambda item: item.title == "A")]
+        ['A']
+        """
+        kept = tuple(item for item in self.items if keep(item))
+        gone = {item.id for item in self.items} - {item.id for item in kept}
+        edges = tuple(
+            edge
+            for edge in self.edges
+            if not gone & {edge.source, edge.target}
+            and not gone & {_item_of(edge.source), _item_of(edge.target)}
+        )
+        return replace(self, items=kept, edges=edges)
+
+
+def _item_of(node_id: str) -> str:
+    """Return the id of the item that a chunk with an id is of: ``"doc#2"``."""
+    return node_id.rpartition("#")[0]
 
 
 def checked_metadata(
@@ -197,7 +235,7 @@ def checked_metadata(
         )
     require_properties(metadata, f"{what}: {name}")
     for key in metadata if reserved else ():
-        if key in _RESERVED or key.startswith(_RESERVED_PREFIXES):
+        if is_reserved(key):
             raise InvalidInput(
                 f"{what}: the key {key!r} of {name!r} is reserved for graphret;"
                 " rename it"
@@ -206,6 +244,11 @@ def checked_metadata(
         key: list(value) if isinstance(value, tuple) else value
         for key, value in metadata.items()
     }
+
+
+def is_reserved(key: str) -> bool:
+    """Whether a property is one in which graphret notes how an item was cut."""
+    return key in _RESERVED or key.startswith(_RESERVED_PREFIXES)
 
 
 def _called(item: Item) -> str:

@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Any, Protocol
 
 from graphret.corpus.chunkers import split_sentences
-from graphret.corpus.names import clean_name, running_text
+from graphret.corpus.markdown import running_text
+from graphret.corpus.names import clean_name
 from graphret.executors import LOCAL, Executor, batched
 from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
@@ -44,7 +45,7 @@ _CONNECTORS = frozenset(
 # stands behind an initial, or what parts.
 _PHRASE = re.compile("U(?:[sji][UT]|sD|(?:sC){1,3}(?:sU|j[UT]))*")
 _GAPS = {" ": "s", "-": "j", "'": "j", "’": "j", " & ": "j"}
-_BRACKETS = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*")
+_BRACKETS = re.compile(r"(?<!\s)\s*+[(\[][^()\[\]]*[)\]]\s*")
 _BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S ])[ ]*\Z""")
 _HEADINGS = re.compile(
     r"\A(?:\s*#{1,6} [^\n]*\n+)+"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 _TITLE_KEYS = ("title", "Title", "document_title", "name")
@@ -20,30 +20,28 @@ _FILE_KEYS = ("file_path", "source", "file_name", "filename", "path", "url")
 _HEADING_KEY = "Header 1"  # of LangChain's MarkdownHeaderTextSplitter
 _SECTION_KEYS = tuple(f"Header {level}" for level in range(2, 7))
 
-_FRONT_MATTER = re.compile(
-    r"\A\ufeff?\s*---[ \t]*\n(?P<yaml>.*?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL
+TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
+_MARKS_AROUND = re.compile(
+    # Marks between letters belong to the word: snake_case.
+    r"(?<!\w)([*_]{1,3})(?=\S)((?:[^*_]|(?<=\w)[*_]++(?=\w))+?)(?<=\S)\1(?!\w)"
 )
-_YAML_TITLE = re.compile(
-    r"""^title[ \t]*:[ \t]*(["']?)(?P<title>.+?)\1[ \t]*$""",
-    re.MULTILINE | re.IGNORECASE,
-)
-_FENCED = re.compile(
-    r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.MULTILINE | re.DOTALL
-)
-_HEADING = re.compile(
-    r"^ {0,3}(?P<marks>#{1,6})[ \t]+(?P<atx>.*?)[ \t]*#*[ \t]*\r?$"
-    r"|<(?P<tag>title|h[1-6])\b[^>]*>(?P<html>[^\0]*?)</(?P=tag)>",
-    re.MULTILINE | re.IGNORECASE,
-)
-_TAG = re.compile(r"<[a-zA-Z/!][^<>]*>")
 _MARKS = (
-    (re.compile(r"!\[[^\]]*\]\([^)]*\)"), " "),  # an image is no name
-    (re.compile(r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])"), r"\1"),  # a link is its text
-    (_TAG, " "),
-    (re.compile(r"\{\s*[#.:][^{}]*\}\s*$"), ""),  # an anchor or a class
-    (re.compile(r"(?<!\w)([*_]{1,3})(?=\S)(.+?)(?<=\S)\1(?!\w)"), r"\2"),
+    (re.compile(r"!\[[^\[\]]*\]\([^()]*\)"), " "),  # an image is no name
+    # A link is its text.
+    (
+        re.compile(
+            r"\[([^\[\]]*)\]"
+            r"(?:\([^()]*(?:\([^()]*\)[^()]*)*+\)|\[[^\[\]]*\])"
+        ),
+        r"\1",
+    ),
+    (TAG, " "),
+    (re.compile(r"\{\s*+[#.:][^{}]*\}\s*$"), ""),  # an anchor or a class
+    (_MARKS_AROUND, r"\2"),
+    (_MARKS_AROUND, r"\2"),  # emphasis within emphasis
     (re.compile(r"`+|\\(?=[\\`*_{}\[\]()#+.!|-])"), ""),
 )
+_ANY_MARK = re.compile(r"[\[<{*_`\\]")
 _SUFFIX = (
     r"\.(?:md|markdown|mdx|rst|txt|csv|tsv|jsonl?|html?"
     r"|pdf|docx?|pptx?|xlsx?|ipynb|xml)$"
@@ -53,20 +51,18 @@ _EXTENSION, _PATH = (
     re.compile(rf"[/\\]|{_SUFFIX}", re.IGNORECASE),
 )
 _NO_STEM = re.compile(
-    r"(?:index|readme|untitled|document|page|file|data|tmp\w{8}|[0-9a-f-]{16,}|[\d\W_]+)$",
+    r"\A(?:index|readme|untitled|document|page|file|data|tmp\w{8}"
+    r"|[0-9a-f-]{16,}|[\d\W_]+)$",
     re.IGNORECASE,
 )
 _LONGEST = 200
-
-
-class Heading(NamedTuple):
-    """A heading of a text: where it begins, its level from 1 (0 for a title of the
-    whole), and its name.
-    """
-
-    start: int
-    level: int
-    name: str
+#: A line of a PDF's first page that tells how the file came about.
+_ABOUT_FILE = re.compile(
+    r"\b(?:generated|created|produced|downloaded|printed) (?:by|from|on|with)\b"
+    r"|\barxiv:|\bdoi:|://|\bpage \d",
+    re.IGNORECASE,
+)
+_TITLE_LINES, _TITLE_WORDS = 12, 15
 
 
 def clean_name(text: object) -> str:
@@ -74,8 +70,9 @@ def clean_name(text: object) -> str:
     extension; empty where it is none.
     """
     name = text if isinstance(text, str) else ""
-    for pattern, plain in _MARKS:
-        name = pattern.sub(plain, name)
+    if _ANY_MARK.search(name):
+        for pattern, plain in _MARKS:
+            name = pattern.sub(plain, name)
     name = _EXTENSION.sub("", " ".join(html.unescape(name).split()))
     return name if any(map(str.isalnum, name)) and len(name) <= _LONGEST else ""
 
@@ -145,52 +142,21 @@ def stem_of(file: str) -> str:
     return "" if _NO_STEM.match(name) else name
 
 
-def outside_code(text: str) -> str:
-    """Return a text with blanks in place of fenced code."""
-    return _FENCED.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
-
-
-def headings(text: str) -> list[Heading]:
-    """Return the headings of Markdown or HTML, in order; those in fenced code are none,
-    front matter's title is one.
+def title_of_pdf(file: str, text: str) -> str:
+    """Return the title on the first page of a PDF whose file has no telling name: its
+    first line that reads like one; empty for other files.
     """
-    front = _FRONT_MATTER.match(text)
-    found: list[Heading] = []
-    if (
-        front
-        and (title := _YAML_TITLE.search(front["yaml"]))
-        and (name := clean_name(title["title"]))
-    ):
-        found.append(Heading(0, 0, name))
-    for match in _HEADING.finditer(outside_code(text), front.end() if front else 0):
-        if name := clean_name(match["atx"] or match["html"]):
-            level = len(match["marks"] or "") or int(
-                match["tag"].lower().replace("title", "0")[-1]
-            )
-            found.append(Heading(match.start(), level, name))
-    return found
-
-
-def title_among(found: Sequence[Heading]) -> str:
-    """Return that of a text's headings which is its title, the first of the first
-    level; empty where there is none.
-    """
-    return next((heading.name for heading in found if heading.level <= 1), "")
-
-
-def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> str:
-    """Return the path of headings, without the title, under which the text from `start`
-    begins.
-    """
-    path: list[Heading] = []
-    for heading in found:
-        if heading.start > start and (path or heading.start >= end):
-            break
-        path = [*(above for above in path if above.level < heading.level), heading]
-    names = [heading.name for heading in path]
-    return " > ".join(names[1:] if names[:1] == [title] else names)
-
-
-def running_text(text: str) -> str:
-    """Return a text without its front matter and the tags of HTML."""
-    return _TAG.sub(" ", _FRONT_MATTER.sub("", text, count=1))
+    if not file.lower().endswith(".pdf") or stem_of(file):
+        return ""
+    lines = (line.strip() for line in text[:5_000].split("\n"))
+    for line in [line for line in lines if line][:_TITLE_LINES]:
+        n_words, letters = len(line.split()), sum(map(str.isalpha, line))
+        titled = line[0].isalnum() and not line[0].islower() and line[-1] not in ".,;:"
+        if (
+            titled
+            and 1 < n_words <= _TITLE_WORDS
+            and 2 * letters > len(line)
+            and not _ABOUT_FILE.search(line)
+        ):
+            return clean_name(line)
+    return ""

@@ -6,31 +6,42 @@ import json
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from graphret.corpus.files import TO_MARKDOWN, FileOptions, text_of
 from graphret.corpus.items import Corpus, Document, Item, Record, Table
+from graphret.corpus.markdown import headings, section_at, title_among
 from graphret.corpus.names import (
     file_of,
     given_name,
-    headings,
-    section_at,
     stem_of,
-    title_among,
+    title_of_pdf,
 )
-from graphret.corpus.tables import delimited, is_delimited, pipe_tables
-from graphret.errors import InvalidInput
+from graphret.corpus.tables import (
+    TextTable,
+    delimited,
+    fitted,
+    is_delimited,
+    is_tabbed,
+    pipe_tables,
+)
+from graphret.errors import GraphretError, InvalidInput, MissingDependency
 from graphret.types import Edge
 
 _log = logging.getLogger(__name__)
 _TABLE = re.compile(r"/table-\d+$")
+_SUFFIX = re.compile(r"\.[^./\\]+")
 
 Reader: TypeAlias = Callable[[Path, str], Iterable[Item | Edge]]
 """Reads the file at a path; the id is that which a document of it should have."""
+
+_FileReader: TypeAlias = Callable[[Path, str, FileOptions], Iterable[Item | Edge]]
 
 #: The entry points by which an installed package registers readers.
 READERS_GROUP = "graphret.readers"
@@ -46,7 +57,13 @@ _KINDS = {
 }
 
 
-def read(sources: object) -> Corpus:
+def read(
+    sources: object,
+    *,
+    encoding: str | None = None,
+    literal_quotes: bool = False,
+    strict: bool = False,
+) -> Corpus:
     """Read files, folders and objects.
 
     Parameters
@@ -55,33 +72,77 @@ def read(sources: object) -> Corpus:
         One source or a list of them, each of
 
         - a file: ``.jsonl`` (a document, table, record or edge a line), ``.csv`` and
-          ``.tsv`` (a table, whose first line names the columns), ``.md`` and ``.txt``
-          (a document, and the tables in it), all in UTF-8; or of a type that
-          `register_reader` added
+          ``.tsv`` (a table, whose first line names the columns), ``.md``, ``.txt``,
+          ``.html``, ``.rst`` and ``.ipynb`` (a document, and the tables in it); or of
+          a type that `register_reader` added
         - a folder: the files of these types in it and below, in order of their paths;
           files of other types, but for hidden ones, are counted in a warning of the
           logger ``graphret.corpus.readers``
         - a `Document`, `Table`, `Record`, `Edge` or `Corpus`, or a mapping in one of
           the shapes of JSON Lines
         - a LlamaIndex ``Document`` or ``TextNode``, a LangChain ``Document``
+    encoding
+        Of all files that are text. By default each is in UTF-8, or in the encoding that
+        is found, which a warning names.
+    literal_quotes
+        Whether quotes in ``.csv`` and ``.tsv`` are characters like others.
+    strict
+        Whether a file that cannot be read is an error, and so a row that has more or
+        fewer cells than its table. Otherwise the file is skipped, and the row filled
+        up, or its last cell holds the surplus; warnings of the logger
+        ``graphret.corpus`` name and count both.
 
     Returns
     -------
     Corpus
-        The items and the edges in the order of their sources. The id of a file's
-        document or table is its path below the folder that was given, ``notes/a.md``,
-        or its name; of a table in Markdown it is ``notes/a.md/table-0``.
+        The items and the edges in the order of their sources, and the files that were
+        skipped. The id of a file's document or table is its path below the folder that
+        was given, ``notes/a.md``, or its name; where two files would have one id, the
+        whole path; of a table in Markdown it is ``notes/a.md/table-0``.
 
     Raises
     ------
     InvalidInput
-        If a file is missing or of no known type, or something in it is malformed; the
+        If a file is missing, no file can be read, or with `strict` one cannot; the
         message names the file, and the line of JSON Lines or the row of a table. If a
         folder has no file that is read.
+    MissingDependency
+        If the extra ``files`` is not installed and every file needs it, or with
+        `strict` one does.
     """
-    parts = list(_read(sources))
+    listed = [*_flat(sources)]
+    options = FileOptions(encoding, literal_quotes, strict)
+    parts, failed = _parts_and_failures(listed, options)
+    if failed and len(failed) == len(listed):
+        raise failed[0]
+    for error in failed:
+        _log.warning(f"skipped {error}")
+    if failed:
+        _log.warning(f"{len(failed):,} of {len(listed):,} files were skipped")
     items = tuple(part for part in parts if not isinstance(part, Edge))
-    return Corpus(items, tuple(part for part in parts if isinstance(part, Edge)))
+    edges = tuple(part for part in parts if isinstance(part, Edge))
+    return Corpus(items, edges, tuple(map(str, failed)))
+
+
+def _parts_and_failures(
+    listed: Sequence[Any], options: FileOptions
+) -> tuple[list[Item | Edge], list[GraphretError]]:
+    """Return what is read of files and objects, and why which files are not."""
+    ids = Counter(one.id for one in listed if isinstance(one, _File))
+    parts: list[Item | Edge] = []
+    failed: list[GraphretError] = []
+    for one in listed:
+        if not isinstance(one, _File):
+            parts += _parts_of(one)
+            continue
+        id_ = one.id if ids[one.id] == 1 else one.path.as_posix()
+        try:
+            parts += _parts_of_file(one.path, id_, options)
+        except (InvalidInput, MissingDependency) as error:
+            if options.strict or not one.path.is_file():
+                raise
+            failed.append(error)
+    return parts, failed
 
 
 def register_reader(suffix: str, reader: Reader) -> None:
@@ -101,17 +162,16 @@ def register_reader(suffix: str, reader: Reader) -> None:
     reader
         Called with the path of a file and the id that its document should have. It
         yields documents, tables, records and edges. A `ValueError`, `TypeError` or
-        `FileNotFoundError` that it raises becomes an `InvalidInput` that names the
-        file.
+        `OSError` that it raises becomes an `InvalidInput` that names the file.
 
     Raises
     ------
     InvalidInput
         If the suffix is not one.
     """
-    if not re.fullmatch(r"\.[^./\\]+", suffix):
+    if not _SUFFIX.fullmatch(suffix):
         raise InvalidInput(f"expected a suffix such as '.html', got {suffix!r}")
-    _READERS[suffix.lower()] = reader
+    _READERS[suffix.lower()] = lambda path, id_, options: reader(path, id_)
 
 
 def file_id(item: str) -> str:
@@ -134,9 +194,17 @@ def items_of(
     # One row of them, as LangChain's CSVLoader has it, is a text.
     values = is_delimited(given) and "row" not in given
     tables, above = (
-        (delimited(text), []) if values else (pipe_tables(text), headings(text))
+        (delimited(text, tabs=is_tabbed(given)), [])
+        if values
+        else (pipe_tables(text), headings(text))
     )
-    title = given_name(given) or title_among(above) or stem_of(file_of(given))
+    file = file_of(given)
+    title = (
+        given_name(given)
+        or title_among(above)
+        or stem_of(file)
+        or title_of_pdf(file, text)
+    )
     ends = [0, *(table.end for table in tables)]
     rest = (
         "".join(
@@ -147,13 +215,20 @@ def items_of(
     if rest.strip() or not tables:
         yield Document(rest.strip("\r\n") if tables else text, id_, title, metadata)
     for number, table in enumerate(tables):
-        before = re.split(r"\n\s*\n", text[: table.start].rstrip())[-1]
+        before = _paragraph_before(text[ends[number] : table.start])
         own_id = f"{id_}/table-{number}" if id_ and not values else id_
         section = section_at(above, table.start, table.end, title)
         around = "" if headings(before) or "|" in before else " ".join(before.split())
         yield Table(
             table.header, table.rows, own_id, title, section, around, metadata=metadata
         )
+
+
+def _paragraph_before(text: str) -> str:
+    """Return the last paragraph of what stands between two tables."""
+    lines = text.rstrip().split("\n")
+    blank = (at for at in range(len(lines) - 1, -1, -1) if not lines[at].strip())
+    return "\n".join(lines[next(blank, -1) + 1 :])
 
 
 def _parsed(value: Any) -> Item | Edge:
@@ -171,15 +246,38 @@ def _parsed(value: Any) -> Item | Edge:
     return part
 
 
-def _read(source: Any) -> Iterator[Item | Edge]:
+class _File(NamedTuple):
+    """A file that is read, and the id that a document of it has."""
+
+    path: Path
+    id: str
+
+
+def _flat(source: Any) -> Iterator[Any]:
+    """Yield what lists of sources hold, of a path its files."""
+    of_framework = hasattr(source, "page_content") or hasattr(source, "get_content")
+    if isinstance(source, (str, os.PathLike)):
+        yield from (_File(*file) for file in _files(Path(source)))
+    elif isinstance(source, Iterable) and not (
+        of_framework or isinstance(source, Mapping | Corpus)
+    ):
+        for part in source:
+            yield from _flat(part)
+    else:
+        yield source
+
+
+def _parts_of_file(path: Path, id_: str, options: FileOptions) -> list[Item | Edge]:
+    with _errors_name(str(path)):
+        return [*_reader_of(path)(path, id_, options)]
+
+
+def _parts_of(source: Any) -> Iterator[Item | Edge]:
+    """Yield the items and edges that an object is."""
     if isinstance(source, (Document, Table, Record, Edge)):
         yield source
     elif isinstance(source, Corpus):
         yield from (*source.items, *source.edges)
-    elif isinstance(source, (str, os.PathLike)):
-        for file, id_ in _files(Path(source)):
-            with _errors_name(str(file)):
-                yield from _reader_of(file)(file, id_)
     elif isinstance(source, Mapping):
         with _errors_name(f"item {source.get('id', '')!r}"):
             yield _parsed(source)
@@ -193,9 +291,6 @@ def _read(source: Any) -> Iterator[Item | Edge]:
                 source.metadata,
                 source.node_id,
             )
-    elif isinstance(source, Iterable):
-        for part in source:
-            yield from _read(part)
     else:
         raise InvalidInput(
             f"cannot read a {type(source).__name__}: give paths, items or documents of"
@@ -229,57 +324,86 @@ def _files(path: Path) -> list[tuple[Path, str]]:
     return readable
 
 
-def _text_of(path: Path) -> str:
-    return path.read_text(encoding="utf-8-sig")
-
-
 def _about(path: Path) -> dict[str, Any]:
     return {"file_name": path.name}
 
 
-def _read_json_lines(path: Path, id_: str) -> Iterator[Item | Edge]:
-    for number, line in enumerate(_text_of(path).split("\n"), 1):
+def _read_json_lines(
+    path: Path, id_: str, options: FileOptions
+) -> Iterator[Item | Edge]:
+    for number, line in enumerate(text_of(path, options).split("\n"), 1):
         if line.strip():
             with _errors_name(f"line {number}"):
                 yield _parsed(json.loads(line))
 
 
-def _read_delimited(path: Path, id_: str) -> Iterator[Item]:
+def _read_delimited(path: Path, id_: str, options: FileOptions) -> Iterator[Item]:
     title = stem_of(path.name)
-    for table in delimited(_text_of(path), exact=True):
-        yield Table(table.header, table.rows, id_, title, metadata=_about(path))
+    tables = delimited(
+        text_of(path, options),
+        exact=True,
+        tabs=is_tabbed(_about(path)),
+        literal_quotes=options.literal_quotes,
+    )
+    for table in tables:
+        rows = table.rows if options.strict else _even(table, path)
+        yield Table(table.header, rows, id_, title, metadata=_about(path))
 
 
-def _read_text(path: Path, id_: str) -> Iterator[Item]:
-    return items_of(_text_of(path), _about(path), id_)
+def _even(table: TextTable, path: Path) -> list[list[str]]:
+    """Return the rows of a table with as many cells as it has columns; a warning counts
+    those that had others.
+    """
+    width = len(table.header)
+    ragged = [n for n, row in enumerate(table.rows, 1) if len(row) != width]
+    if ragged:
+        first = len(table.rows[ragged[0] - 1])
+        _log.warning(
+            f"{path}: {len(ragged):,} of {len(table.rows):,} rows do not have {width}"
+            f" cells as the header has; the first is row {ragged[0]} with {first}."
+            " Missing cells are empty, the last one holds the surplus"
+        )
+    return [fitted(row, width, ", ") for row in table.rows]
+
+
+def _read_text(path: Path, id_: str, options: FileOptions) -> Iterator[Item]:
+    return items_of(text_of(path, options), _about(path), id_)
+
+
+def _read_as_markdown(path: Path, id_: str, options: FileOptions) -> Iterator[Item]:
+    text = TO_MARKDOWN[path.suffix.lower()](text_of(path, options))
+    return items_of(text, _about(path), id_)
 
 
 #: The readers by the suffixes of what they read, in lower case.
-_READERS: dict[str, Reader] = {
+_BUILT_IN: dict[str, _FileReader] = {
     ".jsonl": _read_json_lines,
     ".csv": _read_delimited,
     ".tsv": _read_delimited,
     ".md": _read_text,
     ".markdown": _read_text,
     ".txt": _read_text,
+    **dict.fromkeys(TO_MARKDOWN, _read_as_markdown),
 }
+#: Those that were registered, which come before them.
+_READERS: dict[str, _FileReader] = {}
 
 
 def _types() -> list[str]:
     """Return the suffixes that are read, of installed packages last."""
-    return [*dict.fromkeys([*_READERS, *_installed()])]
+    return [*dict.fromkeys([*_BUILT_IN, *_READERS, *_installed()])]
 
 
-def _reader_of(file: Path) -> Reader:
+def _reader_of(file: Path) -> _FileReader:
     suffix = file.suffix.lower()
-    if suffix not in _READERS:
-        if suffix not in _installed():
-            raise InvalidInput(
-                f"unknown file type {suffix!r}; known are {', '.join(_types())}"
-            )
-        reader: Reader = _installed()[suffix].load()
-        register_reader(suffix, reader)
-    return _READERS[suffix]
+    if suffix not in _READERS and suffix in _installed():
+        register_reader(suffix, _installed()[suffix].load())
+    reader = _READERS.get(suffix, _BUILT_IN.get(suffix))
+    if reader is None:
+        raise InvalidInput(
+            f"unknown file type {suffix!r}; known are {', '.join(_types())}"
+        )
+    return reader
 
 
 @cache
@@ -294,5 +418,5 @@ def _errors_name(where: str) -> Iterator[None]:
     """Make every error about what is read an `InvalidInput` that says where it is."""
     try:
         yield
-    except (TypeError, ValueError, RecursionError, FileNotFoundError) as error:
+    except (TypeError, ValueError, RecursionError, OSError) as error:
         raise InvalidInput(f"{where}: {error}") from error

@@ -12,7 +12,8 @@ from itertools import accumulate
 from statistics import mode
 from typing import Any, NamedTuple
 
-from graphret.corpus.names import file_of, outside_code
+from graphret.corpus.markdown import outside_code
+from graphret.corpus.names import file_of
 from graphret.errors import InvalidInput
 
 _CSV = re.compile(r"\.(?:csv|tsv)$", re.IGNORECASE)
@@ -22,6 +23,9 @@ _PIPE_TABLE = re.compile(
     (?P<rows>(?:(?=.*\|).*(?:\n|\Z))*)""",
     re.MULTILINE | re.VERBOSE,
 )
+_EXCEL_DELIMITER = re.compile(r'\ufeff?"?sep=(.)"?\s*\Z', re.IGNORECASE)
+_QUOTED = re.compile(r'"[^"]*(?:"|\Z)')
+_LONGEST_CELL = 2**31 - 1  # what fits a C long everywhere
 _CELL_END = re.compile(r"(?<!\\)\|")
 
 
@@ -42,49 +46,84 @@ def is_delimited(metadata: Mapping[str, Any]) -> bool:
     return _CSV.search(file_of(metadata)) is not None
 
 
-def delimited(text: str, *, exact: bool = False) -> list[TextTable]:
-    """Return the table that delimited values are, cut at that of ``,;\\t|`` which the
-    first line has most of.
+def is_tabbed(metadata: Mapping[str, Any]) -> bool:
+    """Whether the metadata of a document or chunk say that tabs part the values of its
+    file.
+    """
+    return file_of(metadata).lower().endswith(".tsv")
 
-    That line names the columns, unless LlamaIndex's reader of CSV joined the rows by a
-    comma and a space, by which they lose their header and the quotes of their cells.
-    With `exact` it does, rows are not fitted to it, and a quote that is never closed is
-    an `InvalidInput`.
+
+def delimited(
+    text: str, *, exact: bool = False, tabs: bool = False, literal_quotes: bool = False
+) -> list[TextTable]:
+    """Return the table that delimited values are.
+
+    The first line names the columns, unless LlamaIndex's reader of CSV joined the rows
+    by a comma and a space, by which they lose their header and the quotes of their
+    cells.
+
+    Parameters
+    ----------
+    exact
+        Whether the first line always names the columns, rows stay as long as they are,
+        and a quote that is never closed is an `InvalidInput`.
+    tabs
+        Whether tabs part the cells, as in ``.tsv`` files. Otherwise Excel's line
+        ``sep=;`` says what does, or that of ``,;\\t|`` which the first line has most of
+        outside quotes.
+    literal_quotes
+        Whether quotes are characters of the cells like others.
     """
     lines = [*io.StringIO(text, newline="")]
     starts = [0, *accumulate(map(len, lines))]
-    first = next((line for line in lines if line.strip()), "")
+    delimiter, above = _delimiter(lines, tabs)
     reader = csv.reader(
-        lines,
-        delimiter=max(",;\t|", key=first.count),
-        skipinitialspace=True,
+        (line.removeprefix("\ufeff") for line in lines[above:]),
+        delimiter=delimiter,
+        skipinitialspace=not tabs,
         strict=exact,
+        quoting=csv.QUOTE_NONE if literal_quotes else csv.QUOTE_MINIMAL,
     )
+    # The limit is one of the process; it is never made less.
+    csv.field_size_limit(max(csv.field_size_limit(), min(len(text), _LONGEST_CELL)))
     rows: list[list[str]] = []
     ends: list[int] = []
     try:
         for cells in reader:
             if any(cell.strip() for cell in cells):
                 rows.append(cells)
-                last = reader.line_num - 1
+                last = above + reader.line_num - 1
                 ends.append(starts[last] + len(lines[last].rstrip()))
     except csv.Error as error:
-        raise InvalidInput(f"line {reader.line_num}: {error}") from error
+        raise InvalidInput(f"line {above + reader.line_num}: {error}") from error
     if not rows:
         return []
-    joined = not exact and ',"' not in text and 2 * text.count(", ") > text.count(",")
-    width = mode(map(len, rows)) if joined else len(rows[0])
-    header, above = (
-        ([f"column {i + 1}" for i in range(width)], 0)
-        if joined
-        else ([*map(str.strip, rows[0])], 1)
+    joined = (
+        not exact
+        and delimiter == ","
+        and ',"' not in text
+        and 2 * text.count(", ") > text.count(",")
     )
-    rows = (
-        rows[above:]
-        if exact
-        else [_fitted(cells, width, ", ") for cells in rows[above:]]
-    )
-    return [TextTable(0, len(text), header, rows, ends[above:])]
+    if joined:
+        header = [f"column {i + 1}" for i in range(mode(map(len, rows)))]
+    else:
+        header = [*map(str.strip, rows.pop(0))]
+        del ends[0]
+    if not exact:
+        rows = [fitted(cells, len(header), ", ") for cells in rows]
+    return [TextTable(0, len(text), header, rows, ends)]
+
+
+def _delimiter(lines: Sequence[str], tabs: bool) -> tuple[str, int]:
+    """Return what parts the cells of lines, and how many of them stand above the
+    table.
+    """
+    at = next((i for i, line in enumerate(lines) if line.strip("\ufeff \t\r\n")), 0)
+    first = lines[at] if lines else ""
+    if said := _EXCEL_DELIMITER.match(first):
+        return said[1], at + 1
+    bare = _QUOTED.sub("", first)
+    return "\t" if tabs else max(",;\t|", key=bare.count), at
 
 
 def keyed(texts: Sequence[str]) -> tuple[list[str], list[list[str]]]:
@@ -117,7 +156,7 @@ def pipe_tables(text: str) -> list[TextTable]:
             [*io.StringIO(match["rows"], newline="\n")],
         )
         if len(_cells(match["rule"])) == len(header):
-            rows = [_fitted(_cells(line), len(header), " | ") for line in lines]
+            rows = [fitted(_cells(line), len(header), " | ") for line in lines]
             starts = accumulate(map(len, lines), initial=match.start("rows"))
             ends = [
                 start + len(line.rstrip())
@@ -135,12 +174,15 @@ def pipe_tables(text: str) -> list[TextTable]:
     return found
 
 
-def _fitted(cells: Sequence[str], width: int, joint: str) -> list[str]:
-    """Return as many cells as there are columns: filled up, or with the surplus in the
-    last one.
+def fitted(cells: Sequence[str], width: int, joint: str) -> list[str]:
+    """Return as many cells as there are columns: filled up, or with the surplus, but
+    for empty cells at its end, in the last one.
     """
+    kept = list(cells)
+    while len(kept) > width and not kept[-1].strip():
+        kept.pop()
     last = width - 1
-    return [*cells[:last], joint.join(cells[last:]), *[""] * (last - len(cells))]
+    return [*kept[:last], joint.join(kept[last:]), *[""] * (last - len(kept))]
 
 
 def _cells(line: str) -> list[str]:

@@ -18,6 +18,7 @@ from graphret.evaluation.metrics import (
 from graphret.evaluation.multihop import load_multihop
 from graphret.evaluation.ottqa import load_ottqa
 from graphret.evaluation.paths import bench_graphraft, bench_paths
+from graphret.evaluation.plans import bench_plans
 from graphret.evaluation.runner import bench_multihop, bench_ottqa
 from graphret.evaluation.spark import bench_spark
 from graphret.evaluation.table import render
@@ -31,6 +32,7 @@ __all__ = [
     "bench_multihop",
     "bench_ottqa",
     "bench_paths",
+    "bench_plans",
     "bench_spark",
     "hit_at_k",
     "load_multihop",

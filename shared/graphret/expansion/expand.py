@@ -19,7 +19,7 @@ from graphret.expansion.frontier import (
     Ranking,
 )
 from graphret.expansion.subgraph import fetch_subgraph
-from graphret.fusion import filled, fills
+from graphret.fusion import filled
 from graphret.index_retriever import IndexRetriever
 from graphret.retriever import (
     Ask,
@@ -111,6 +111,10 @@ class Expand(Retriever):
         self.on_failure = require_on_failure(on_failure)
         self.name = f"expand({self.seeds}, {self.ranking.name})"
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         here = self._here()
@@ -189,7 +193,7 @@ class Expand(Retriever):
         return [
             hit
             for hit in seeds
-            if not fills(hit) and (where is None or where.matches(hit.node))
+            if not hit.fill and (where is None or where.matches(hit.node))
         ]
 
     def _here(self) -> tuple[Graph, HybridIndex] | None:

@@ -19,13 +19,16 @@ from graphret.explain import runs
 from graphret.explain.pictures import EDGES, retrieval_picture, run_picture
 from graphret.explain.runs import Source, timeline
 from graphret.explain.words import (
+    RELEVANCE,
     Lookup,
     Marker,
     evidence_row,
     known_nodes,
     name_of,
     reasons,
+    relevance_text,
     text_of,
+    without_markdown,
 )
 from graphret.types import Node, Retrieval
 
@@ -172,6 +175,9 @@ def _rendered(template: str, **given: Any) -> str:
     shown = {
         "records": lambda: [_record(node) for _, node in nodes.values()],
         "name_of": name_of,
+        "relevance_text": relevance_text,
+        "relevance": RELEVANCE,
+        "without_markdown": without_markdown,
     }
     return (
         _environment()

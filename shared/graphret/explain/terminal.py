@@ -12,7 +12,14 @@ from rich.text import Text
 
 from graphret.explain import runs
 from graphret.explain.runs import Lane, Source, Timeline, timeline
-from graphret.explain.words import Lookup, Marker, evidence_row, name_of, reasons
+from graphret.explain.words import (
+    Lookup,
+    Marker,
+    evidence_row,
+    name_of,
+    reasons,
+    relevance_text,
+)
 from graphret.types import Retrieval
 
 _NAMES, _VOTES = 4, 10  # that are shown: of what a call brought, and of the vote
@@ -43,8 +50,8 @@ class Plain:
 def render(
     retrieval: Retrieval, *, gold: Collection[str] = (), answer: str = ""
 ) -> RenderableType:
-    """Return a retrieval as something that rich prints: rank, kind, name, score, why,
-    and a marked snippet.
+    """Return a retrieval as something that rich prints: rank, kind, name, relevance,
+    why, and a marked snippet.
 
     Parameters
     ----------
@@ -59,6 +66,8 @@ def render(
     table.add_column(ratio=1, overflow="fold")
     table.add_column(justify="right", style="dim", no_wrap=True)
     marker = Marker(retrieval.query, answer)
+    if any(map(relevance_text, retrieval.hits)):
+        table.add_row("", "", "", "relevance 0 … 1")
     for rank, hit in enumerate(retrieval.hits, start=1):
         body = Text.assemble(
             (name_of(hit.node), "bold"), (f"  {hit.node.label}", "cyan")
@@ -81,7 +90,7 @@ def render(
                 ),
             )
         star = Text("★", style="bold yellow") if hit.id in gold else Text(" ")
-        table.add_row(str(rank), star, body, f"{hit.score:.3f}")
+        table.add_row(str(rank), star, body, relevance_text(hit))
     return Plain(table)
 
 

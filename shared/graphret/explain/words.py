@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import zip_longest
 from typing import Any, TypeAlias
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import NodeText
@@ -20,8 +24,15 @@ Piece: TypeAlias = tuple[str, bool]
 #: Finds nodes by their ids; ids that it does not know are left out.
 Lookup: TypeAlias = Callable[[Sequence[str]], Mapping[str, Node]]
 
+#: What the number beside a hit is.
+RELEVANCE = (
+    "relevance, 0 … 1: how much of the question a hit answers; it can be compared"
+    " between questions and methods"
+)
 _SNIPPET = 220  # characters
 _NAMES_SHOWN = 3
+#: What Markdown may be recognized by; a text with none of it needs no parser.
+_MARKDOWN = re.compile(r"[*_`#\[|\\]|^ {0,3}[>+-]", re.MULTILINE)
 
 
 def reasons(hit: Hit) -> list[tuple[str, str]]:
@@ -131,8 +142,10 @@ class Marker:
         `row` is the row of a table segment that an edge is about, from 0: shown unless
         another says more.
         """
-        text, rows = " ".join(text_of(node).split()), node.properties.get("table_rows")
-        if isinstance(rows, list) and rows:
+        rows = node.properties.get("table_rows")
+        if not isinstance(rows, list) or not rows:
+            text = " ".join(without_markdown(text_of(node)).split())
+        else:
             header = [str(cell) for cell in node.properties.get("table_header") or ()]
             texts = [_row_text(header, cells) for cells in rows]
             best = max(
@@ -183,6 +196,37 @@ def text_of(node: Node) -> str:
         if value and all(isinstance(one, str) for one in value)
     ]
     return node.text or NodeText(properties=tuple(texts)).text(replace(node, name=""))
+
+
+def without_markdown(text: str) -> str:
+    """Return what a text says, without the marks of Markdown and the targets of its
+    links; numbers of lists, code and HTML stay as they are.
+    """
+    if not _MARKDOWN.search(text):
+        return text
+    lines = []
+    for token in _markdown_parser().parse(text):
+        if token.type == "list_item_open":  # which has a number in a numbered list
+            lines.append(token.info + token.markup if token.info else "")
+        elif token.type == "inline":
+            lines.append("".join(map(_inline_text, token.children or ())))
+        else:
+            lines.append(token.content)
+    return "\n".join(filter(None, lines))
+
+
+def _inline_text(token: Token) -> str:
+    return "\n" if token.type in ("softbreak", "hardbreak") else token.content
+
+
+@cache
+def _markdown_parser() -> MarkdownIt:
+    return MarkdownIt("commonmark").enable("table")
+
+
+def relevance_text(hit: Hit) -> str:
+    """Return the relevance of a hit, empty where a retrieval did not give it one."""
+    return "" if hit.relevance is None else f"{hit.relevance:.2f}"
 
 
 def store_lookup(store: GraphStore) -> Lookup:

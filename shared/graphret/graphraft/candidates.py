@@ -4,6 +4,7 @@ runs and as text to write.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -22,7 +23,7 @@ from graphret.graphraft.counts import (
 from graphret.planning import Bindings, GraphPlan, PathSpace
 from graphret.planning.path_planner import plan_of
 from graphret.planning.paths import MOST_HOPS
-from graphret.planning.patterns import Hop, pattern_of
+from graphret.planning.patterns import Hop, cypher_name, pattern_of
 from graphret.stores.base import GraphStore, as_cypher
 from graphret.trace import Trace
 
@@ -219,6 +220,40 @@ class CandidateFinder:
                 one.text,
             ),
         )
+
+    def shown(self, candidate: Candidate) -> str:
+        """Return a candidate's query as one to paste into a console of the database: by
+        its own names of labels, relations and properties.
+        """
+        if self.schema is None:
+            return candidate.query
+        labels, relations = self.schema.cypher_labels, self.schema.cypher_relations
+
+        def written(hop: Hop) -> Hop:
+            return Hop(
+                relations.get(hop.relation, hop.relation),
+                hop.outgoing,
+                labels.get(hop.start) or hop.start,
+                labels.get(hop.label) or hop.label,
+            )
+
+        walks = [(name, tuple(map(written, path))) for name, path in candidate.walks]
+        pattern = pattern_of(walks, {*map(written, self._hops)}, self._named)
+        key = self._name_key(walks[0][1][-1].label)
+        return f"MATCH {pattern} RETURN T.{cypher_name(key)} AS name"
+
+    def _named(self, label: str, name: str) -> str:
+        """Write which property of a label's nodes is a name: numbers as such."""
+        assert self.schema is not None
+        key = self._name_key(label)
+        about = self.schema.properties.get(label, {}).get(key)
+        number = about is not None and about.type in ("INTEGER", "FLOAT")
+        value = name if number else json.dumps(name, ensure_ascii=False)
+        return f"{cypher_name(key)}: {value}"
+
+    def _name_key(self, label: str) -> str:
+        assert self.schema is not None
+        return self.schema.cypher_names.get(label, "name")
 
     def _counts(self, task: CountTask, trace: Trace) -> Iterator[AnswerCount]:
         if self.database is not None and self.schema is not None:

@@ -123,6 +123,10 @@ class GraphRAFT(Retriever):
         self.writer: QueryWriter = writer or self.paths
         self.on_failure = require_on_failure(on_failure)
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         entities = yield from self.entities(query, trace)
@@ -204,8 +208,11 @@ class GraphRAFT(Retriever):
         """Run the queries that were written, the likeliest first, until there are
         enough nodes: a list of `Hit`.
         """
-        found, wanted = dict[str, Hit](), max(k, self.settings.nodes)
+        wanted = max(k, self.settings.nodes)
         with trace.stage("run") as stage:
+            itself = Compute(partial(self._asked_of_itself, query, where))
+            asked = yield from self._tried("property", itself, trace)
+            found = {hit.id: hit for hit in asked or ()}
             for place, probability in written:
                 if len(found) >= wanted:
                     break
@@ -213,7 +220,7 @@ class GraphRAFT(Retriever):
                 step = Compute(partial(self._nodes, query, one, where, trace))
                 nodes = yield from self._tried(one.query, step, trace)
                 about = {
-                    "cypher": one.query,
+                    "cypher": self.finder.shown(one),
                     "pattern": one.text,
                     "probability": probability,
                 }
@@ -226,6 +233,22 @@ class GraphRAFT(Retriever):
                         found[node.id] = replace(known, evidence=(*known.evidence, why))
             stage.details["found"] = len(found)
         return list(found.values())
+
+    def _asked_of_itself(self, query: str, where: Where | None) -> list[Hit]:
+        """What the question names, where it asks for a property of that."""
+        planner = self.planner
+        asked = planner.asked_of_itself(query, planner.mentions(query))
+        if asked is None:
+            return []
+        ids = [node_id for nodes in asked.bindings.values() for node_id in nodes]
+        why = Evidence(
+            "path", retriever=self.name, properties={"plan": str(asked.plan)}
+        )
+        return [
+            Hit(node, 1.0, (why,))
+            for node in self.store.get(ids)
+            if node and (where is None or where.matches(node))
+        ]
 
     def _nodes(
         self, query: str, candidate: Candidate, where: Where | None, trace: Trace

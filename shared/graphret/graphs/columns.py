@@ -11,14 +11,16 @@ from graphret.errors import InvalidInput
 USUAL: dict[str, tuple[str, ...]] = {
     "id": ("id",),
     "label": ("labels", "label", "type"),
-    "name": ("name",),
-    "text": ("text",),
+    "name": ("name", "title"),
+    "text": ("text", "description"),
     "source": ("source", "from"),
     "target": ("target", "to"),
     "relation": ("relation", "type"),
     "weight": ("weight",),
     "properties": ("properties",),
 }
+#: The relation of Microsoft GraphRAG's ``relationships.parquet``, which names none.
+GRAPHRAG_RELATION = "RELATED_TO"
 _OF_NODES = ("id", "label", "name", "text", "properties")
 _OF_EDGES = ("source", "target", "relation", "weight", "properties")
 
@@ -40,7 +42,8 @@ class Columns:
         A column of JSON objects, whose fields become properties.
     default_label, default_relation
         The label of nodes and the relation of edges in tables with no such column; with
-        no relation such a table is refused.
+        no relation such a table is refused, but for Microsoft GraphRAG's, whose
+        relation is ``RELATED_TO``.
     delimiter
         What stands between the fields of CSV; a comma, or in ``.tsv`` files a tab.
     """
@@ -77,10 +80,13 @@ class Columns:
         edges, found = self.has_edges(header), self._found(header)
         roles: dict[str, str] = {}
         for role in _OF_EDGES if edges else _OF_NODES:
-            if role in found and found[role] not in roles.values():
+            # One column may be named as the id and as the name.
+            if role in found and (
+                found[role] not in roles.values() or role in self.named()
+            ):
                 roles[role] = found[role]
         needed = "relation" if edges else "id"
-        if needed not in roles and not (edges and self.default_relation):
+        if needed not in roles and not (edges and self.relation_of(header)):
             named = (
                 f"(--{needed}-column{', or --relation for all edges' if edges else ''})"
             )
@@ -89,6 +95,13 @@ class Columns:
                 f" {', '.join(header)}"
             )
         return roles
+
+    def relation_of(self, header: Sequence[str]) -> str:
+        """Return the relation of the edges of a table that has no column of them, empty
+        where there is none: Microsoft GraphRAG says only that entities are related.
+        """
+        graphrag = {"human_readable_id", "description"} <= set(header)
+        return self.default_relation or (GRAPHRAG_RELATION if graphrag else "")
 
     def _found(self, header: Sequence[str]) -> dict[str, str]:
         usual = {

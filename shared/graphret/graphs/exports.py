@@ -12,9 +12,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-from pyarrow import parquet
-
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.graphs.tables import required
@@ -61,7 +58,8 @@ def export_graph(
     InvalidInput
         If there is no such format, or a file cannot be written.
     MissingDependency
-        If networkx is not installed, which GraphML needs.
+        If what writes a file is not installed: pyarrow for Parquet, networkx for
+        GraphML.
     """
     writers = {"parquet": _write_parquet, "graphml": _write_graphml}
     if format not in writers:
@@ -73,6 +71,8 @@ def export_graph(
 
 
 def _write_parquet(store: GraphStore, folder: Path, progress: Progress) -> ExportReport:
+    pa = required("pyarrow", "import", "Writing Parquet")
+    parquet = required("pyarrow.parquet", "import", "Writing Parquet")
     text, counts, done = pa.string(), store.count(), 0
     of_nodes = dict.fromkeys(("id", "name", "type", "properties"), text) | {
         "labels": pa.list_(text),

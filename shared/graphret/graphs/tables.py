@@ -26,9 +26,14 @@ class GraphTables:
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
         self._edges: list[Edge] = []
+        # The node of each name, `None` where several bear it.
+        self._named: dict[str, str | None] = {}
 
-    def __contains__(self, node_id: str) -> bool:
-        return node_id in self._nodes
+    def id_of(self, end: str) -> str:
+        """Return the id of the node that an edge names by its id or, where one node
+        alone bears it, by its name; empty where there is none.
+        """
+        return end if end in self._nodes else self._named.get(end) or ""
 
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges were read, parallel edges counted
@@ -54,6 +59,8 @@ class GraphTables:
         if not all(labels):
             raise InvalidInput(f"node {node_id!r} has an empty label")
         self._nodes[node_id] = Node(node_id, labels, name, text, properties)
+        if name:
+            self._named[name] = None if name in self._named else node_id
 
     def edge(
         self,

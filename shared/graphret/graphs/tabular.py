@@ -11,11 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import parquet
-from pyarrow.csv import ConvertOptions, ParseOptions, ReadOptions, read_csv
-
 from graphret.errors import InvalidInput
 from graphret.graphs.columns import Columns
 from graphret.graphs.tables import GraphTables, parsed_json, required
@@ -27,6 +22,8 @@ _BLOCK_ROWS = 1 << 16
 #: more than 15 digits stay text.
 _INTEGER = r"0|-?[1-9][0-9]{0,14}"
 _FLOAT = rf"{_INTEGER}|-?(0|[1-9][0-9]{{0,14}})\.[0-9]{{1,17}}([eE][-+]?[0-9]{{1,2}})?"
+#: What Gephi says of every node, whose label is its name.
+_GEPHI = {"label", "r", "g", "b"}
 _TYPES = {"int64": _INTEGER, "double": _FLOAT, "bool": "(?i)true|false"}
 
 
@@ -71,7 +68,8 @@ def read_tables(
         If a file is malformed, an id comes twice, an edge dangles; the message names
         the file, and the line or row.
     MissingDependency
-        If networkx is not installed and a GraphML file is given.
+        If what reads a file is not installed: pyarrow for CSV and Parquet, networkx for
+        GraphML.
     """
     columns = columns or Columns()
     given = [sources] if isinstance(sources, str | Path) else list(sources)
@@ -133,9 +131,11 @@ def _add_node(
     tables: GraphTables, row: dict[str, Any], roles: dict[str, str], columns: Columns
 ) -> None:
     node_id, name, text = (_text(row, roles, role) for role in ("id", "name", "text"))
+    for role in ("id", "name", "text"):
+        row.pop(roles.get(role, ""), None)
     labels: Any = row.pop(roles["label"], None) if "label" in roles else None
     if isinstance(labels, str):
-        labels = parsed_json(labels) if labels.startswith("[") else labels.split(";")
+        labels = _labels(labels)
     if labels is None:
         labels = [columns.default_label]
     if not isinstance(labels, list) or not all(
@@ -151,6 +151,17 @@ def _add_node(
     tables.node(node_id, own, name, text, _properties(row, roles))
 
 
+def _labels(text: str) -> Any:
+    """Return the labels that a text lists: as JSON, by semicolons, or as APOC has
+    them, ``:Person:Actor``.
+    """
+    if text.startswith("["):
+        return parsed_json(text)
+    if text.startswith(":"):
+        return text[1:].split(":")
+    return text.split(";") if text else None
+
+
 def _add_edge(
     tables: GraphTables,
     row: dict[str, Any],
@@ -158,32 +169,35 @@ def _add_edge(
     columns: Columns,
     make_nodes: bool,
 ) -> None:
+    header = [*row]
     source, target, relation = (
         _text(row, roles, role) for role in ("source", "target", "relation")
     )
+    for role in ("source", "target", "relation"):
+        row.pop(roles.get(role, ""), None)
     for role, end in (("source", source), ("target", target)):
         if not end:
             raise InvalidInput(
                 f"expected an edge, but the {role} is empty; nodes go in files of"
                 " their own"
             )
-        if make_nodes and end not in tables:
+        if make_nodes and not tables.id_of(end):
             tables.node(end, (columns.default_label,), end)
     weight = row.pop(roles["weight"], 1.0) if "weight" in roles else 1.0
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         raise InvalidInput(f"the weight must be a number, not {weight!r}")
     tables.edge(
-        source,
-        relation or columns.default_relation or "",
-        target,
+        tables.id_of(source) or source,
+        relation or columns.relation_of(header),
+        tables.id_of(target) or target,
         float(weight),
         _properties(row, roles),
     )
 
 
 def _text(row: dict[str, Any], roles: dict[str, str], role: str) -> str:
-    """Take an id, a name or a text from a row; a whole number may stand for one."""
-    value = row.pop(roles[role], "") if role in roles else ""
+    """Return an id, a name or a text of a row; a whole number may stand for one."""
+    value = row.get(roles[role], "") if role in roles else ""
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise InvalidInput(
             f"the {role} must be a string or a whole number, not {value!r}"
@@ -204,14 +218,16 @@ def _properties(row: dict[str, Any], roles: dict[str, str]) -> dict[str, Any]:
 
 @contextmanager
 def _named_errors(path: Path) -> Iterator[None]:
-    """Let errors of reading a file name it."""
+    """Let errors of reading a file name it; Arrow's errors are such."""
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError, csv.Error) as error:
+    except (ValueError, NotImplementedError, OSError, csv.Error) as error:
         raise InvalidInput(f"{path}: cannot be read: {error}") from error
 
 
 def _csv(path: Path, columns: Columns) -> list[_Table]:
+    pa = required("pyarrow", "import", "Reading CSV")
+    arrow_csv = required("pyarrow.csv", "import", "Reading CSV")
     delimiter = columns.delimiter or ("\t" if path.suffix.lower() == ".tsv" else ",")
     with (
         _named_errors(path),
@@ -236,11 +252,12 @@ def _csv(path: Path, columns: Columns) -> list[_Table]:
         ]
         with _named_errors(path):
             text = dict.fromkeys(header, pa.string())
-            table = read_csv(
+            table = arrow_csv.read_csv(
                 path,
-                ReadOptions(use_threads=False),  # with threads an error names no row
-                ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                ConvertOptions(
+                # with threads an error names no row
+                arrow_csv.ReadOptions(use_threads=False),
+                arrow_csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                arrow_csv.ConvertOptions(
                     column_types=text, null_values=[""], strings_can_be_null=True
                 ),
             )
@@ -260,6 +277,7 @@ def _typed(column: Any) -> Any:
     """Return a column of the first type whose pattern all its values have, else as it
     is.
     """
+    pc = required("pyarrow.compute", "import", "Reading CSV")
     for kind, pattern in _TYPES.items():
         if pc.all(pc.match_substring_regex(column, f"^(?:{pattern})$")).as_py():
             return column.cast(kind)
@@ -267,6 +285,8 @@ def _typed(column: Any) -> Any:
 
 
 def _parquet(path: Path, columns: Columns) -> list[_Table]:
+    parquet = required("pyarrow.parquet", "import", "Reading Parquet")
+
     def rows() -> Iterator[dict[str, Any]]:
         with _named_errors(path), parquet.ParquetFile(path) as file:
             for batch in file.iter_batches(_BLOCK_ROWS):
@@ -307,9 +327,14 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
         KeyError,
     ) as error:  # ElementTree's errors are SyntaxErrors
         raise InvalidInput(f"{path}: is no GraphML ({error})") from error
-    nodes = [{"id": node, **fields} for node, fields in graph.nodes(data=True)]
+    of_gephi = any(fields.keys() >= _GEPHI for _, fields in graph.nodes(data=True))
+    nodes = [
+        {"id": node, **(_renamed(fields, "label", "name") if of_gephi else fields)}
+        for node, fields in graph.nodes(data=True)
+    ]
+    label = "Edge Label" if of_gephi else "label"  # as APOC calls a relation
     edges = [
-        {"source": source, "target": target, **fields}
+        {"source": source, "target": target, **_renamed(fields, label, "relation")}
         for source, target, fields in graph.edges(data=True)
     ]
     return [
@@ -320,6 +345,13 @@ def _graphml(path: Path, columns: Columns) -> list[_Table]:
         )
         for rows, needed in ((nodes, ("id",)), (edges, ("source", "target")))
     ]
+
+
+def _renamed(fields: dict[str, Any], old: str, new: str) -> dict[str, Any]:
+    """Return fields of which one has another name, unless there is one of that name."""
+    if old not in fields or new in fields or (new == "relation" and "type" in fields):
+        return fields
+    return {new if name == old else name: value for name, value in fields.items()}
 
 
 _OPENERS = {

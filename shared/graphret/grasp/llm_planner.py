@@ -32,12 +32,14 @@ A plan is one JSON object:
 words that say which node is meant; "label": its label; "match_mode": "name" for a name, "doc" for a description.
 - "hops": the relations between anchors, nodes in between, and the target. "from": a variable; "rel": a relation of \
 the schema, or a list of which any will do; "to_var": a variable; "to_label": its label; "negated": true for a \
-relation that there must not be, as in "not expressed in". The direction does not matter.
+relation that there must not be, as in "not expressed in"; several in a row are a path that there must not be. The \
+direction does not matter.
 - "target": "var": the variable of the answer; "labels": the labels that it may bear; "relevance_text": what its own \
 text should say that no hop expresses, or "" where the hops say all.
 - "where": for a variable a condition on properties of the schema, such as {{"T": {{"year": {{"$gte": 2010}}}}}}; \
 "order": {{"by": a property of the target, "descending": true, "limit": 5}} where the question asks for the most or \
-the last. Leave both out otherwise.
+the last; with "of": a variable, "by" is its property, or, left out, how many nodes there are of it, as in "most \
+orders". Leave both out otherwise.
 - "risk_level": how far the plan is to be trusted beside a search by text: "no_trade" where you are not sure of it, \
 "weak" where it says little of the question, "normal", or "aggressive" where it says all of it.
 

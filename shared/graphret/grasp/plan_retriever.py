@@ -19,7 +19,14 @@ from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, Target
 from graphret.planning.matches import Bindings, PlanMatch
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
-from graphret.retriever import Call, Compute, Retriever, Steps, require_on_failure
+from graphret.retriever import (
+    Call,
+    Compute,
+    Retriever,
+    Steps,
+    require_on_failure,
+    sure_of,
+)
 from graphret.schema import GraphSchema
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, as_cypher, require_cypher
@@ -104,6 +111,10 @@ class PlanRetriever(Retriever):
             self._linker = Linker.of_store(self.store)
         return self._linker
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace = Trace()
         with trace.stage("plan", planner=self.planner.name) as stage:
@@ -121,13 +132,12 @@ class PlanRetriever(Retriever):
                 stage.details.update(
                     reading=str(planned.plan), risk_level=planned.plan.risk_level
                 )
+            if planned.doubts:
+                stage.details["doubts"] = list(planned.doubts)
         if planned.plan is None:
-            return self._nothing(
-                query,
-                k,
-                planned.problem or "the planner found no plan",
-                trace,
-                valid=False,
+            problem = planned.problem or "the planner found no plan"
+            return _in_doubt(
+                self._nothing(query, k, problem, trace, valid=False), planned
             )
         try:
             found: Retrieval = yield Compute(
@@ -141,7 +151,7 @@ class PlanRetriever(Retriever):
             return self._nothing(
                 query, k, f"{type(error).__name__}: {error}", trace, valid=True
             )
-        return found
+        return _in_doubt(found, planned)
 
     def _nothing(
         self, query: str, k: int, problem: str, trace: Trace, *, valid: bool
@@ -243,8 +253,15 @@ class PlanRetriever(Retriever):
         ]
         plan_text = {"plan": str(plan)}
         reason = Evidence("path", retriever=self.name, properties=plan_text)
+        # without an anchor all scores are 0, and an order is none of scores
+        by_rank = plan.order is not None or not plan.anchors
+        n = len(qualified)
         return [
-            Hit(node, match.score, (replace(reason, rank=rank),))
+            Hit(
+                node,
+                1 - (rank - 1) / n if by_rank else match.score,
+                (replace(reason, rank=rank),),
+            )
             for rank, (node, match) in enumerate(qualified[:k], 1)
         ]
 
@@ -408,6 +425,19 @@ class PlanRetriever(Retriever):
                     replace(reason, kind="path", retriever=self.name)
                 )
         return evidence
+
+
+def _in_doubt(found: Retrieval, planned: Planned) -> Retrieval:
+    """Return what was found with how sure that is: in doubt where the planner says so,
+    or nothing satisfies the plan's conditions.
+    """
+    doubts = planned.doubts
+    if planned.plan is not None and planned.plan.where and not found.hits:
+        doubts += ("no node satisfies the conditions of the plan",)
+        found.trace.note("doubt", reason=doubts[-1])
+    confidence = sure_of(planned.confidence, doubts)
+    signals = replace(found.signals, confidence=confidence, doubts=doubts or None)
+    return replace(found, signals=signals)
 
 
 class _Step(NamedTuple):

@@ -122,5 +122,9 @@ class Grasp(Retriever):
                 on_failure=on_failure,
             )
 
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.plan.store
+
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         return self.whole._steps(query, k, where)

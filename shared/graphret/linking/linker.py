@@ -172,7 +172,7 @@ class Linker(CombinedTable):
             aliases=aliases,
             source=store,
         )
-        return index.limited_to(labels)
+        return index.limited_to(labels, need_texts=False)
 
     @property
     def names(self) -> BM25Index:

@@ -22,7 +22,7 @@ _BEGINS_SENTENCE = re.compile(r"""(?:\A|[.!?:;"“”‘«»(—–•*#|]|[^\S 
 
 _WORD = re.compile(r"[^\W\d_]+")
 _PLAIN_WORD, _GAP = re.compile(r"[^\W_]+"), re.compile(r"[\W_]+")
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)[ -]\Z")
+_WORD_BEFORE = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[ -]\Z")
 _WORD_BEHIND = re.compile(r"[ -]([^\W\d_]+)")
 # Beside these a word in lower case is part of another word, of a path, or of code.
 _JOINS, _JOINS_BEHIND = frozenset("-_/\\.@#$"), frozenset("-_/\\@(=")

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import Stemmer
 
 from graphret.errors import InvalidInput
-from graphret.stopwords import RELATION_STOP_WORDS
+from graphret.text import CAMEL, name_words
 
 #: How near two words are that have one root, and that stand for one another or of which
 #: one ends with the other.
@@ -55,7 +55,6 @@ _IRREGULAR = {
     "children": "child",
 }
 _AGENT = re.compile(r"(?<=..)(?:er|or|e)$")
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+")
 _LONG = 4  # letters of the root that a compound ends with
 _STEMMER = Stemmer.Stemmer("english")
 
@@ -147,22 +146,11 @@ def is_person(name: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def name_words(name: str) -> tuple[str, ...]:
-    """Return the words of a relation's or a label's name, without those that
-    only link.
-    """
-    parts = [part.lower() for part in _CAMEL.split(name) if part]
-    return tuple(part for part in parts if part not in RELATION_STOP_WORDS) or tuple(
-        parts
-    )
-
-
-@lru_cache(maxsize=4096)
 def names_source(word: str, relation: str) -> bool:
     """Whether what a noun means is where a relation of its root comes from, rather than
     where it leads.
     """
-    parts = [part.lower() for part in _CAMEL.split(relation) if part]
+    parts = [part.lower() for part in CAMEL.split(relation) if part]
     if parts[-1:] == ["of"]:
         return True
     acts = stem(word).endswith(("er", "or")) and root(word) in map(root, parts)

@@ -8,7 +8,13 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
 
 from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
@@ -66,7 +72,8 @@ class PlanHop(_Part):
     direction
         ``any``, as the paper has it, or ``out`` or ``in``, seen from `source`.
     negated
-        Whether there must be no such relation, as in "not expressed in".
+        Whether there must be no such relation, as in "not expressed in"; of negated
+        hops in a row, as in "never ordered tea", no path along all of them.
     """
 
     source: str = Field(alias="from", min_length=1)
@@ -111,18 +118,46 @@ class Target(_Part):
 
 
 class Order(_Part):
-    """By which property of the target results are ordered, as in "most cited", and how
-    many are wanted.
+    """By what results are ordered, as in "latest" and "most orders", and how many are
+    wanted.
+
+    Attributes
+    ----------
+    by
+        A property, of the target or of `of`; "" orders by how many nodes `of` stands
+        for.
+    of
+        The variable of which the property is, where several of its nodes go with a
+        result the highest value, or the lowest in ascending order; `None` is the
+        target.
+    descending
+        Whether the most comes first.
+    limit
+        How many results are wanted; `None` for all.
     """
 
-    by: str = Field(min_length=1)
+    by: str = ""
+    of: str | None = None
     descending: bool = True
     limit: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _says_by_what(self) -> Self:
+        if not self.by and self.of is None:
+            raise ValueError("order: expected a property (by) or a variable (of)")
+        return self
+
+    def __str__(self) -> str:
+        measure = f"{self.of}.{self.by}" if self.of and self.by else self.by
+        most = f", the first {self.limit}" if self.limit else ""
+        return f"by {'most' if self.descending else 'least'} {measure or self.of}{most}"
 
 
 #: A hop when it is matched, from a variable that is placed already to the other; and
 #: which are of use after it.
 Step: TypeAlias = tuple[PlanHop, str, str, set[str]]
+#: A negated hop that goes on from another: from its nearer variable to the farther one.
+Beyond: TypeAlias = tuple[PlanHop, str, str]
 
 
 class GraphPlan(_Part):
@@ -185,7 +220,11 @@ class GraphPlan(_Part):
             key=sizes.__getitem__,
             default=self.target.var,
         )
-        waiting, placed, found = list(self.hops), {begin}, list[Step]()
+        placed, found, joined = {begin}, list[Step](), self.joined()
+        waiting = [hop for hop in self.hops if joined & {hop.source, hop.to_var}]
+        kept = {self.target.var}
+        if self.order is not None and self.order.of is not None:
+            kept.add(self.order.of)
 
         def rank(hop: PlanHop) -> tuple[bool, bool, float]:
             far = hop.ends(placed)[1]
@@ -196,12 +235,27 @@ class GraphPlan(_Part):
                 (hop for hop in waiting if placed & {hop.source, hop.to_var}), key=rank
             )
             waiting.remove(hop)
-            needed = {self.target.var}.union(
-                *({one.source, one.to_var} for one in waiting)
-            )
+            needed = kept.union(*({one.source, one.to_var} for one in waiting))
             found.append((hop, *hop.ends(placed), needed))
             placed |= set() if hop.negated else {hop.source, hop.to_var}
         return begin, found
+
+    def going_on(self, var: str) -> list[Beyond]:
+        """Return the negated hops that go on from a variable at the end of a negated
+        hop, outward.
+        """
+        joined = self.joined()
+        waiting = [hop for hop in self.hops if not joined & {hop.source, hop.to_var}]
+        reached, found = {var}, list[Beyond]()
+        while following := [
+            hop for hop in waiting if reached & {hop.source, hop.to_var}
+        ]:
+            hop = following[0]
+            waiting.remove(hop)
+            near, far = hop.ends(reached)
+            found.append((hop, near, far))
+            reached.add(far)
+        return found
 
     def checked(self, schema: GraphSchema) -> Self:
         """Return the plan; an `InvalidInput` says what is wrong with it, in words that
@@ -212,10 +266,11 @@ class GraphPlan(_Part):
         return self
 
     def _problems(self, schema: GraphSchema) -> Iterator[str]:
-        if not self.anchors and not self.target.relevance_text and not self.where:
+        begins = (self.anchors, self.target.relevance_text, self.where, self.order)
+        if not any(begins):
             yield (
-                "there is neither an anchor, a condition nor a relevance_text to begin"
-                " with"
+                "there is neither an anchor, a condition, an order nor a"
+                " relevance_text to begin with"
             )
         bound = [anchor.var for anchor in self.anchors]
         yield from (
@@ -230,14 +285,15 @@ class GraphPlan(_Part):
                 yield f"there is no label {label!r}{_close(label, schema.labels)}"
         for hop in self.hops:
             yield from self._hop_problems(hop, labels, schema)
-        joined = self.joined()
-        absent = [{hop.source, hop.to_var} for hop in self.hops if hop.negated]
-        for var in sorted(
-            labels.keys() - joined.union(*(ends for ends in absent if ends & joined))
-        ):
+        for var in sorted(labels.keys() - self._within_reach()):
             yield (
                 f"the variable {var!r} is not joined to the target {self.target.var!r}"
                 " by hops"
+            )
+        if self.order is not None and self.order.of not in {None, *self.joined()}:
+            yield (
+                f"order: the variable {self.order.of!r} is not joined to the target"
+                f" {self.target.var!r} by hops"
             )
         for var, condition in self.where.items():
             if var not in labels:
@@ -246,6 +302,14 @@ class GraphPlan(_Part):
                 Where.parse(condition)
             except InvalidInput as error:
                 yield f"where: {error}"
+
+    def _within_reach(self) -> set[str]:
+        """The variables that hops join the target to, negated ones too."""
+        reached = self.joined()
+        for hop in self.hops * len(self.hops):
+            if reached & {hop.source, hop.to_var}:
+                reached |= {hop.source, hop.to_var}
+        return reached
 
     def _hop_problems(
         self, hop: PlanHop, labels: dict[str, list[str]], schema: GraphSchema
@@ -292,11 +356,7 @@ class GraphPlan(_Part):
         if self.target.relevance_text:
             told.append(f"about “{self.target.relevance_text}”")
         if self.order is not None:
-            most = f", the first {self.order.limit}" if self.order.limit else ""
-            told.append(
-                f"by {'most' if self.order.descending else 'least'}"
-                f" {self.order.by}{most}"
-            )
+            told.append(str(self.order))
         return "; ".join(told)
 
 

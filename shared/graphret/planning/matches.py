@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -48,7 +49,9 @@ def match_in_memory(
     that are alike then the best is kept, so that what is held grows with the nodes and
     not with the paths.
     """
-    positions, scores, paths = _Join(plan, graph, bindings).run()
+    join = _Join(plan, graph, bindings)
+    join.run()
+    positions, scores, paths = join.targets()
     order = np.lexsort((positions, -paths, -scores))[
         : limit if plan.order is None else None
     ]
@@ -58,22 +61,18 @@ def match_in_memory(
         PlanMatch(*row)
         for row in zip(ids, scores[order].tolist(), counts.tolist(), strict=True)
     ]
-    return (
-        found
-        if plan.order is None
-        else ordered(plan.order, found, graph.nodes.at(positions))[:limit]
-    )
+    if plan.order is None:
+        return found
+    return ordered(plan.order, found, join.measures())[:limit]
 
 
 def ordered(
-    order: Order, matches: Sequence[PlanMatch], nodes: Sequence[Node | None]
+    order: Order, matches: Sequence[PlanMatch], measures: Mapping[str, Any]
 ) -> list[PlanMatch]:
-    """Return matches by a property of their nodes, as many as the order wants: numbers,
-    then texts, then the others.
+    """Return matches by what their order measures of each, as many as it wants:
+    numbers, then texts, then the others.
     """
-    values: list[Any] = [
-        node.properties.get(order.by) if node else None for node in nodes
-    ]
+    values: list[Any] = [measures.get(match.id) for match in matches]
     found: list[int] = []
     for kind in ((int, float), str):
         places = [
@@ -83,6 +82,32 @@ def ordered(
     return [matches[place] for place in dict.fromkeys([*found, *range(len(matches))])][
         : order.limit
     ]
+
+
+def measured(
+    order: Order, pairs: Iterable[tuple[str, str]], nodes: Mapping[str, Node]
+) -> dict[str, Any]:
+    """Return what an order measures of each target.
+
+    Parameters
+    ----------
+    pairs
+        The ids of a target and of a node whose property counts, distinct.
+    nodes
+        The latter by id; none are needed where they are only counted.
+    """
+    if not order.by:
+        return dict(Counter(target for target, _ in pairs))
+    found: dict[str, Any] = {}
+    for target, node_id in pairs:
+        value = nodes[node_id].properties.get(order.by) if node_id in nodes else None
+        if value is None:
+            continue
+        held = found.get(target)
+        further = held is None or type(held) is not type(value)
+        if further or (value > held if order.descending else value < held):
+            found[target] = value
+    return found
 
 
 def direction_from(hop: PlanHop, var: str) -> str:
@@ -129,11 +154,8 @@ class _Join:
         self.scores: NDArray[np.float64] = np.zeros(0)
         self.paths: NDArray[np.float64] = np.zeros(0)
 
-    def run(self) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-        """Join all hops; return the positions of the target's nodes, distinct, their
-        scores and paths.
-        """
-        target = self.plan.target.var
+    def run(self) -> None:
+        """Join all hops."""
         begin, steps = self.plan.steps(
             {var: len(nodes) for var, (nodes, _) in self.bound.items()}
         )
@@ -144,15 +166,38 @@ class _Join:
             else:
                 self._extend(hop, near, far)
             self._forget(needed)
+
+    def targets(
+        self,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the positions of the target's nodes, distinct, their scores and
+        paths.
+        """
+        target = self.plan.target.var
+        columns, scores, paths = self.columns, self.scores, self.paths
         self._forget({target})
-        return self.columns[target], np.round(self.scores, DECIMALS), self.paths
+        found = self.columns[target], np.round(self.scores, DECIMALS), self.paths
+        self.columns, self.scores, self.paths = columns, scores, paths
+        return found
+
+    def measures(self) -> dict[str, Any]:
+        """Return what the plan's order measures of each target, by id."""
+        order, nodes = self.plan.order, self.graph.nodes
+        assert order is not None
+        target = self.plan.target.var
+        own, other = self.columns[target], self.columns[order.of or target]
+        own, other = np.unique(np.stack([own, other]), axis=1)
+        there = np.unique(other)
+        known = {node.id: node for node in nodes.at(there)} if order.by else {}
+        ids = nodes.ids
+        pairs = zip(ids.take(own), ids.take(other), strict=True)
+        return measured(order, pairs, known)
 
     def _begin(self, var: str) -> None:
         if var in self.bound:
             self.columns[var], self.scores = self.bound[var]
         else:
-            mask, n = self.domain[var], len(self.graph.nodes)
-            self.columns[var] = np.arange(n) if mask is None else np.flatnonzero(mask)
+            self.columns[var] = self._in_domain(var)
             self.scores = np.zeros(len(self.columns[var]))
         self.paths = np.ones(len(self.scores))
 
@@ -217,6 +262,8 @@ class _Join:
         """Keep the rows that a hop joins with its other end, or those that a negated
         one does not.
         """
+        if hop.negated:
+            self._narrow(far)
         own, other = self._between(hop, near, far)
         here, there, n = (
             self.columns[near],
@@ -231,6 +278,25 @@ class _Join:
         kept = joined != hop.negated
         self.columns = {var: column[kept] for var, column in self.columns.items()}
         self.scores, self.paths = self.scores[kept], self.paths[kept]
+
+    def _narrow(self, var: str) -> None:
+        """Leave to the end of a negated hop the nodes from which those go on that
+        follow it.
+        """
+        for hop, near, far in reversed(self.plan.going_on(var)):
+            ends = self.bound[far][0] if far in self.bound else self._in_domain(far)
+            _, left = self._pairs(hop, far, np.unique(ends))
+            mask = np.zeros(len(self.graph.nodes), dtype=bool)
+            mask[left] = True
+            self.domain[near] = mask
+            if near in self.bound:
+                positions, cosines = self.bound[near]
+                self.bound[near] = positions[mask[positions]], cosines[mask[positions]]
+
+    def _in_domain(self, var: str) -> NDArray[np.int64]:
+        """The nodes that a variable without an anchor may stand for."""
+        mask, n = self.domain[var], len(self.graph.nodes)
+        return np.arange(n) if mask is None else np.flatnonzero(mask)
 
     def _forget(self, needed: set[str]) -> None:
         """Leave out the variables that nothing more is asked of; of rows that are alike

@@ -4,12 +4,12 @@ names in a question.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice, product
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,15 +19,21 @@ from graphret.linking.mentions import MentionSpan, find_mentions
 from graphret.linking.names import NameIndex
 from graphret.linking.words import Aliases, Lexicon
 from graphret.llm.event_loop import in_thread
+from graphret.planning.asked_property import asked_property
+from graphret.planning.composed import Composer, asked_labels, hops_along
+from graphret.planning.conditions import read_conditions
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
 from graphret.planning.planner import Planned
+from graphret.planning.properties import Properties
 from graphret.planning.queries import find_matches
-from graphret.planning.question import readings, spans
+from graphret.planning.question import IDLE, readings, spans
+from graphret.planning.question_words import GraphWords
 from graphret.planning.scorer import UNTRAINED, PathScorer, masked
+from graphret.planning.stated import Stated
 from graphret.search.index import TextIndex
-from graphret.stopwords import STOP_WORDS
+from graphret.stopwords import COMMON_WORDS, FUNCTION_WORDS, STOP_WORDS
 from graphret.stores.base import GraphStore
 from graphret.text import tokenize, words
 
@@ -185,7 +191,14 @@ class PathPlanner:
             names = Linker.build(graph.nodes)
         self.store, self.names, self.lexicon = store, names, Lexicon(aliases)
         totals = None if graph is None else graph.relation_counts()
-        self.space = PathSpace(store.schema().relations, totals, self.lexicon)
+        self._schema = schema = store.schema()
+        self.space = PathSpace(schema.relations, totals, self.lexicon)
+        self.words = GraphWords(
+            Properties(store, schema, self.lexicon),
+            sorted(schema.labels),
+            sorted(schema.relations),
+            self.lexicon,
+        )
         self.scorer = (
             PathScorer.load(scorer) if isinstance(scorer, (str, Path)) else scorer
         )
@@ -213,7 +226,26 @@ class PathPlanner:
         return await in_thread(lambda: self.plan(question))
 
     def _plan(self, question: str) -> Planned:
-        around = self.around(question)
+        spots = self._spots(question)
+        mentioned = self._mentioned(question, spots)
+        if (asked := self.asked_of_itself(question, mentioned)) is not None:
+            return asked
+        sure = [one for one in spots if one.score == 1]
+        named = mentions(sure, self.lexicon)
+        places = [(one.start, one.end) for one in named]
+        known = self.store.get([node_id for one in named for node_id in one.nodes])
+        labels = {label for node in known if node is not None for label in node.labels}
+        stated = read_conditions(self.words, question, places, labels)
+        if stated.anything:
+            planned = self._stated_plan(stated, named)
+        else:
+            planned = self._named_plan(question, mentioned)
+        confidence = self._share_read(question, stated, planned)
+        return replace(planned, confidence=confidence, doubts=tuple(stated.doubts))
+
+    def _named_plan(self, question: str, named: Sequence[LinkedMention]) -> Planned:
+        """Return the plan of the names in a question alone."""
+        around = self._around_all(question, named, TRIED)
         found = next(self._ways(around), None)
         if found is None:
             return Planned(
@@ -235,33 +267,140 @@ class PathPlanner:
             anchor.var: one.mention.nodes
             for anchor, (one, _) in zip(plan.anchors, walks, strict=True)
         }
-        others = {
-            " ".join(map(str, best.path)): round(best.cost, 2)
-            for one in around
-            for best in one.candidates[:3]
-        }
-        return Planned(
-            plan, bindings, details={"cost": round(cost, 2), "paths": others}
+        return Planned(plan, bindings, details=_details(cost, around))
+
+    def _stated_plan(self, stated: Stated, named: Sequence[LinkedMention]) -> Planned:
+        """Return the plan of what a question states, around the names in it."""
+        absence = stated.absence
+        absent = [
+            one for one in named if absence is not None and one.start > absence.start
+        ]
+        composer = Composer(
+            self.space,
+            self.lexicon,
+            stated,
+            asked_labels(stated, self.space.labels),
         )
+        around = self._around_each(
+            stated.rest, [one for one in named if one not in absent], composer.targets
+        )
+        cost, walks = next(self._ways(around), (0.0, [])) if around else (0.0, [])
+        if around and not walks:
+            problem = "the question names nothing that leads to what it asks for"
+            return Planned(None, problem=problem)
+        bindings = {
+            composer.walk(one.mention.text, best.path): one.mention.nodes
+            for one, best in walks
+        }
+        without = self._around_each(stated.rest, absent, composer.targets)
+        for one in without:
+            if one.candidates:
+                path = one.candidates[0].path
+                var = composer.walk(one.mention.text, path, negated=True)
+                bindings[var] = one.mention.nodes
+        composer.state()
+        if not composer.says_anything:
+            problem = "what the question states leads to nothing that it asks for"
+            return Planned(None, problem=problem)
+        if composer.problem:
+            return Planned(None, problem=composer.problem)
+        risk = self._risk(cost, walks) if walks else LEVELS[1]
+        about = self._left_over(stated.rest, [*around, *without])
+        plan = composer.plan(about, LEVELS[-1] if stated.doubts else risk)
+        return Planned(plan, bindings, details=_details(cost, around))
+
+    def _around_each(
+        self, rest: str, named: Sequence[LinkedMention], targets: Collection[str]
+    ) -> list[MentionPaths]:
+        """Return the paths around some names that lead to labels, any where there are
+        none.
+        """
+        return [
+            one._replace(
+                candidates=[
+                    candidate
+                    for candidate in one.candidates
+                    if not targets or candidate.path[-1].label in targets
+                ][:TRIED]
+            )
+            for one in self._around_all(rest, named, None)
+        ]
+
+    def _share_read(self, question: str, stated: Stated, planned: Planned) -> float:
+        """Return the share of the words that tell something which a plan heeds, common
+        words counted by half; half of it where the plan is not to be trusted.
+        """
+        bound = [anchor.text for anchor in planned.plan.anchors] if planned.plan else []
+        said = {word for text in bound for word in words(text)}
+        read = missed = 0.0
+        for word, start, end in tokenize(question):
+            if word in IDLE:
+                continue
+            heeded = not stated.rest[start:end].strip() or word in said
+            if heeded or self.space.word(word).known:
+                read += 1.0
+            elif word not in FUNCTION_WORDS:
+                missed += 0.5 if word in COMMON_WORDS else 1.0
+        share = read / (read + missed) if read else 0.0
+        trusted = planned.plan is not None and planned.plan.risk_level != LEVELS[-1]
+        return round(share if trusted else share / 2, 4)
+
+    def _spots(self, question: str) -> list[MentionSpan]:
+        """Return the names of nodes as a question spells them."""
+        if isinstance(self.names, Linker):
+            return self.names.spot(question)
+        parts = [question, *spans(question, self.lexicon)]
+        ids = list(
+            dict.fromkeys(
+                node_id
+                for found in self.names.search(parts, FOUND)
+                for node_id in found.ids
+            )
+        )
+        named = {node.id: node.name for node in self.store.get(ids) if node is not None}
+        return spot_among(question, named)
+
+    def asked_of_itself(
+        self, question: str, named: Sequence[LinkedMention]
+    ) -> Planned | None:
+        """Return the plan whose answer is what a question names, where it asks for a
+        property of that; `None` where it asks for something else.
+        """
+        for one in named[:1]:
+            known = [node for node in self.store.get(list(one.nodes)) if node]
+            labels = sorted({label for node in known for label in node.labels})
+            keys = {
+                key
+                for label in labels
+                for key in self._schema.properties.get(label, ())
+            }
+            relations = self._schema.relation_names
+            place = (one.start, one.end)
+            key = asked_property(question, place, keys, labels, relations, self.lexicon)
+            having = [node for node in known if key in node.properties]
+            if key is None or not having:
+                continue
+            itself = Target(labels=[having[0].label] if having[0].label else [])
+            anchor = Anchor(var=itself.var, text=one.text)
+            plan = GraphPlan(anchors=[anchor], target=itself, risk_level="aggressive")
+            nodes = {node.id: one.nodes[node.id] for node in having}
+            return Planned(
+                plan, {itself.var: nodes}, details={"property": key}, confidence=1.0
+            )
+        return None
 
     def mentions(self, question: str) -> list[LinkedMention]:
         """Return the names in a question with the nodes that they may mean, the longest
         first.
         """
-        if not isinstance(self.names, Linker):
-            parts = [question, *spans(question, self.lexicon)]
-            ids = list(
-                dict.fromkeys(
-                    node_id
-                    for found in self.names.search(parts, FOUND)
-                    for node_id in found.ids
-                )
-            )
-            named = {
-                node.id: node.name for node in self.store.get(ids) if node is not None
-            }
-            return mentions(spot_among(question, named), self.lexicon)
-        if found := mentions(self.names.spot(question), self.lexicon):
+        return self._mentioned(question, self._spots(question))
+
+    def _mentioned(
+        self, question: str, spots: Sequence[MentionSpan]
+    ) -> list[LinkedMention]:
+        """Return the mentions that some names are, or of none what is like a name."""
+        found = mentions(spots, self.lexicon)
+        if found or not isinstance(self.names, Linker):
             return found
         for part in spans(question, self.lexicon):
             if linked := {
@@ -273,7 +412,11 @@ class PathPlanner:
 
     def around(self, question: str, most: int | None = TRIED) -> list[MentionPaths]:
         """Return the paths around each name in a question, at most so many."""
-        found = self.mentions(question)
+        return self._around_all(question, self.mentions(question), most)
+
+    def _around_all(
+        self, question: str, found: Sequence[LinkedMention], most: int | None
+    ) -> list[MentionPaths]:
         places = frozenset((one.start, one.end) for one in found)
         named = [node_id for one in found for node_id in one.nodes]
         return [self._around(question, one, places, named, most) for one in found]
@@ -376,6 +519,16 @@ class PathPlanner:
         return " ".join(left) if len(left) >= LEFT_OVER else ""
 
 
+def _details(cost: float, around: Sequence[MentionPaths]) -> dict[str, Any]:
+    """What a trace keeps of a plan: its cost, and the other paths that were likely."""
+    others = {
+        " ".join(map(str, best.path)): round(best.cost, 2)
+        for one in around
+        for best in one.candidates[:3]
+    }
+    return {"cost": round(cost, 2), "paths": others}
+
+
 def plan_of(
     walks: Sequence[tuple[str, Sequence[Hop]]],
     *,
@@ -385,24 +538,11 @@ def plan_of(
     """Return the plan of paths, each from what the question calls by a text, that meet
     in one target.
     """
-    anchors, hops = [], []
-    for number, (text, path) in enumerate(walks):
-        var = f"a{number + 1}"
+    anchors, hops = list[Anchor](), list[PlanHop]()
+    for number, (text, path) in enumerate(walks, 1):
+        var = f"a{number}"
         anchors.append(Anchor(var=var, text=text or "-", label=path[0].start or None))
-        for place, hop in enumerate(path):
-            to_var = "T" if place == len(path) - 1 else f"x{number + 1}_{place + 1}"
-            told = {
-                "from": var,
-                "rel": hop.relation,
-                "to_var": to_var,
-                "to_label": hop.label or None,
-            }
-            hops.append(
-                PlanHop.model_validate(
-                    told | {"direction": "out" if hop.outgoing else "in"}
-                )
-            )
-            var = to_var
+        hops += hops_along(var, path, number)
     label = walks[0][1][-1].label
     target = Target(labels=[label] if label else [], relevance_text=about)
     return GraphPlan(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -34,14 +34,17 @@ class Hop(NamedTuple):
 
 
 def pattern_of(
-    walks: Sequence[tuple[str, Sequence[Hop]]], hops: Collection[Hop]
+    walks: Sequence[tuple[str, Sequence[Hop]]],
+    hops: Collection[Hop],
+    named: Callable[[str, str], str] | None = None,
 ) -> str:
     """Return paths from named nodes that meet in one target as a pattern of Cypher, as
     figure 2 of the paper has it.
 
     A name is a string of JSON, so that nothing in it ends it. A direction is written
     where `hops`, those of the graph, have the relation both ways between the two
-    labels.
+    labels. `named` writes which property has a name, given the label and the name;
+    ``name: "…"`` by default.
 
     Examples
     --------
@@ -50,8 +53,10 @@ def pattern_of(
     """
     parts = []
     for number, (name, path) in enumerate(walks, 1):
-        quoted = json.dumps(name, ensure_ascii=False)
-        nodes = [f"({_labelled(f'a{number}', path[0].start)} {{name: {quoted}}})"]
+        start = path[0].start
+        quoted = f"name: {json.dumps(name, ensure_ascii=False)}"
+        told = quoted if named is None else named(start, name)
+        nodes = [f"({_labelled(f'a{number}', start)} {{{told}}})"]
         nodes += [
             f"({_labelled(f'x{number}_{place}', hop.label)})"
             for place, hop in enumerate(path[:-1], 1)
@@ -80,7 +85,7 @@ def pattern_of(
 
 @lru_cache(maxsize=4096)
 def _labelled(var: str, label: str) -> str:
-    return f"{var}:{_quoted(label)}" if label else var
+    return f"{var}:{cypher_name(label)}" if label else var
 
 
 @lru_cache(maxsize=4096)
@@ -89,10 +94,11 @@ def _step(hop: Hop, both: bool) -> str:
         "<" if both and not hop.outgoing else "",
         ">" if both and hop.outgoing else "",
     )
-    return f"{begin}-[:{_quoted(hop.relation)}]-{end}"
+    return f"{begin}-[:{cypher_name(hop.relation)}]-{end}"
 
 
-def _quoted(name: str) -> str:
+def cypher_name(name: str) -> str:
+    """Return a label, a relation or a property as a query writes it."""
     return name if name.isidentifier() else f"`{name.replace('`', '``')}`"
 
 

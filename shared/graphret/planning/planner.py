@@ -27,12 +27,20 @@ class Planned:
         Why there is no plan.
     details
         What a trace should keep, such as the tokens spent.
+    confidence
+        How much of the question the plan heeds, 0 … 1; `None` where the planner does
+        not say.
+    doubts
+        What the question asks that no plan, and so no node, can answer, in words: a
+        count, a condition that fits no property.
     """
 
     plan: GraphPlan | None
     bindings: Bindings = field(default_factory=dict)
     problem: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    confidence: float | None = None
+    doubts: tuple[str, ...] = ()
 
 
 @runtime_checkable

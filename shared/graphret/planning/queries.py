@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
-from graphret.planning.graph_plan import GraphPlan, PlanHop
+from graphret.planning.graph_plan import GraphPlan, Order, PlanHop
 from graphret.planning.matches import (
     DECIMALS,
     Bindings,
     PlanMatch,
     match_in_memory,
+    measured,
     ordered,
 )
 from graphret.planning.subgraph import fetch_plan_graph
@@ -72,17 +75,42 @@ def find_matches(
     query, parameters = compile_plan(
         plan, database, bindings, schema=schema, limit=limit
     )
-    rows = database.query(query, parameters, timeout=timeout)
+    rows = database.query(query, parameters, timeout=timeout).rows
+    if plan.order is None:
+        found = [
+            PlanMatch(row[0], round(row[1], DECIMALS), int(row[2])) for row in rows
+        ]
+        return sorted(found, key=_best_first)
+    return _ordered(plan.order, rows, store)[:limit]
+
+
+def _best_first(match: PlanMatch) -> tuple[float, int, str]:
+    return -match.score, -match.paths, match.id
+
+
+def _ordered(
+    order: Order, rows: Sequence[Sequence[Any]], store: GraphStore
+) -> list[PlanMatch]:
+    """Return what rows of an ordered plan find: each has a target's id, score and
+    paths, and the id of a node whose property counts, or the number of nodes.
+    """
+    scores: dict[str, float] = {}
+    paths: Counter[str] = Counter()
+    for target, score, n, _ in rows:
+        scores[target] = max(score, scores.get(target, score))
+        paths[target] += int(n)
     found = [
-        PlanMatch(node_id, round(score, DECIMALS), int(paths))
-        for node_id, score, paths in rows.rows
+        PlanMatch(target, round(score, DECIMALS), paths[target])
+        for target, score in scores.items()
     ]
-    found.sort(key=lambda match: (-match.score, -match.paths, match.id))
-    return (
-        ordered(plan.order, found, store.get([match.id for match in found]))[:limit]
-        if plan.order
-        else found
-    )
+    if order.by:
+        pairs = [(row[0], row[3]) for row in rows]
+        ends = list(dict.fromkeys(end for _, end in pairs))
+        nodes = {node.id: node for node in store.get(ids=ends) if node is not None}
+        measures = measured(order, pairs, nodes)
+    else:
+        measures = {row[0]: int(row[3]) for row in rows}
+    return ordered(order, sorted(found, key=_best_first), measures)
 
 
 def compile_plan(
@@ -139,8 +167,15 @@ class _Compiler:
             self.clauses.append(f"WITH {', '.join(kept)}")
         node_id = self.store.id_in_cypher(self.names[target])
         ends = f"RETURN {node_id} AS id, max(s) AS score, sum(n) AS paths"
+        first = ""
+        if (order := self.plan.order) is not None:
+            other = self.store.id_in_cypher(self.names[order.of or target])
+            measure = other if order.by else f"count(DISTINCT {other})"
+            ends += f", {measure} AS measure"
+            if not order.by:
+                first = f"measure {'DESC' if order.descending else 'ASC'}, "
         self.clauses.append(
-            f"{ends} ORDER BY score DESC, paths DESC, id LIMIT {limit:d}"
+            f"{ends} ORDER BY {first}score DESC, paths DESC, id LIMIT {limit:d}"
         )
         return "\n".join(self.clauses), self.parameters
 
@@ -171,13 +206,24 @@ class _Compiler:
     def _without(self, var: str, hop: PlanHop) -> None:
         """Keep what a hop to a variable leads nowhere from."""
         pattern, conditions = self._node(var)
-        name = self.names[var]
         if var not in self.seen and var in self.anchored:
-            self.parameters[f"{name}_ids"] = list(self.bindings.get(var, {}))
-            conditions.insert(0, f"{self.store.id_in_cypher(name)} IN ${name}_ids")
-        inside = self._pattern(hop, var, pattern) + _where(conditions)
+            conditions.insert(0, self._among_bound(var))
+        patterns = [self._pattern(hop, var, pattern)]
+        for further, _, far in self.plan.going_on(var):
+            pattern, more = self._node(far)
+            if far in self.anchored:
+                more.insert(0, self._among_bound(far))
+            patterns.append(self._pattern(further, far, pattern))
+            conditions += more
+        inside = ", ".join(patterns) + _where(conditions)
         kept = ", ".join(self.names[one] for one in self.seen)
         self.clauses.append(f"WITH {kept}, s, n WHERE NOT EXISTS {{ MATCH {inside} }}")
+
+    def _among_bound(self, var: str) -> str:
+        """Write that an anchor's variable is one of its nodes."""
+        name = self.names[var]
+        self.parameters[f"{name}_ids"] = list(self.bindings.get(var, {}))
+        return f"{self.store.id_in_cypher(name)} IN ${name}_ids"
 
     def _pattern(self, hop: PlanHop, far: str, node: str) -> str:
         """The pattern of a hop from a variable that is matched to the other, whose node

@@ -21,20 +21,20 @@ from graphret.text import Token, tokenize, words
 MOST, NEAREST = 4, 12
 
 _ENDS = " ,.;:?!"
-_ASKING = frozenset("who whom when where which what whose".split())
+ASKING = frozenset("who whom when where which what whose".split())
 _COPULA = frozenset("is are was were".split())
 _ARTICLES = _COPULA | frozenset("the a an some all".split())
 #: Words that say that two things have something in common, so that a relation is
 #: followed there and back.
-_TOGETHER = frozenset(
+TOGETHER = frozenset(
     "same share shared shares together co common fellow also another other others"
     " else".split()
 )
 #: Words which no relation is called by: those of asking and telling, and those that
 #: hold a sentence together.
-_IDLE = (
+IDLE = (
     (FUNCTION_WORDS - {"about", "own"})
-    | _TOGETHER
+    | TOGETHER
     | frozenset(
         """
     give find show tell list listed name named know known call called fall main primary
@@ -165,7 +165,7 @@ def readings(
     ]
     before = [token for token in tokens if token[2] <= start]
     behind = [token for token in tokens if token[1] >= end]
-    together = not _TOGETHER.isdisjoint(word for word, _, _ in before + behind)
+    together = not TOGETHER.isdisjoint(word for word, _, _ in before + behind)
     forward = {word for word, _, _ in behind} | {
         one[0] for one, then in pairwise(before) if then[0] in ("by", "of")
     }
@@ -175,7 +175,7 @@ def readings(
         nearest = (
             bool(right)
             and right[0] == behind[0][0]
-            and _ASKING.isdisjoint(word for word, _, _ in behind)
+            and ASKING.isdisjoint(word for word, _, _ in behind)
         )
         orders = [left + right, right + left] if left and nearest else [left + right]
         found += [
@@ -187,7 +187,7 @@ def readings(
 
 def _cues(tokens: Sequence[Token], used: Collection[int]) -> tuple[str, ...]:
     return tuple(
-        word for word, start, _ in tokens if start not in used and word not in _IDLE
+        word for word, start, _ in tokens if start not in used and word not in IDLE
     )[:NEAREST]
 
 
@@ -212,13 +212,22 @@ def _asked(
     return [_AnswerWords() if asks else _named_first(before, behind, lexicon)]
 
 
+def noun_asked(question: str) -> list[str]:
+    """Return the words of the noun that a question asks for by its first word that
+    asks: "contact" in "who is the contact at X".
+    """
+    tokens = tokenize(question)
+    place = next(iter(_asking_places(tokens)), None)
+    return [] if place is None else [one[0] for one in _noun(tokens[place + 1 :])]
+
+
 def _asking_places(tokens: Sequence[Token]) -> list[int]:
     """Return where words stand that ask for something."""
     return [
         place
         for place, (word, _, _) in enumerate(tokens)
         # "the films whose directors …" asks for nothing
-        if word in _ASKING and not (word == "whose" and place)
+        if word in ASKING and not (word == "whose" and place)
     ]
 
 
@@ -262,7 +271,7 @@ def _named_first(
 
 def _without_idle(tokens: Sequence[Token]) -> list[Token]:
     """Leave out the first words, up to one that a relation may be called by."""
-    return list(dropwhile(lambda token: token[0] in _IDLE, tokens))
+    return list(dropwhile(lambda token: token[0] in IDLE, tokens))
 
 
 def _noun(tokens: Sequence[Token]) -> list[Token]:
@@ -271,10 +280,10 @@ def _noun(tokens: Sequence[Token]) -> list[Token]:
     for token in tokens:
         word = token[0]
         if (not noun and word in _ARTICLES) or (
-            word in _TOGETHER and stem(word) != "share"
+            word in TOGETHER and stem(word) != "share"
         ):
             continue
-        if word in FUNCTION_WORDS or word in _TOGETHER or word.endswith("ed"):
+        if word in FUNCTION_WORDS or word in TOGETHER or word.endswith("ed"):
             break
         noun.append(token)
     return noun

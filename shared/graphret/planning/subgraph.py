@@ -24,7 +24,12 @@ def fetch_plan_graph(plan: GraphPlan, store: GraphStore, bindings: Bindings) -> 
         blocks = store.nodes(labels[begin], plan.where.get(begin))
         reached[begin] = {node.id for block in blocks for node in block}
     edges: dict[EdgeKey, Edge] = {}
-    for hop, near, far, _ in steps:
+    followed = [
+        step
+        for hop, near, far, _ in steps
+        for step in [(hop, near, far), *(plan.going_on(far) if hop.negated else ())]
+    ]
+    for hop, near, far in followed:
         found = store.neighbors(
             sorted(reached[near]),
             relations=hop.rel,

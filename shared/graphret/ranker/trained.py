@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
+from graphret.columns import TextArray
 from graphret.errors import MissingDependency
 from graphret.expansion.coverage import Coverage
 from graphret.expansion.frontier import Frontier, RankedNodes
@@ -143,7 +143,9 @@ class LearnedRanking:
     def parts(self) -> Parts:
         """The ranking as it is saved."""
         given = {name: value for name, value in asdict(self).items() if name != "model"}
-        return Parts(tables={"model": pa.table({"text": [self.model]})}, meta=given)
+        parts = Parts(meta=given)
+        parts.add_texts("model", TextArray.of([self.model]))
+        return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> LearnedRanking:
@@ -152,4 +154,4 @@ class LearnedRanking:
             "inner": Coverage(**bundle.meta["inner"]),
             "features": tuple(bundle.meta["features"]),
         }
-        return cls(bundle.columns("model")["text"][0].as_py(), **meta)
+        return cls(bundle.texts("model").tolist()[0], **meta)

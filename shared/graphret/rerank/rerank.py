@@ -14,6 +14,7 @@ import numpy as np
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.retriever import Ask, Compute, Retriever, Steps, require_on_failure
 from graphret.search.index import min_max
+from graphret.stores.base import GraphStore
 from graphret.trace import Stage, Trace
 from graphret.types import Evidence, Hit, Retrieval
 from graphret.where import Where
@@ -93,6 +94,10 @@ class Rerank(Retriever):
         self.weight = weight
         self.rrf_k = rrf_k
         self.on_failure = require_on_failure(on_failure)
+
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.inner.graph_store
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         result = yield Ask(self.inner, query, max(k, self.depth), where)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from graphret.columns import text_array, to_arrow
+from graphret.columns import TextArray
 from graphret.edges import ranges, taken_rows
 from graphret.sage.change import Change
 
@@ -27,7 +26,7 @@ class Codes(Generic[V]):
     def __init__(self, values: Iterable[V] = ()) -> None:
         self.values = list(values)
         self._code = _Numbered(self.values)
-        self._texts = text_array([])
+        self._texts = TextArray.of([])
 
     def __len__(self) -> int:
         return len(self.values)
@@ -45,12 +44,12 @@ class Codes(Generic[V]):
         known = (self._code.get(value, -1) for value in values)
         return np.asarray([code for code in known if code >= 0], dtype=np.int64)
 
-    def texts(self, codes: NDArray[np.signedinteger[Any]]) -> pa.LargeStringArray:
-        """Return what numbers stand for, where the values are strings."""
+    def texts(self) -> TextArray:
+        """Return what each number stands for, where the values are strings."""
         if len(self._texts) < len(self.values):
-            new = text_array(map(str, self.values[len(self._texts) :]))
-            self._texts = pa.concat_arrays([self._texts, new])
-        return self._texts.take(to_arrow(codes))
+            new = TextArray.of(map(str, self.values[len(self._texts) :]))
+            self._texts = TextArray.concat([self._texts, new])
+        return self._texts
 
 
 class _Numbered(dict[Any, int]):

@@ -11,11 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import to_numpy
 from graphret.sage.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.neighbors import Neighbors
@@ -83,9 +81,9 @@ class Entities:
 
     def rarest_first(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return names in the order of how many bear them, then of the alphabet."""
-        keys = self.names.texts(names)
-        names = names[to_numpy(pc.sort_indices(keys)).astype(np.int64)]
-        return names[np.argsort(self.counts[names], kind="stable")]
+        ordered = sorted(names.tolist(), key=self.names.values.__getitem__)
+        by_name = np.asarray(ordered, dtype=np.int64)
+        return by_name[np.argsort(self.counts[by_name], kind="stable")]
 
     def bearers(self, cap: int, of: NDArray[np.int64]) -> EntityIncidence:
         """Return who bears the names that the nodes at some positions share with

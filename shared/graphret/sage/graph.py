@@ -36,6 +36,7 @@ from graphret.retriever import Retriever
 from graphret.sage import persistence
 from graphret.sage.connections import Connections
 from graphret.sage.dense_quality import fitted_dense_quality
+from graphret.sage.documents import outdated
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
@@ -341,14 +342,40 @@ class SageGraph:
         return [node.id for node in fresh]
 
     def add_nodes(
-        self, nodes: Iterable[Node], *, edges: Iterable[Edge] = ()
+        self,
+        nodes: Iterable[Node],
+        *,
+        edges: Iterable[Edge] = (),
+        replace_documents: bool = True,
     ) -> list[str]:
         """Add chunks that somebody else cut, each in place of the node that had
         its id.
+
+        Parameters
+        ----------
+        replace_documents
+            Whether chunks of a document that the graph knows and that has changed take
+            the place of all its chunks, by the rule of
+            `graphret.sage.documents.outdated`. Say no to add a document piece by piece
+            whose pieces do not know where they begin.
         """
-        fresh = list(nodes)
+        return self._put(list(nodes), edges, (), replace_documents)
+
+    def _put(
+        self,
+        fresh: Sequence[Node],
+        edges: Iterable[Edge],
+        items: Iterable[str],
+        replace_documents: bool,
+    ) -> list[str]:
+        """Add chunks in place of all that was made of some items, and of what they make
+        out of date.
+        """
         with self._writing:
-            self._change(with_siblings(fresh, self.state), (), list(edges))
+            gone = set().union(*self.state.nodes_of(items).values())
+            if replace_documents:
+                gone |= outdated(fresh, self.nodes)
+            self._change(with_siblings(fresh, self.state, gone), gone, list(edges))
         return [node.id for node in fresh]
 
     def refresh(self, nodes: Iterable[Node]) -> Changes:

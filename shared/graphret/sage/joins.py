@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import Records, text_array, to_json
+from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
 from graphret.sage.change import Change
@@ -282,7 +282,7 @@ def _edges(pairs: _Pairs, cells: _Cells, n_nodes: int, weight: float) -> EdgeTab
         weight=np.full(len(source), weight),
         source_row=source_row,
         target_row=target_row,
-        properties=Records(text_array(properties)),
+        properties=Records(TextArray.of(properties)),
     )
 
 

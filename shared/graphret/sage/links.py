@@ -14,7 +14,6 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from graphret.columns import Records, to_json
@@ -179,11 +178,9 @@ class Mentions:
 
     def parts(self) -> Parts:
         """The mentions as they are saved, without the names, which the nodes say."""
-        tables = {
-            name: pa.table({"text": codes.texts(np.arange(len(codes), dtype=np.int32))})
-            for name, codes in (("spelled", self.spelled), ("about", self.about))
-        }
-        parts = Parts({"said": self.said}, tables)
+        parts = Parts({"said": self.said})
+        parts.add_texts("spelled", self.spelled.texts())
+        parts.add_texts("about", self.about.texts())
         if self.names.rarity is not None:
             parts.add("rarity", self.names.rarity.parts())
         return parts
@@ -202,8 +199,7 @@ class Mentions:
         named = _renaming(change, NodeFacts(), facts)
         names, _ = NodeNames(settings, rarity=rarity).changed(*named)
         spelled, about = (
-            Codes(bundle.columns(name)["text"].to_pylist())
-            for name in ("spelled", "about")
+            Codes(bundle.texts(name).tolist()) for name in ("spelled", "about")
         )
         return cls(names, bundle.arrays["said"], spelled, about)
 
@@ -227,7 +223,7 @@ class Mentions:
             relations=[MENTIONS],
             weight=weight,
             source_row=links["row"],
-            properties=Records(self.about.texts(links["about"])),
+            properties=Records(self.about.texts().take(links["about"])),
         )
 
 

@@ -5,20 +5,21 @@ which way.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from graphret.columns import text_array
+from graphret.columns import TextArray
 from graphret.edges import NO_ROW
 from graphret.executors import batched
 from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
+from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
@@ -101,13 +102,14 @@ class WordRarity:
     def parts(self) -> Parts:
         """The rarity as it is saved."""
         counts = np.fromiter(self.counts.values(), np.int64, len(self.counts))
-        words = pa.table({"word": text_array(self.counts)})
-        return Parts({"counts": counts}, {"words": words}, {"n_names": self.n_names})
+        parts = Parts({"counts": counts}, {"n_names": self.n_names})
+        parts.add_texts("words", TextArray.of(self.counts))
+        return parts
 
     @classmethod
     def from_bundle(cls, bundle: Bundle) -> WordRarity:
         """Open a saved rarity."""
-        words = bundle.columns("words")["word"].to_pylist()
+        words = bundle.texts("words").tolist()
         counts = bundle.arrays["counts"].tolist()
         return cls(bundle.meta["n_names"], dict(zip(words, counts, strict=True)))
 
@@ -194,7 +196,9 @@ class NodeNames:
         gazetteer = copy(self.gazetteer)
         for words in phrases:
             spoken = " ".join(words)
-            if any(self._borne(words)[:2]) and is_informative(words, NAME_STOP_WORDS):
+            full, alias, spelled = self._borne(words)
+            said = is_informative(words, NAME_STOP_WORDS) or is_capitals(spelled)
+            if said and (full or alias):
                 gazetteer.add(spoken)
             else:
                 gazetteer.discard(spoken)
@@ -254,8 +258,12 @@ class NodeNames:
                     add([node], "completed", column, spelled, share=share)
             for match in self.gazetteer.find_words(words):
                 name = words[match.start : match.end]
+                full, alias, spelled = self._borne(name)
+                if not is_informative(name, NAME_STOP_WORDS) and not _says_capitals(
+                    spelled, cell
+                ):
+                    continue
                 if unit.context is None or name != words:
-                    full, alias, spelled = self._borne(name)
                     add(full, inside, column, spelled)
                     add(alias, f"{inside}_alias", column, spelled)
         return best
@@ -312,6 +320,19 @@ class Renamed:
     phrases: Sequence[Words]
     bags: Sequence[frozenset[str]]
     words: Sequence[str]
+
+
+def is_capitals(name: str) -> bool:
+    """Whether a name of stop words, IT or AT&T, is one where a text says it so."""
+    return len(name) > 1 and name.isupper()
+
+
+def _says_capitals(name: str, text: str) -> bool:
+    """Whether a text uses stop words in capitals as the name that they are."""
+    return any(
+        use_at(text, *said.span(), name) is NameUse.NAME
+        for said in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    )
 
 
 def _names_of(

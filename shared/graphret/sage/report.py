@@ -274,9 +274,10 @@ def warn_if_flat(
         f"{bearers:,} are {called}" if alike else f"{linked:,} are linked to another"
     )
     warnings.warn(
-        f"the graph finds little more than flat search: of {n:,} documents, tables and"
-        f" records {reason}. Links come of texts and cells that say the name of"
-        " another: give each a title of its own (metadata['title']), or edges; see"
-        " graph.report() and docs/concepts/expansion.md, “Links”",
+        "links add little to this corpus, and the graph finds little more than flat"
+        f" search: of {n:,} documents, tables and records {reason}. Links come of texts"
+        " and cells that say the name of another: give each a title of its own"
+        " (metadata['title']), or edges; see graph.report() and"
+        " docs/concepts/expansion.md, “Links”",
         stacklevel=3,
     )

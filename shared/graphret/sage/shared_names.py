@@ -11,10 +11,9 @@ from itertools import chain, combinations, product
 from typing import TypeVar
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
-from graphret.columns import Records, text_array, to_arrow, to_json
+from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, row_starts
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
@@ -300,8 +299,9 @@ class SharedNames:
         names, own = np.unique(self.pairs["name"], return_inverse=True)
         pairs = self.pairs.copy()
         pairs["name"] = own
-        table = pa.table({"name": entities.names.texts(names)})
-        return Parts({"pairs": pairs}, {"names": table})
+        parts = Parts({"pairs": pairs})
+        parts.add_texts("names", entities.names.texts().take(names))
+        return parts
 
     def from_bundle(
         self, bundle: Bundle, nodes: NodeTable, facts: NodeFacts, entities: Entities
@@ -309,7 +309,7 @@ class SharedNames:
         """Open what names join over its nodes; this one knows of none."""
         if not self.settings.shared_weight:
             return self
-        names = entities.names.find(bundle.columns("names")["name"].to_pylist())
+        names = entities.names.find(bundle.texts("names").tolist())
         pairs = bundle.arrays["pairs"].copy()
         pairs["name"] = names[pairs["name"]]
         read = self._read(Change.whole(nodes), entities)
@@ -338,7 +338,7 @@ class SharedNames:
             np.zeros(len(low), dtype=np.int16),
             [SHARES_NAME],
             self.settings.shared_weight * share * beliefs(name, everyday),
-            properties=Records(text_array(about).take(to_arrow(rank[name]))),
+            properties=Records(TextArray.of(about).take(rank[name])),
         )
 
 

@@ -75,6 +75,9 @@ class GraphSchema:
         query knows, as a second label in Ladybug, where a label is a table.
     cypher_relations
         What queries call the relations that they call otherwise.
+    cypher_names
+        For each label the property that is the name of its nodes, where queries know it
+        by another name than ``name``. Schemas are compared without it.
     columns, relation_columns
         For each label, and each relation, what queries may read though nothing has a
         value there, such as the weight of edges that all have weight 1 in Ladybug; of a
@@ -94,6 +97,7 @@ class GraphSchema:
     sampled_relation_properties: AbstractSet[str] = frozenset()
     cypher_labels: Mapping[str, str | None] = field(default_factory=dict)
     cypher_relations: Mapping[str, str] = field(default_factory=dict)
+    cypher_names: Mapping[str, str] = field(default_factory=dict, compare=False)
     columns: Mapping[str, AbstractSet[str]] = field(default_factory=dict, compare=False)
     relation_columns: Mapping[str, AbstractSet[str]] = field(
         default_factory=dict, compare=False
@@ -181,6 +185,7 @@ class GraphSchema:
             },
             cypher_labels={},
             cypher_relations={},
+            cypher_names=by_label(self.cypher_names),
             columns=by_label(self.columns),
             relation_columns=by_relation(self.relation_columns),
         )
@@ -237,6 +242,7 @@ class GraphSchema:
             **{name: sorted(getattr(self, name)) for name in _PARTS},
             "cypher_labels": dict(self.cypher_labels),
             "cypher_relations": dict(self.cypher_relations),
+            "cypher_names": dict(self.cypher_names),
             "columns": {label: sorted(names) for label, names in self.columns.items()},
             "relation_columns": {
                 name: sorted(names) for name, names in self.relation_columns.items()

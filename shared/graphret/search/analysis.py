@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,12 +11,28 @@ from graphret.errors import InvalidInput
 from graphret.stopwords import QUESTION_WORDS
 from graphret.text import tokenize, words
 
+# What is written in a way of its own: snake_case, C++, C#, .NET, camelCase.
+_CODE = re.compile(
+    r"(?<!\w)[A-Za-z]\w*_\w+|(?<!\w)[A-Za-z]\w*(?:\+\+|#)(?![\w+#])"
+    r"|(?<![\w.])\.[A-Za-z]\w+|(?<!\w)[a-z]+(?:[A-Z][a-z0-9]+)+(?!\w)"
+)
+# In capitals, and no word beside it is.
+_CAPITALS = re.compile(
+    r"(?<![A-Z][A-Z] )(?<![A-Z][A-Z], )(?<!\w)[A-Z]+(?:&[A-Z]+)*+(?!\w|,? [A-Z][A-Z])"
+)
+# A word that is divided at the end of a line.
+_DIVIDED = re.compile(r"(?<![^\W\d_])([^\W\d_]++)-[ \t]*+\r?\n[ \t]*+([^\W\d_]++)")
+
 _WORDS_KEPT = 2_000_000  # bounds the memory of a long-lived process
 
 
 @dataclass(frozen=True)
 class Analyzer:
     """Words, case and accents folded, stop words out, stemmed.
+
+    What is found by its spelling is a term besides its words, at the end: names in code
+    (``snake_case``, ``C++``), stop words in capitals (IT, AT&T), and a word that a line
+    end divides, joined.
 
     Parameters
     ----------
@@ -29,7 +46,8 @@ class Analyzer:
     def __call__(self, text: str) -> list[str]:
         """Return the terms of a text, in order, repeated as often as they occur."""
         term_of = _terms(self.language, self.stopwords)
-        return [term for word in words(text) if (term := term_of(word))]
+        found = [term for word in words(text) if (term := term_of(word))]
+        return [*found, *_spelled(text, term_of)]
 
     def of_query(self, query: str) -> list[str]:
         """Return the terms of a question: without English question words, but those in
@@ -42,9 +60,26 @@ class Analyzer:
             for word, at, _ in tokenize(query)
             if word not in QUESTION_WORDS or (at and query[at].isupper())
         )
-        return [
-            term for term in map(_terms(self.language, self.stopwords), asked) if term
-        ] or self(query)
+        term_of = _terms(self.language, self.stopwords)
+        found = [term for term in map(term_of, asked) if term]
+        return [*found, *_spelled(query, term_of)] or self(query)
+
+
+def _spelled(text: str, term_of: Callable[[str], str]) -> Iterator[str]:
+    """Yield the terms of what tells by how it is spelled."""
+    for code in _CODE.finditer(text):
+        # In lower case, unless case is all that tells it from a word.
+        plain = code[0].isalnum()
+        yield code[0] if plain else code[0].lower()
+    for capitals in _CAPITALS.finditer(text):
+        word = capitals[0]
+        if "&" in word or (len(word) > 1 and not term_of(word.lower())):
+            yield word
+    if "-" in text and "\n" in text:
+        for divided in _DIVIDED.finditer(text):
+            for word in words(divided[1] + divided[2]):
+                if term := term_of(word):
+                    yield term
 
 
 @lru_cache(maxsize=8)

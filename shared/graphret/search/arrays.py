@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from graphret.contracts import Lock, restriction_of
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.search.fields import NodeText
+from graphret.search.fields import NodeText, require_texts
 from graphret.search.index import BatchIndex, Matches, remember, top_k
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 from graphret.where import Where, WhereLike
 
+#: Nodes that are looked at for whether they say anything.
+_SAMPLE = 1_000
 _QUERIES_KEPT = 16  # whose scores of every node are remembered
 
 
@@ -39,9 +41,18 @@ class TableIndex(ABC):
     def table(self) -> NodeTable:
         """The nodes."""
 
-    def limited_to(self, labels: Collection[str] | None) -> Self:
-        """Say which labels it was made of; returns itself."""
+    def limited_to(
+        self, labels: Collection[str] | None, *, need_texts: bool = True
+    ) -> Self:
+        """Say which labels it was made of; returns itself.
+
+        With `need_texts`, an `InvalidInput` refuses nodes most of which say nothing.
+        """
         self.scope = None if labels is None else frozenset(labels)
+        if need_texts and len(self.table):
+            places = np.linspace(0, len(self.table) - 1, _SAMPLE).astype(np.int64)
+            texts = [leaf.text for leaf in self.leaves()]
+            require_texts(texts, self.table.at(np.unique(places)))
         return self
 
     @abstractmethod

@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.errors import InvalidInput
+from graphret.errors import InvalidInput, MissingDependency
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, table_of
 from graphret.search.encoder import Encoder, as_encoder
@@ -43,8 +43,12 @@ def hnsw_graph(width: int, vectors: Floats | None = None, threads: int = 0) -> A
     that several add at the same time are not linked with one another. It holds vectors
     of 16 bits, in half the time; what it finds is scored with all 32.
     """
-    from usearch.index import Index
-
+    try:
+        from usearch.index import Index
+    except ImportError as error:
+        raise MissingDependency(
+            "usearch", "hnsw", "HNSW", without="exact search: DenseIndex.hnsw_above"
+        ) from error
     breadth: dict[str, Any] = {
         "expansion_add": EXPANSION_ADD,
         "expansion_search": EXPANSION_SEARCH,

@@ -88,6 +88,11 @@ class SentenceTransformerEncoder:
         self._options = options
         self._model: Any = None if isinstance(model, str | Path) else model
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: of a model that was given by its name, the name alone."""
+        given = not isinstance(self.source, str | Path)
+        return self.__dict__ | {"_model": self._model if given else None}
+
     @cached_property
     def name(self) -> str:
         prompts = self._options.get("prompts")

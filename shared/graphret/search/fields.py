@@ -33,6 +33,12 @@ NEIGHBORS = "neighbors"
 ALIASES = "aliases"
 _OWN = frozenset(("title", "body", NEIGHBORS))
 _BLOCK = 2_000  # nodes whose neighbours are read at once
+#: Properties that frameworks keep for themselves, and what is longest of the others: a
+#: value, a list, and a text without a space, such as a picture's bytes.
+_UNSAID = frozenset(("embedding", "source_id", "triplet_source_id", "llama_index"))
+_UNSAID_PREFIXES = ("_", "chunk_", "table_", "graphret")
+_FIRST_WORDS = 8
+_SAID_CHARS, _SAID_ITEMS, _WORD = 300, 20, 100
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class NodeText:
     encoders, prompts and rerankers.
 
     A table segment has the fields title, section, header, introduction and, part by
-    part, rows; anything else has its name as the title and its text as the body.
+    part, rows; anything else has its name as the title and its text as the body, or its
+    properties, ``key: value`` a line, where it has no text and `properties` names none.
     Properties named in `properties` become fields too, where a field of the node itself
     has the same name as ``properties.title`` and so on, and the names of neighbours,
     read from the store that `bound` gives, the field ``neighbors``.
@@ -66,6 +73,8 @@ class NodeText:
         The property that holds what else a node is called, for the field ``aliases``.
     source
         Where neighbours are looked up.
+    max_edges
+        Edges of a node that are read for its neighbours, the heaviest; `None` for all.
     """
 
     weights: Mapping[str, float] = field(default_factory=lambda: dict(FIELD_WEIGHTS))
@@ -76,6 +85,7 @@ class NodeText:
     only: Sequence[str] | None = None
     aliases: str = ALIASES
     source: GraphStore | None = field(default=None, compare=False, repr=False)
+    max_edges: int | None = None
 
     def __post_init__(self) -> None:
         for what in ("properties", "relations", "only"):
@@ -166,7 +176,7 @@ class NodeText:
         for i, groups in enumerate(self._related(nodes)):
             own = made[i]
             tail = "\n".join(
-                f"{relation}: {', '.join(names)}{f', and {more} more' if more else ''}"
+                f"{relation}: {', '.join(names)}{self._more(more)}"
                 for relation, names, more in groups
             )
             if len(own) + len(tail) + 1 > most:
@@ -183,7 +193,7 @@ class NodeText:
         }
         if "chunk_derived" in properties or "table_rows" in properties:
             fields["section"] = _flat(properties.get("section"))
-        fields["body"] = node.text
+        fields["body"] = node.text or self._described(node)
         if "table_rows" in properties:
             introduced = (
                 properties.get(key)
@@ -222,10 +232,19 @@ class NodeText:
             )
             parts = [
                 title,
-                node.text,
+                node.text or self._described(node),
                 *(f"{name}: {value}" for name, value in said if value),
             ]
         return "\n".join(filter(None, parts))[: self.max_chars]
+
+    def _more(self, more: int) -> str:
+        """How many neighbours are not named, at least so where not all are read."""
+        at_least = "" if self.max_edges is None else "+"
+        return f", and {more}{at_least} more" if more else ""
+
+    def _described(self, node: Node) -> str:
+        """What a node without text says: its properties, unless some were chosen."""
+        return "" if self.properties else described(node)
 
     # -- neighbours
 
@@ -287,7 +306,9 @@ class NodeText:
                 node.id: [] for node in nodes[start : start + _BLOCK]
             }
             found: dict[tuple[str, bool, str], dict[str, float]] = defaultdict(dict)
-            for edge in self._store.neighbors(list(made), relations=self.relations):
+            for edge in self._store.neighbors(
+                list(made), relations=self.relations, limit=self.max_edges
+            ):
                 for incoming, (own, other) in enumerate(
                     ((edge.source, edge.target), (edge.target, edge.source))
                 ):
@@ -305,7 +326,7 @@ class NodeText:
             wanted = list(dict.fromkeys(chain.from_iterable(heaviest.values())))
             there = zip(wanted, self._store.get(wanted) if wanted else [], strict=True)
             names = {
-                other: node.name if node is not None and node.name else other
+                other: other if node is None else _neighbor_name(node)
                 for other, node in there
             }
             for (own, incoming, relation), others in heaviest.items():
@@ -329,6 +350,58 @@ class NodeText:
             for name, value in own.items()
             if value != usual[name] and name != "source"
         }
+
+
+def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
+    """Raise an `InvalidInput` that names the properties there are if most nodes, of
+    those given, say nothing in any way to read them.
+    """
+    if any(NEIGHBORS in (text.only or ()) for text in texts):
+        return  # whose neighbours would have to be read
+    own = [replace(text, neighbors=0) for text in texts]
+    said = [any(text.fields(node) for text in own) for node in nodes]
+    there = sorted({name for node in nodes for name in node.properties})
+    if not there or 2 * sum(said) >= len(nodes):
+        return  # of nodes that have nothing to read either, the ids may be words
+    raise InvalidInput(
+        f"text: expected nodes that say something, got {len(nodes) - sum(said)} of"
+        f" {len(nodes)} without a name or a text; they have the properties"
+        f" {', '.join(there)} (NodeText(properties=…), or name_property= and"
+        " text_property= of the store)"
+    )
+
+
+def described(node: Node) -> str:
+    """Return the properties of a node in words, ``key: value`` a line, by key.
+
+    Left out are its name, which stands elsewhere, what frameworks keep for themselves,
+    and values that say nothing to a reader: embeddings, pictures as text.
+    """
+    lines = []
+    for name, value in sorted(node.properties.items()):
+        kept_for_use = name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
+        shown_elsewhere = value in (node.name, node.text)
+        if kept_for_use or shown_elsewhere or not _is_said(value):
+            continue
+        lines.append(f"{name}: {_flat(value)[:_SAID_CHARS]}")
+    return "\n".join(lines)
+
+
+def _neighbor_name(node: Node) -> str:
+    """What a neighbour is called: a passage without a name by its first words."""
+    if node.name or not node.text:
+        return node.called
+    said = node.text.split(maxsplit=_FIRST_WORDS)
+    return " ".join(said[:_FIRST_WORDS]) + (" …" if len(said) > _FIRST_WORDS else "")
+
+
+def _is_said(value: Any) -> bool:
+    """Whether a value says something to a reader."""
+    if isinstance(value, str):
+        return bool(value.strip()) and (len(value) <= _WORD or " " in value)
+    if isinstance(value, list | tuple):
+        return 0 < len(value) <= _SAID_ITEMS and all(map(_is_said, value))
+    return isinstance(value, bool | int | float)
 
 
 def _flat(value: Any) -> str:

@@ -16,6 +16,7 @@ from graphret.search.dense import DenseIndex
 from graphret.search.encoder import as_encoder
 from graphret.search.fields import NodeText
 from graphret.search.index import min_max, top_k
+from graphret.search.vectors import Floats
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 
@@ -142,6 +143,15 @@ class HybridIndex(CombinedIndex):
             source=store,
         )
         return index.limited_to(labels)
+
+    def with_query(self, query: str, vector: Floats) -> HybridIndex:
+        """Return this index with an embedding given for a query; the index itself does
+        not learn of it.
+        """
+        dense = self.dense.with_query(query, vector) if self.dense else None
+        return HybridIndex(
+            self.lexical, dense, alpha=self.alpha, dense_quality=self.dense_quality
+        )
 
     @property
     def lexical(self) -> BM25Index:

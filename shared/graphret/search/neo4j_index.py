@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from graphret.errors import InvalidInput
 from graphret.search import neo4j_documents as documents
 from graphret.search.encoder import Encoder, as_encoder
-from graphret.search.fields import NodeText
+from graphret.search.fields import NodeText, require_texts
 from graphret.search.index import BatchIndex, Matches
 from graphret.stores.attached import require_whole
 from graphret.stores.base import require_ids
@@ -122,10 +122,16 @@ class Neo4jTextIndex(BatchIndex):
         """Make the indexes where there are none, write the documents of all nodes, and
         wait until they are ready.
 
-        A `StoreMismatch` says that an index that is there has another dimension, is
-        over other nodes or has failed.
+        Raises
+        ------
+        StoreMismatch
+            When an index that is there has another dimension, is over other nodes or
+            has failed.
+        InvalidInput
+            When most nodes say nothing; the message has the properties there are.
         """
         index = cls(store, text=text, encoder=encoder, alpha=alpha)
+        require_texts([index.text], next(iter(store.nodes()), [])[:FEW])
         store.write(lambda graph: documents.create_indexes(graph, *index._indexes))
         documents.require_indexes(store.graph(), *index._indexes)
         index.refresh()

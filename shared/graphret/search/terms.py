@@ -12,7 +12,6 @@ from itertools import repeat
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
@@ -204,9 +203,9 @@ class FieldTerms:
         """The terms as they are saved."""
         parts = Parts(
             arrays={"row_indptr": self.row_indptr},
-            tables={"terms": pa.table({"term": Strings.of(self.vocabulary).array})},
             meta={"n_terms": len(self.vocabulary), "fields": list(self.fields)},
         )
+        parts.add_texts("terms", Strings.of(self.vocabulary).array)
         for name, (indptr, said) in self.fields.items():
             parts.arrays |= {
                 f"fields/{name}/indptr": indptr,
@@ -225,7 +224,7 @@ class FieldTerms:
             for name in bundle.meta["fields"]
         }
         return cls(
-            Strings(bundle.columns("terms")["term"]),
+            Strings(bundle.texts("terms")),
             fields,
             bundle.arrays["row_indptr"],
         )

@@ -28,6 +28,7 @@ from graphret.methods import Method
 from graphret.sage.link_names import link_names
 from graphret.serve.access import LOOPBACK, hashed
 from graphret.serve.graph import GraphVersion, RetrievalJob, ServedGraph, as_json
+from graphret.serve.introduction import introduction
 from graphret.serve.metrics import Metrics, MetricsMiddleware
 from graphret.serve.problems import problem_of, respond
 from graphret.trace import Stage, Trace, on_stage
@@ -99,7 +100,7 @@ class RetrieveRequest(BaseModel):
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": _EXAMPLES["questions"]}
     )
-    question: str = Field(max_length=20_000, pattern=r"\S")
+    query: str = Field(max_length=20_000, pattern=r"\S")
     k: int = Field(10, ge=1, strict=True, description="How many hits, in all.")
     where: dict[str, Any] | None = Field(
         None, description="Which nodes may be returned, by their properties."
@@ -142,7 +143,7 @@ async def _asked(
         generation.options.model is not None,
     )
     question, waits = (
-        (given.question, given.k, Where.parse(given.where)),
+        (given.query, given.k, Where.parse(given.where)),
         waits and method != "sage",
     )
     if state.busy[waits] >= limits.requests:
@@ -242,6 +243,20 @@ async def schema(request: Request, key: Key) -> Response:
     with generation:
         said = await generation.compute(
             lambda: as_json({**store.schema().to_dict(), "dialect": dialect})
+        )
+    return Response(said, media_type="application/json")
+
+
+@_routes.get("/introduction")
+async def introduce(request: Request, key: Key) -> Response:
+    """Return the graph's name and size, three questions to try, and the properties and
+    values that a filter may ask for.
+    """
+    generation, view = _reader(request, key)
+    store, name = generation.views[view].store, request.app.state.served.name
+    with generation:
+        said = await generation.compute(
+            lambda: as_json({"name": name, **introduction(store)})
         )
     return Response(said, media_type="application/json")
 

@@ -14,14 +14,17 @@ from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from prometheus_client import Counter
 
 from graphret.explain import Panel, html_page, store_lookup, timeline_page
+from graphret.graphs.locations import NEO4J, kind_of, place_of
 from graphret.index_retriever import IndexRetriever
 from graphret.methods import Method, MethodOptions, opened_graph
 from graphret.retriever import Retriever
 from graphret.serve.access import read_keys
+from graphret.stores.neo4j.layout import PropertyNames
 from graphret.trace import on_stage
 from graphret.types import Retrieval
 from graphret.where import Where
@@ -51,6 +54,7 @@ class GraphVersion:
         self,
         where: str,
         encoder: str | None,
+        name_property: PropertyNames | None,
         options: MethodOptions,
         keys: dict[str, Where | None],
     ) -> None:
@@ -58,7 +62,8 @@ class GraphVersion:
         self._made: dict[tuple[Method, Where | None], Retriever] = {}
         self._making = asyncio.Lock()
         with ExitStack() as stack:
-            whole = stack.enter_context(opened_graph(where, encoder))
+            opening = opened_graph(where, encoder, name_property=name_property)
+            whole = stack.enter_context(opening)
             self.views = {
                 one: whole if one is None else whole.view(one)
                 for one in {None, *keys.values()}
@@ -100,8 +105,8 @@ class GraphVersion:
 
 
 class ServedGraph:
-    """A graph for many who ask at once; `where`, `encoder` and `options` are as
-    `graphret.methods` has them.
+    """A graph for many who ask at once; `where`, `encoder`, `name_property` and
+    `options` are as `graphret.methods` has them.
 
     `key` and the file `keys`, which is read whenever the graph is opened, say who may
     ask (see `read_keys`). A `GraphretError` says that the graph cannot be opened, or
@@ -113,15 +118,17 @@ class ServedGraph:
         where: str,
         *,
         encoder: str | None = None,
+        name_property: PropertyNames | None = None,
         options: MethodOptions | None = None,
         key: str | None = None,
         keys: Path | None = None,
         limits: Limits | None = None,
     ) -> None:
         self.limits, self.reloads, self._turn = limits or Limits(), 0, asyncio.Lock()
+        self.name = _called(where)
         options = replace(options or MethodOptions(), seconds=0.9 * self.limits.seconds)
         self._open: Callable[[], GraphVersion] = lambda: GraphVersion(
-            where, encoder, options, read_keys(key, keys)
+            where, encoder, name_property, options, read_keys(key, keys)
         )
         self.current = self._open()
 
@@ -185,6 +192,18 @@ class RetrievalJob:
             if self.method == "ark"
             else pages
         )
+
+
+def _called(where: str) -> str:
+    """Return what people call a place: the name of a file or folder, or the database
+    and its host.
+    """
+    place = place_of(where)
+    if kind_of(where) != NEO4J:
+        return Path(place).stem
+    address = urlsplit(place)
+    database = address.path.strip("/") or "Neo4j"
+    return f"{database} at {address.hostname}"
 
 
 def as_json(value: Any) -> bytes:

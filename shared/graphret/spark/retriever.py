@@ -28,7 +28,7 @@ from graphret.spark.plan import SparkPlan, plan_schema, read_plan
 from graphret.spark.prompt import system_prompt
 from graphret.spark.settings import SparkSettings
 from graphret.spark.step import RETRIEVER, CheckedStep, FoundNodes, StepContext
-from graphret.stores.base import CypherStore, require_cypher
+from graphret.stores.base import CypherStore, GraphStore, require_cypher
 from graphret.trace import Trace
 from graphret.types import Hit, Node, Retrieval, Signals
 from graphret.where import Where
@@ -237,6 +237,10 @@ class Spark(Retriever):
         return [nodes[place] for place in order]
 
     # -- the answer
+
+    @property
+    def graph_store(self) -> GraphStore | None:
+        return self.store
 
     def _steps(self, query: str, k: int, where: Where | None) -> Steps:
         trace, before, found = (

@@ -73,8 +73,8 @@ class Conditions(ABC):
     def compared(
         self, op: str, operands: Sequence[Any], value: str, kind: Any
     ) -> str | None:
-        """Write a comparison by ``$eq``, ``$in``, ``$contains`` or one of `SIGNS`, in
-        brackets.
+        """Write a comparison by ``$eq``, ``$in``, ``$contains``, ``$icontains`` or one
+        of `SIGNS`, in brackets.
         """
 
     def _leaf(self, where: Where) -> str | None:

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from graphret import storage
-from graphret.columns import to_numpy
 from graphret.contracts import Lock
 from graphret.edges import EdgeTable
 from graphret.nodes import NodeTable
@@ -365,11 +362,9 @@ def _triples(nodes: NodeTable, edges: EdgeTable) -> dict[tuple[str, str, str], i
         nodes.labels[edges.source].astype(np.int64) * shape[1] + edges.relation
     ) * shape[2]
     kinds += nodes.labels[edges.target]
-    found = pc.value_counts(pa.array(kinds))
+    found, counts = np.unique(kinds, return_counts=True)
     triples: dict[tuple[str, str, str], int] = {}
-    for kind, n in zip(
-        to_numpy(found.field("values")), found.field("counts").tolist(), strict=True
-    ):
+    for kind, n in zip(found.tolist(), counts.tolist(), strict=True):
         source, relation, target = np.unravel_index(kind, shape)
         ends = (
             dict.fromkeys(nodes.label_sets[end] or ("",)) for end in (source, target)

@@ -11,7 +11,6 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.fusion import fills
 from graphret.grasp.retriever import Grasp
 from graphret.grasp.settings import GraspSettings, StaticWeights
 from graphret.training.questions import LabelledQuestion
@@ -62,7 +61,7 @@ def cases_of(
         found.append(
             FusionCase(
                 plan.ids,
-                [hit.id for hit in text if not fills(hit)],
+                [hit.id for hit in text if not hit.fill],
                 plan.signals,
                 question.gold,
             )

@@ -83,6 +83,15 @@ function wire(root, nodes) {
     });
   });
 
+  // On a phone one list is shown at a time.
+  root.querySelectorAll(".tabs button").forEach((tab) => {
+    tab.addEventListener("click", () => {
+      const tabs = tab.parentElement;
+      tabs.nextElementSibling.dataset.shown = tab.dataset.list;
+      tabs.querySelectorAll("button").forEach((one) => one.setAttribute("aria-pressed", one === tab));
+    });
+  });
+
   const reach = root.querySelector(".picture.reach");
   const drawn = reach ? [...reach.querySelectorAll(".card")] : [];
 

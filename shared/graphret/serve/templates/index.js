@@ -1,9 +1,18 @@
 
 const form = document.getElementById("ask");
 const fields = form.elements;
-const [go, state, problem, steps, found, about] =
-  ["go", "state", "problem", "steps", "found", "about"].map((id) => document.getElementById(id));
+const [go, state, problem, steps, found, about, examples] =
+  ["go", "state", "problem", "steps", "found", "about", "try"].map((id) => document.getElementById(id));
 let running = null;
+// What a filter may ask for, by the names of properties; known once the service has introduced the graph.
+const properties = new Map();
+// How values of a kind are compared: what the page says, and the operator of a condition.
+const comparisons = {
+  text: [["is", "$eq"], ["is not", "$ne"], ["contains", "$contains"]],
+  number: [["is", "$eq"], ["is at least", "$gte"], ["is at most", "$lte"]],
+  truth: [["is", "$eq"]],
+  list: [["has", "$contains"]],
+};
 
 function seconds(value) {
   return value < 1 ? `${(1000 * value).toFixed(value < 0.01 ? 1 : 0)} ms` : `${value.toFixed(1)} s`;
@@ -121,18 +130,50 @@ async function ask(asked, signal) {
   return result.hits.length;
 }
 
-function read() {
-  const asked = { question: fields.question.value, k: Number(fields.k.value), method: fields.method.value };
-  if (fields.where.value.trim()) {
-    try {
-      asked.where = JSON.parse(fields.where.value);
-    } catch (error) {
-      fields.where.focus();
-      throw new Error(`Only nodes like: ${error.message}`);
-    }
+// The value of the filter as its property has it; a list has its items as they are.
+function filterValue(property) {
+  const written = fields.value.value.trim();
+  const known = property.values.find((value) => String(value) === written);
+  if (known !== undefined) return known;
+  if (property.kind !== "number") return written;
+  if (written === "" || Number.isNaN(Number(written))) {
+    fields.value.focus();
+    throw new Error(`${property.name}: expected a number, got “${written}”`);
   }
+  return Number(written);
+}
+
+function read() {
+  const asked = { query: fields.query.value, k: Number(fields.k.value), method: fields.method.value };
+  const property = properties.get(fields.property.value);
+  if (property) asked.where = { [property.field]: { [fields.operator.value]: filterValue(property) } };
   return asked;
 }
+
+// What the address keeps of a question, so that it can be asked again.
+function address() {
+  const kept = ["query", "k", "method", ...(fields.property.value ? ["property", "operator", "value"] : [])];
+  return `#${new URLSearchParams(kept.map((name) => [name, fields[name].value]))}`;
+}
+
+function option(text, value) {
+  const made = element("option", text);
+  made.value = value;
+  return made;
+}
+
+// The comparisons and values of the property that is picked.
+function offerValues() {
+  const property = properties.get(fields.property.value);
+  for (const field of [fields.operator, fields.value]) field.hidden = !property;
+  fields.value.required = Boolean(property);
+  if (!property) return;
+  fields.operator.replaceChildren(...comparisons[property.kind].map(([text, value]) => option(text, value)));
+  fields.value.value = "";
+  document.getElementById("values").replaceChildren(...property.values.map((value) => option(String(value), String(value))));
+}
+
+fields.property.addEventListener("change", offerValues);
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
@@ -147,15 +188,16 @@ form.addEventListener("submit", async (event) => {
   complain("");
   steps.replaceChildren();
   found.replaceChildren();
-  about.hidden = true;
+  about.hidden = examples.hidden = true;
   state.className = "busy";
   go.textContent = "Stop";
   go.className = "stop";
   let said = "";
   try {
     const asked = read();
-    history.replaceState(null, "", `#${new URLSearchParams({ ...asked, where: fields.where.value })}`);
+    history.replaceState(null, "", address());
     if (fields.key) sessionStorage.setItem("key", fields.key.value);
+    if (!properties.size) await introduce();
     const n = await ask(asked, own.signal);
     said = `${n ? n + (n === 1 ? " hit" : " hits") : "Nothing qualifies"}, ${seconds((performance.now() - began) / 1000)}`;
   } catch (error) {
@@ -171,7 +213,7 @@ form.addEventListener("submit", async (event) => {
   }
 });
 
-fields.question.addEventListener("keydown", (event) => {
+fields.query.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
     event.preventDefault();
     form.requestSubmit();
@@ -182,28 +224,59 @@ document.addEventListener("keydown", (event) => {
   const writing = /^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName);
   if (event.key === "/" && !writing && !dialog.open) {
     event.preventDefault();
-    fields.question.select();
+    fields.query.select();
   }
 });
 
-// What there is to ask about: the labels and relations of the graph, the most frequent first.
+// What there is to ask about: the graph's name and size, questions to try, the values to filter by, and its labels and
+// relations, the most frequent first.
 async function introduce() {
-  const response = await fetch("schema", { headers: headers() });
-  if (!response.ok || running || found.childElementCount) return;
-  const schema = await response.json();
-  const counted = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 24);
-  const relations = {};
-  for (const one of schema.relations || []) relations[one.relation] = (relations[one.relation] || 0) + (one.count || 0);
-  for (const [title, counts] of [["Nodes", schema.labels || {}], ["Edges", relations]]) {
-    if (!Object.keys(counts).length) continue;
+  const response = await fetch("introduction", { headers: headers() });
+  if (!response.ok) return;
+  const graph = await response.json();
+  document.title = `${graph.name} · graphret`;
+  document.getElementById("name").textContent = graph.name;
+  document.getElementById("size").textContent = [counted(graph.nodes, "node"), counted(graph.edges, "edge")].join(", ");
+  for (const property of graph.properties) {
+    properties.set(property.name, property);
+    fields.property.append(option(property.name, property.name));
+  }
+  document.getElementById("filter").hidden = false;
+  offerValues();
+  if (running || found.childElementCount) return;
+  offerQuestions(graph.questions);
+  await introduceContents(graph);
+}
+
+function counted(n, what) {
+  return `${n.toLocaleString("en")} ${what}${n === 1 ? "" : "s"}`;
+}
+
+function offerQuestions(questions) {
+  for (const question of questions) {
+    const button = element("button", question);
+    button.type = "button";
+    button.addEventListener("click", () => {
+      fields.query.value = question;
+      form.requestSubmit();
+    });
+    examples.lastElementChild.append(button);
+  }
+  examples.hidden = !questions.length;
+}
+
+async function introduceContents(graph) {
+  for (const [title, counts] of [["Nodes", graph.labels], ["Edges", graph.relations]]) {
+    const named = Object.entries(counts).sort((a, b) => b[1] - a[1]).slice(0, 24);
+    if (!named.length) continue;
     about.lastElementChild.append(element("p", title));
-    for (const [name, n] of counted(counts)) {
-      const chip = element("span", `${name} ${n.toLocaleString()}`);
+    for (const [name, n] of named) {
+      const chip = element("span", `${name} ${n.toLocaleString("en")}`);
       chip.className = "chip";
       about.lastElementChild.append(chip);
     }
   }
-  about.hidden = false;
+  about.hidden = running || found.childElementCount > 0;
   await introduceLinks();
 }
 
@@ -226,9 +299,18 @@ async function introduceLinks() {
   }
 }
 
-for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
-  if (fields[name] && name !== "key") fields[name].value = value;
+// A question in the address is asked again, with its filter, once the graph has said what there is to filter by.
+async function begin() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const fill = (names) => names.forEach((name) => { if (asked.has(name)) fields[name].value = asked.get(name); });
+  if (fields.key) fields.key.value = sessionStorage.getItem("key") || "";
+  fill(["query", "k", "method"]);
+  if (fields.key && !fields.key.value) return;
+  await introduce();
+  fill(["property"]);
+  offerValues();
+  fill(["operator", "value"]);
+  if (fields.query.value) form.requestSubmit();
 }
-if (fields.key) fields.key.value = sessionStorage.getItem("key") || "";
-if (fields.question.value && (!fields.key || fields.key.value)) form.requestSubmit();
-else if (!fields.key || fields.key.value) introduce();
+
+begin();

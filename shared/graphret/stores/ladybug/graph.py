@@ -113,18 +113,18 @@ class Filter(Conditions):
             )
         elif not fitting or (listed and op != "$contains"):
             return "false"
-        elif op != "$contains":
+        elif op not in ("$contains", "$icontains"):
             written = f"{value} IN {self.parameter(fitting)}"
         elif listed:
             written = f"list_contains({value}, {self.parameter(fitting[0])})"
         elif item is not str:
             return "false"
-        else:  # Ladybug finds the empty text in none
-            written = (
-                f"contains({value}, {self.parameter(fitting[0])})"
-                if fitting != [""]
-                else "true"
-            )
+        elif fitting == [""]:  # Ladybug finds the empty text in none
+            written = "true"
+        elif op == "$icontains":
+            written = f"contains(lower({value}), {self.parameter(fitting[0].lower())})"
+        else:
+            written = f"contains({value}, {self.parameter(fitting[0])})"
         # `coalesce` in a condition returns rows twice (0.22)
         return f"CASE WHEN {value} IS NOT NULL THEN {written} ELSE false END"
 

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, TypeVar
 
-import pyarrow as pa
-
 from graphret.columns import to_json
 from graphret.errors import InvalidInput
 from graphret.stores.base import GraphStore
@@ -39,12 +37,7 @@ _COPIED = 2_000
 #: So many nodes and edges of a graph that is loaded are held as objects at once.
 _LOADED = 500_000
 _SCALARS = {str: "STRING", bool: "BOOL", int: "INT64", float: "DOUBLE"}
-_ARROW = {
-    "STRING": pa.string(),
-    "BOOL": pa.bool_(),
-    "INT64": pa.int64(),
-    "DOUBLE": pa.float64(),
-}
+_ARROW = {"STRING": "string", "BOOL": "bool", "INT64": "int64", "DOUBLE": "double"}
 #: The type of a property of which only empty lists were seen.
 _EMPTY = "[]"
 
@@ -418,9 +411,11 @@ def _grouped(pairs: Iterable[tuple[K, V]]) -> Iterator[tuple[K, list[V]]]:
 
 def _arrow(kinds: Mapping[str, str], rows: Iterable[Mapping[str, Any]]) -> Any:
     """Rows as an Arrow table with the columns c0, c1 and so on."""
+    import pyarrow as pa
+
     listed, arrays = [*rows], []
     for column, kind in kinds.items():
-        scalar = _ARROW[kind.removesuffix("[]")]
+        scalar = pa.type_for_alias(_ARROW[kind.removesuffix("[]")])
         own = pa.list_(scalar) if kind.endswith("[]") else scalar
         try:
             arrays.append(pa.array([row.get(column) for row in listed], type=own))

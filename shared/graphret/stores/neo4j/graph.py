@@ -70,11 +70,10 @@ class Filter(Conditions):
         """
         if where.field == "id":
             return self.layout.id_of(self.variable), True
-        if where.field in ("name", "text"):
-            return (
-                self.layout.text_of(self.variable, getattr(self.layout, where.field)),
-                True,
-            )
+        if where.field == "name":
+            return self.layout.text_of(self.variable, "name"), True
+        if where.field == "text":
+            return self.layout.text_of(self.variable, "text"), True
         name = where.field.removeprefix(PROPERTIES)
         if "." in name:  # a map is kept as JSON
             return None
@@ -82,7 +81,8 @@ class Filter(Conditions):
         value = f"{self.variable}.{quote(key, 'where')}"
         operands = where.value if isinstance(where.value, tuple) else (where.value,)
         dated = any(isinstance(one, str) and _ISO.match(one) for one in operands)
-        if not self.layout.own and (dated or where.operator == "$contains"):
+        in_text = where.operator in ("$contains", "$icontains")
+        if not self.layout.own and (dated or in_text):
             value = (
                 f"CASE WHEN {value} IS :: {_TEMPORAL} THEN split(toString({value}),"
                 f" '[')[0] ELSE {value} END"
@@ -93,6 +93,12 @@ class Filter(Conditions):
         """Write a comparison with a value of any type, or with one that is always a
         text.
         """
+        if op == "$icontains":
+            sent = self.parameter(operands[0].lower())
+            found = f"toLower({value}) CONTAINS {sent}"
+            if not kind:
+                found = f"CASE WHEN {value} IS :: STRING THEN {found} END"
+            return f"coalesce({found}, false)"
         sent = self.parameter(operands if op == "$in" else operands[0])
         if op == "$contains":
             in_text = (

@@ -23,12 +23,16 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
 
 from graphret.errors import InvalidInput
 from graphret.types import Edge, EdgeKey, Node
 from graphret.validation import edge_words, json_value
+
+#: What an option that names properties takes: one, several of which the first that a
+#: node has counts, or either by label.
+PropertyNames: TypeAlias = "str | Sequence[str] | Mapping[str, str | Sequence[str]]"
 
 MARKER = "__Graphret__"
 CONSTRAINT = "graphret_id"
@@ -58,12 +62,17 @@ class Layout:
 
     #: Nodes without this property go by their element id, as all do where it is `None`.
     id: str | None = None
+    #: The name and the text are the first of these that a node has, unless `names` and
+    #: `texts` say otherwise for one of its labels.
     name: tuple[str, ...] = ("name", "title")
     text: tuple[str, ...] = ("text", "description", "summary", "content")
     label: str | None = None
     hidden: tuple[str, ...] = ("embedding", *INDEXED)
     own: bool = False  # graphret wrote all of the graph
     added: bool = False  # there are nodes that graphret added to another's
+    told: bool = False  # `name` is what the user said, and no guess
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def marker(self) -> str:
@@ -127,12 +136,29 @@ class Layout:
             found.append(f"{node}.{quote(self.id)} IN $keys")
         return f"({' OR '.join(found)}) AND {self.id_of(node)} IN $ids"
 
-    def text_of(self, node: str, candidates: Sequence[str]) -> str:
+    def properties_of(
+        self, what: Literal["name", "text"], labels: Iterable[str]
+    ) -> tuple[str, ...]:
+        """The properties that may be the name or the text of a node with some labels,
+        the first that it has.
+        """
+        chosen, usual = self._choice(what)
+        return next((chosen[one] for one in sorted(labels) if one in chosen), usual)
+
+    def text_of(self, node: str, what: Literal["name", "text"]) -> str:
         """An expression for the name or the text of what `node` is."""
-        texts = ", ".join(
-            f"toStringOrNull({node}.{quote(name)})" for name in candidates
+        chosen, usual = self._choice(what)
+        cases = "".join(
+            f"WHEN {node}:{quote(label)} THEN {_first_text(node, chosen[label])} "
+            for label in sorted(chosen)
         )
-        return f"coalesce({texts}, '')"
+        otherwise = _first_text(node, usual)
+        return f"CASE {cases}ELSE {otherwise} END" if cases else otherwise
+
+    def _choice(
+        self, what: Literal["name", "text"]
+    ) -> tuple[Mapping[str, tuple[str, ...]], tuple[str, ...]]:
+        return (self.names, self.name) if what == "name" else (self.texts, self.text)
 
     def values_of(self, node: str) -> str:
         """An expression for the properties of what `node` is, as a map; what is hidden
@@ -142,11 +168,11 @@ class Layout:
             f"{node} {{.*{''.join(f', {quote(name)}: null' for name in self.hidden)}}}"
         )
 
-    def taken(self, *, written: bool) -> tuple[str, ...]:
+    def taken(self, labels: Iterable[str] = (), *, written: bool) -> tuple[str, ...]:
         """The names that mean no property: fields and what is hidden; `written` for
         nodes that graphret writes.
         """
-        fields = (self.id, self.name[0], self.text[0])
+        fields = (self.id, *self._written(labels))
         return (
             *(
                 name
@@ -155,6 +181,13 @@ class Layout:
             ),
             *self.hidden,
         )
+
+    def _written(self, labels: Iterable[str]) -> tuple[str, str]:
+        """Where the name and the text of a node are that graphret writes."""
+        borne = list(labels)
+        name = self.properties_of("name", borne) or self.name
+        text = self.properties_of("text", borne) or self.text
+        return name[0], text[0]
 
 
 OWN = Layout("id", ("name",), ("text",), MARKER, INDEXED, own=True)
@@ -195,13 +228,43 @@ def described(**options: Any) -> Layout | None:
     """Return the layout that options of a store describe (`id`, `name`, `text`,
     `label`), `None` where none does.
     """
-    given = {field: option for field, option in options.items() if option is not None}
-    for field, option in given.items():
-        names = tuple(option) if isinstance(option, list | tuple) else (option,)
-        for name in names or ("",):
-            quote(name, field if field == "label" else f"{field}_property")
-        given[field] = names if field in ("name", "text") else option
-    return Layout(**given) if given else None
+    given = {what: option for what, option in options.items() if option is not None}
+    if not given:
+        return None
+    for what, option in given.items():
+        if isinstance(option, str):
+            quote(option, what if what == "label" else f"{what}_property")
+    told = Layout(id=given.get("id"), label=given.get("label"))
+    if isinstance(name := given.get("name"), Mapping):
+        told = replace(told, names=_by_label(name, "name_property"))
+    elif name is not None:
+        told = replace(told, name=_listed(name, "name_property"), told=True)
+    if isinstance(text := given.get("text"), Mapping):
+        told = replace(told, texts=_by_label(text, "text_property"))
+    elif text is not None:
+        told = replace(told, text=_listed(text, "text_property"))
+    return told
+
+
+def _by_label(
+    given: Mapping[str, str | Sequence[str]], what: str
+) -> dict[str, tuple[str, ...]]:
+    for label in given:
+        quote(label, f"{what}: a label")
+    return {label: _listed(names, what) for label, names in given.items()}
+
+
+def _listed(names: Any, what: str) -> tuple[str, ...]:
+    listed = tuple(names) if isinstance(names, list | tuple) else (names,)
+    for name in listed or ("",):
+        quote(name, what)
+    return listed
+
+
+def _first_text(node: str, names: Sequence[str]) -> str:
+    """An expression for the first of some properties that can be shown as a text."""
+    texts = "".join(f"toStringOrNull({node}.{quote(name)}), " for name in names)
+    return f"coalesce({texts}'')"
 
 
 def quote(name: str, what: str = "name") -> str:
@@ -245,14 +308,18 @@ def node_rows(
     rows: dict[tuple[str, ...], list[list[Any]]] = defaultdict(list)
     for node in nodes.values():
         what = f"node {node.id!r}"
-        values = _stored(node.properties, layout.taken(written=True), what)
-        for candidates, value in ((layout.name, node.name), (layout.text, node.text)):
+        labels = tuple(dict.fromkeys(node.labels))
+        taken = layout.taken(labels, written=True)
+        values = _stored(node.properties, taken, what)
+        for candidates, value in (
+            (layout.properties_of("name", labels) or layout.name, node.name),
+            (layout.properties_of("text", labels) or layout.text, node.text),
+        ):
             if (
                 value or len(candidates) > 1
             ):  # an empty one keeps the next candidate from being read in its place
                 values[candidates[0]] = value
         values[layout.id or ""] = node.id
-        labels = tuple(dict.fromkeys(node.labels))
         for label in labels:
             quote(label, f"{what}: a label")
         if labels != layout.labels(labels):
@@ -320,9 +387,9 @@ def node_from(
     return Node(
         node_id,
         layout.labels(labels, values.get(LABELS)),
-        _text_in(values, layout.name),
-        _text_in(values, layout.text),
-        _loaded(values, layout.taken(written=layout.marker in labels)),
+        _text_in(values, layout.properties_of("name", labels)),
+        _text_in(values, layout.properties_of("text", labels)),
+        _loaded(values, layout.taken(labels, written=layout.marker in labels)),
     )
 
 

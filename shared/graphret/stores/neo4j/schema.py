@@ -68,6 +68,11 @@ def read_schema(graph: Graph) -> GraphSchema:
     return builder.build(
         labels,
         triples,
+        cypher_names={
+            label: keys[0]
+            for label in labels
+            if (keys := graph.layout.properties_of("name", [label]))
+        },
         sampled_relations=in_part,
         sampled_properties={
             *(name for name, n in labels.items() if n > SAMPLE),

@@ -17,11 +17,13 @@ from graphret.stores.neo4j.graph import Graph, read_rows
 from graphret.stores.neo4j.layout import (
     COUNTS,
     Layout,
+    PropertyNames,
     described,
     detected,
     edge_from,
     node_from,
 )
+from graphret.stores.neo4j.naming import with_names
 from graphret.stores.neo4j.schema import read_schema
 from graphret.types import Edge, Node
 from graphret.where import Where
@@ -56,7 +58,10 @@ class Neo4jStore(DatabaseStore):
     id_property, name_property, text_property, label
         Of a graph that something else wrote: the property that is the id (otherwise
         element ids are), those that are the name and the text, the first that a node
-        has, and the label of the nodes to read (all nodes). Make an index on label and
+        has, or a mapping of these by label, and the label of the nodes to read (all
+        nodes). What is not told is chosen for each label from a sample (short texts
+        that tell nodes apart, under a key that ends in name, title, label or code; else
+        the id), and logged once. Make an index on label and
         id, or each lookup reads every node. Such a graph is read as it is: an id that
         is a number is shown as text, a date or a point as its text. What `upsert` adds
         are nodes with the label ``__GraphretAdded__`` and edges of its own; nodes and
@@ -77,7 +82,8 @@ class Neo4jStore(DatabaseStore):
     Raises
     ------
     InvalidInput
-        When an option is malformed.
+        When an option is malformed; from any call, when no node has a property that was
+        named.
     StoreUnavailable, AccessDenied, StoreMismatch
         From any call: the server cannot be reached, refuses the user, or has no such
         database.
@@ -92,8 +98,8 @@ class Neo4jStore(DatabaseStore):
         auth: Any = None,
         database: str | None = None,
         id_property: str | None = None,
-        name_property: str | Sequence[str] | None = None,
-        text_property: str | Sequence[str] | None = None,
+        name_property: PropertyNames | None = None,
+        text_property: PropertyNames | None = None,
         label: str | None = None,
         hidden: Sequence[str] = (),
         timeout: float | None = None,
@@ -126,7 +132,7 @@ class Neo4jStore(DatabaseStore):
         *,
         database: str | None = None,
         id_property: str | None = None,
-        name_property: str | Sequence[str] | None = None,
+        name_property: PropertyNames | None = None,
         text_property: str | Sequence[str] | None = None,
         label: str | None = None,
         hidden: Sequence[str] = (),
@@ -160,6 +166,8 @@ class Neo4jStore(DatabaseStore):
         if layout is None:
             counts = [n for (n,) in self._connection.run(COUNTS)]
             layout = detected(counts, self._described, self._hidden)
+            if not layout.own:
+                layout = with_names(Graph(self._connection.run, layout))
             if counts[0]:  # an empty database may be another's tomorrow
                 self._layout = layout
         return Graph(self._connection.run, layout, self._scope)
@@ -209,6 +217,7 @@ class Neo4jStore(DatabaseStore):
         indexes in the database.
         """
         self._require_writable()
+        self.graph()  # how the graph lies is found out once, and by none of its copies
         return self._connection.write(
             lambda connection: work(self._copy(_connection=connection).graph())
         )

@@ -1,0 +1,131 @@
+"""The properties that a question may set conditions on: of what kind their values are,
+which words name them, and the values that a question may say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from graphret.linking.names import NameIndex
+from graphret.linking.words import Lexicon, root
+from graphret.planning.measures import speaks_of
+from graphret.schema import GraphSchema, PropertySchema
+from graphret.stores.base import GraphStore
+
+#: What can be compared with the values of a property: years are whole numbers.
+Kind: TypeAlias = Literal["number", "year", "date", "boolean", "text"]
+
+#: Nodes of a label whose values are read, and most words of a value that is looked for
+#: in questions.
+_READ, _WORDS = 5_000, 5
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+_YEARS = range(1000, 2200)
+#: How much a word says that names a property by its name; that speaks of what it
+#: measures; that names the label of its nodes as well.
+NAMED, SPOKEN, OWN_LABEL = 1.0, 0.9, 0.5
+
+
+class Property(NamedTuple):
+    """A property of the nodes of a label."""
+
+    label: str
+    name: str
+    kind: Kind
+    #: Whether every node has it.
+    always: bool = True
+
+
+class Value(NamedTuple):
+    """A text that nodes of a label have as a property, where words say it."""
+
+    owner: Property
+    value: str
+    first: int
+    last: int
+
+
+class Properties:
+    """The properties of a graph.
+
+    Values of texts are read from the store, at most 5,000 nodes of a label, when a
+    question is first asked.
+    """
+
+    def __init__(
+        self, store: GraphStore, schema: GraphSchema, lexicon: Lexicon
+    ) -> None:
+        self._store, self._lexicon = store, lexicon
+        self.every = [
+            Property(label, name, kind, known.coverage >= 1)
+            for label, of_label in schema.properties.items()
+            for name, known in of_label.items()
+            if (kind := kind_of(known)) is not None
+        ]
+        self._book: tuple[Any, NameIndex, list[tuple[Property, str]]] | None = None
+
+    def of_kinds(self, *kinds: Kind) -> list[Property]:
+        """The properties whose values are of some kinds."""
+        return [one for one in self.every if one.kind in kinds]
+
+    def kinship(self, word: str, owner: Property) -> float:
+        """How much a word of a question says that a property is meant, 0 to 1."""
+        near = self._lexicon.kinship(word, owner.name)
+        near = max(near, SPOKEN if speaks_of(word, owner.name) else 0.0)
+        if root(word) == root(owner.label.lower()):
+            return min(near, OWN_LABEL)  # "orders" may mean their dates, or nothing
+        return near
+
+    def values(self, words: Sequence[str]) -> Iterator[Value]:
+        """Go through the values of texts that some words in a row say."""
+        book, listed = self._values_book()
+        for name, first, last in book.find_every(words):
+            for place in book.nodes_by_name(name):
+                owner, value = listed[int(place)]
+                yield Value(owner, value, first, last)
+
+    def _values_book(self) -> tuple[NameIndex, list[tuple[Property, str]]]:
+        graph = self._store.local_graph()
+        if self._book is None or self._book[0] is not graph:
+            listed = list(self._read())
+            book = NameIndex(
+                (str(place), value, None) for place, (_, value) in enumerate(listed)
+            )
+            self._book = graph, book, listed
+        return self._book[1:]
+
+    def _read(self) -> Iterator[tuple[Property, str]]:
+        """Read the texts that nodes have, each once."""
+        texts: dict[str, list[Property]] = defaultdict(list)
+        for one in self.of_kinds("text"):
+            texts[one.label].append(one)
+        for label, owners in texts.items():
+            blocks = self._store.nodes([label])
+            nodes = islice((node for block in blocks for node in block), _READ)
+            known: dict[tuple[Property, str], None] = {}
+            for node in nodes:
+                for owner in owners:
+                    value = node.properties.get(owner.name)
+                    if isinstance(value, str) and len(value.split()) <= _WORDS:
+                        known.setdefault((owner, value))
+            yield from known
+
+
+def kind_of(known: PropertySchema) -> Kind | None:
+    """Return of what kind the values of a property are; `None` for one that no question
+    is compared with.
+    """
+    shown = [value for value in known.examples if value is not None]
+    if known.type == "BOOLEAN":
+        return "boolean"
+    if known.type in ("DATE", "DATE_TIME"):
+        return "date"
+    if known.type == "STRING":
+        dated = shown and all(_ISO.match(str(value)) for value in shown)
+        return "date" if dated else "text"
+    if known.type == "INTEGER" and shown and all(one in _YEARS for one in shown):
+        return "year"
+    return "number" if known.type in ("INTEGER", "FLOAT") else None
