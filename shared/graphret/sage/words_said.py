@@ -78,7 +78,7 @@ class WordsSaid:
         """Return the places of some words, those of each in turn, and where each word's
         begin, by its number.
         """
-        words = self.said.codes
+        words = self.said.codes if len(codes) else np.zeros(0, np.int32)
         places = np.flatnonzero(flags(codes, len(self.vocabulary))[words])
         order = np.argsort(words[places], kind="stable")
         return places[order], row_starts(words[places], len(self.vocabulary))
