@@ -17,7 +17,7 @@ from graphret.corpus import Document, Table
 from graphret.sage import SageGraph
 
 N = 20_000
-_CHUNKS, _ROUNDS, _AT_ONCE, _CHANGES = 5, 9, 100, 200
+_CHUNKS, _ROUNDS, _AT_ONCE, _CHANGES = 5, 9, 100, 100
 
 
 def changes(report: Report, n: int = N) -> None:
