@@ -222,9 +222,10 @@ def documents_of(
         ]
     if isinstance(store, InMemoryVectorStore):
         return store.get_by_ids(list(store.store))
-    if isinstance(places := getattr(store, "index_to_docstore_id", None), dict):
-        return store.get_by_ids(list(places.values()))  # FAISS
     if isinstance(store, VectorStore):
+        places = getattr(store, "index_to_docstore_id", None)  # FAISS
+        if isinstance(places, dict):
+            return store.get_by_ids(list(places.values()))
         get = getattr(store, "get", None)
         if not callable(get):
             raise InvalidInput(

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeAlias
 from langchain_core.messages import (
     AIMessage,
     AnyMessage,
+    BaseMessage,
     HumanMessage,
     convert_to_messages,
 )
@@ -20,7 +21,7 @@ from typing_extensions import TypedDict
 
 from graphret.ark import hits_text
 from graphret.errors import InvalidInput
-from graphret.retriever import Call, Retriever, adrive, drive
+from graphret.retriever import Call, Compute, Retriever, adrive, drive
 from graphret.search.index import require_k
 from graphret.types import Retrieval
 from graphret.where import Where
@@ -34,7 +35,7 @@ Checkpointer: TypeAlias = BaseCheckpointSaver[Any] | bool | None
 
 #: What a node does: it yields calls of what is outside, is sent what came of them, and
 #: returns the node's update.
-NodeSteps: TypeAlias = Generator[Call[Any], Any, Any]
+NodeSteps: TypeAlias = Generator[Call[Any] | Compute, Any, Any]
 
 
 class QuestionInput(TypedDict, total=False):
@@ -115,7 +116,7 @@ def answered(state: Any, found: Json, graph: str) -> Json:
     return update
 
 
-def _last_human(messages: Sequence[AnyMessage]) -> str | None:
+def _last_human(messages: Sequence[BaseMessage]) -> str | None:
     """Return what a person said last; `None` where nobody did."""
     said = (one for one in reversed(messages) if isinstance(one, HumanMessage))
     last = next(said, None)

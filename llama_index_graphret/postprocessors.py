@@ -103,7 +103,7 @@ class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
                 lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
             )
         # neighbors may have to be read from a database
-        merged = yield Compute(lambda: self._merged(given, found))
+        merged: list[NodeWithScore] = yield Compute(lambda: self._merged(given, found))
         dispatcher.event(SageRetrievalEvent.of(found))
         dispatcher.event(ReRankEndEvent(nodes=merged))
         return merged
@@ -408,7 +408,7 @@ class GivenNodes(Retriever):
 
     def all_dressed(
         self, hits: Sequence[Hit], found: Retrieval, content: NodeContent
-    ) -> list[NodeWithScore]:
+    ) -> list[SageNodeWithScore]:
         """Return hits as `dressed` does, new ones with what a model reads of them."""
         fresh = [hit.node for hit in hits if hit.id not in self.nodes]
         texts = dict(

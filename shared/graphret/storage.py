@@ -41,7 +41,7 @@ from graphret.errors import (
 Folder: TypeAlias = "str | os.PathLike[str]"
 
 #: Of the layout of folders, and of what the arrays of every kind of index mean.
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 #: How much a quick check reads: the checksums of the smallest files are compared, as
 #: far as this goes.
 QUICK_BYTES = 1 << 27
@@ -380,6 +380,7 @@ def _mapped(path: Path, entry: dict[str, Any], *, check: bool) -> NDArray[Any]:
                 f"{path}: altered (its sha256 is not the one in CURRENT)"
             )
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False).view(np.ndarray)
+        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
+        return np.asarray(mapped)
     except (ValueError, TypeError, OSError) as error:
         raise CorruptIndex(f"{path}: altered, or removed meanwhile: {error}") from error

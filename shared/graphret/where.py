@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from graphret.errors import InvalidInput
 from graphret.types import Node
 
@@ -248,6 +246,8 @@ def _leaf(field: str, op: str, operand: Any) -> Where:
 
 
 def _value(field: str, value: Any) -> Any:
+    import numpy as np  # not needed by commands that only show their help
+
     listed = isinstance(value, (list, tuple))
     parts = tuple(
         one.item() if isinstance(one, np.generic) else one

@@ -32,7 +32,7 @@ COUNTS = {"nodes", "edges", "labels", "relations"}
 def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
     corpus, out = write_corpus(tmp_path), tmp_path / "graph"
     made = graphret("build", corpus, "--out", out, "--encoder", "none", "--json").json
-    assert made.keys() == {"folder", "encoder", "seconds", *COUNTS}
+    assert made.keys() == {"folder", "encoder", "seconds", "skipped", *COUNTS}
     assert (made["folder"], made["encoder"]) == (str(out), None)
     assert made["labels"] == {"Document": 3, "Table": 1}
 
@@ -46,7 +46,7 @@ def test_build_add_remove_and_inspect_agree(tmp_path: Path) -> None:
         ' Ann Ames."}'
     )
     added = graphret("add", "--graph", out, more, "--json").json
-    assert added.keys() == {"folder", "added", *COUNTS}
+    assert added.keys() == {"folder", "added", "skipped", *COUNTS}
     assert added["added"] == ["cy#0"]
     assert added["nodes"] == made["nodes"] + 1
     assert (

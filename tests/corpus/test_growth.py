@@ -87,7 +87,7 @@ def _patterns_of(module: ModuleType) -> Iterator[tuple[str, re.Pattern[str]]]:
     waiting = [(f"{module.__name__}.{name}", own) for name, own in vars(module).items()]
     while waiting:
         name, value = waiting.pop()
-        if isinstance(value, re.Pattern):
+        if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
             yield name, value
         elif isinstance(value, tuple | list):
             waiting += [(name, part) for part in value]

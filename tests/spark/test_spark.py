@@ -529,14 +529,12 @@ def test_rows_are_capped_and_the_best_kept(store: CypherStore) -> None:
 def test_one_more_call_is_made_only_where_it_is_allowed(ladybug: CypherStore) -> None:
     script = [plan("MATCH (p:Planet) RETURN p"), plan(BY_ADA)]
     with OpenAIServer(script) as server:
-        found = spark_of(ladybug, server, repair_calls=1).retrieve(
-            "papers by Ada Ames", 3
-        )
+        found = spark_of(ladybug, server).retrieve("papers by Ada Ames", 3)
         asked = server.requests
     assert set(found.ids) == {"p0", "p3", "p6"}
     assert "no label 'Planet'" in asked[1].messages[-1]["content"]
     with OpenAIServer(script) as server:
-        spark_of(ladybug, server).retrieve("papers by Ada Ames", 3)
+        spark_of(ladybug, server, repair_calls=0).retrieve("papers by Ada Ames", 3)
         assert len(server.requests) == 1
 
 

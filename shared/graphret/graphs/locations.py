@@ -14,6 +14,7 @@ from graphret.storage import CURRENT, storing
 from graphret.stores.addresses import is_address, is_ladybug, neo4j_login, open_store
 from graphret.stores.base import GraphStore
 from graphret.stores.ladybug import LadybugStore
+from graphret.stores.neo4j.layout import PropertyNames
 
 FOLDER, LADYBUG, NEO4J = "folder", "ladybug", "neo4j"
 
@@ -63,7 +64,7 @@ def opened(
     *,
     create: bool = False,
     id_property: str | None = None,
-    name_property: str | None = None,
+    name_property: PropertyNames | None = None,
     text_property: str | None = None,
 ) -> Iterator[GraphStore]:
     """Open the graph at a place (see `kind_of`) as `open_store` does, and close what

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from graphret.linking.words import name_words, root
+from graphret.linking.words import root
+from graphret.text import name_words
 
 #: Phrases before a value, by the operator of `Where` that they mean; the longest that
 #: stands there counts. Of a period ``$eq`` means within it.

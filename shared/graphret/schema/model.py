@@ -67,7 +67,6 @@ class GraphSchema:
     relations
         How many edges join each ``(source label, relation, target label)``; an edge
         counts under every pair of the labels of its ends, as a query finds it by each.
-        In Ladybug, where a query knows the primary labels alone, it counts under those.
     properties
         For each label its properties by name.
     relation_properties
@@ -81,7 +80,8 @@ class GraphSchema:
         The relations of which a property may be missing.
     cypher_labels
         What queries call the labels that they call otherwise; `None` for one that no
-        query knows, as a second label in Ladybug, where a label is a table.
+        query knows, as a second label in Ladybug that differs from a table's name in
+        case alone.
     cypher_relations
         What queries call the relations that they call otherwise.
     cypher_names

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from cypherast import ast
 from pydantic import BeforeValidator, Field
 
-from graphret.cypher import check, edits, run_checked
+from graphret.cypher import Report, check, edits, run_checked
+from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
 from graphret.spark.loosening import loosened
@@ -24,8 +25,13 @@ from graphret.types import Evidence
 _NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
 
 
-def _query(value: Any) -> Any:
-    return bare_query(value) or value if isinstance(value, str) else value
+def _query(written: Any) -> Any:
+    """The query in what a model wrote: a text, its lines, or an object with it."""
+    if isinstance(written, Mapping):
+        written = next((one for one in written.values() if isinstance(one, str)), "")
+    if isinstance(written, list) and all(isinstance(line, str) for line in written):
+        written = "\n".join(written)
+    return bare_query(written) or written if isinstance(written, str) else written
 
 
 class CypherStep(Step):
@@ -61,6 +67,8 @@ class QueryResult:
         """What happened to the query, in one plain sentence."""
         n = len(self.rows)
         found = f"{n} row{'s' * (n != 1)}" if n else "nothing"
+        if self.rows.truncated:
+            found = f"more than {n} rows, of which {n} were read"
         if self.query.loosened:
             how = ", and ".join(self.query.loosened)
             return f"The query found nothing as written; {how} it found {found}."
@@ -80,7 +88,7 @@ class CheckedQuery:
         """Return the query, what was mended in it, and why it is refused."""
         return {
             "cypher": self.query.query,
-            "mended": list(self.query.notes),
+            "mended": [*self.query.notes, *self.query.bounds],
             "errors": [str(error) for error in self.query.report.errors],
         }
 
@@ -93,7 +101,7 @@ class CheckedQuery:
         stage.details.update(
             cypher=query.query,
             parameters=result.parameters,
-            mended=list(query.notes),
+            mended=[*query.notes, *query.bounds],
             rows=len(rows),
             outcome=result.outcome,
         )
@@ -169,9 +177,23 @@ def _columns(query: RepairedQuery) -> Columns:
     return Columns(places, query.owner)
 
 
+def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQuery:
+    """Return a query whose labels find every node that bears them, which it may not say
+    itself where labels are tables.
+    """
+
+    def checked(text: str) -> Report:
+        return check(text, context.schema, dialect=query.report.dialect)
+
+    spread = with_all_bearers(query.report, bearers_of(context.store), checked)
+    notes = tuple(dict.fromkeys((*query.notes, *spread.notes)))
+    return replace(query, report=spread.report, notes=notes)
+
+
 def _run(
     query: RepairedQuery, context: StepContext, ids: Mapping[str, Sequence[str]]
 ) -> QueryResult:
+    query = _with_all_bearers(query, context)
     if not query.report.ok:
         errors = "; ".join(map(str, query.report.errors))
         raise QueryRefused(f"the query was refused: {errors}", query.report)

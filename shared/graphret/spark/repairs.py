@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cypherast import ast
@@ -18,7 +18,9 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import Report, check, codes, edits
 from graphret.cypher.edits import Edit
+from graphret.cypher.report import Finding
 from graphret.cypher.semantics.walk import aggregates
+from graphret.cypher.translation import Recheck, translate
 from graphret.cypher.tree import (
     span,
     variable_name,
@@ -37,15 +39,6 @@ _ALIKE = 0.8  # the share of equal characters from which a value is taken for an
 _CANDIDATES = 10
 _MOST_HOPS = 4
 _ENDLESS = re.compile(r"\*\s*(?P<least>\d*)\s*(?:\.\.)?\s*(?=[\]{])")
-#: Words that Ladybug 0.22 takes for no name, tried one by one.
-_RESERVED_WORDS = """
-ACYCLIC ALL AND ANY ASC CASE COLUMN CREATE DEFAULT DESC DISTINCT ELSE END ENDS EXISTS
-FALSE GLOB GROUP HEADERS HINT IN INDEX INSTALL JOIN MACRO NONE NOT NULL ON ONLY OPTIONAL
-OR ORDER PRIMARY PROFILE SHORTEST SINGLE STARTS TABLE THEN TRAIL TRUE UNION UNWIND WHEN
-WHERE WITH XOR
-"""
-_RESERVED = frozenset(_RESERVED_WORDS.split())
-_LOWERING = ("tolower", "lower")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +46,16 @@ class RepairedQuery:
     """A query as it is to run: what the guard says of it, its parameters, and what was
     changed.
 
-    `owner` is the place of the column with the node whose properties the others are,
-    where one was added. `loosened` says what it was loosened by where it found nothing,
-    and `doubts` which of the question's conditions it no longer holds.
+    `bounds` says what only bounds how much is read. `owner` is the place of the column
+    with the node whose properties the others are, where one was added. `loosened` says
+    what it was loosened by where it found nothing, and `doubts` which of the question's
+    conditions it no longer holds.
     """
 
     report: Report
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
     owner: int | None = None
     loosened: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
@@ -73,13 +68,14 @@ class RepairedQuery:
 def repair(
     report: Report, schema: GraphSchema, *, rows: int, doubtful: bool = False
 ) -> RepairedQuery:
-    """Return a query with what the guard found wrong against the schema put right, as
-    far as the schema says how.
+    """Return a query with what the guard found wrong put right, as far as the words of
+    the database and the schema say how.
 
-    A relationship is turned to the schema's direction; a label, relation or property
-    that there is not becomes the nearest one, in backticks where Ladybug needs them; a
-    path without a bound gets one; properties are returned with the node that they are
-    of, where that groups no rows anew; a limit is added.
+    Idioms of another dialect are rewritten; a relationship is turned to the schema's
+    direction; a label, relation or property that there is not becomes the nearest one;
+    a path without a bound gets one; properties are returned with the node that they are
+    of, where that groups no rows anew; a limit is added. Where the guard has nothing
+    against a query, the repaired one returns the same rows.
 
     Parameters
     ----------
@@ -91,33 +87,54 @@ def repair(
         Whether what the guard only warns of is put right too, as where the schema is a
         sample.
     """
-    notes: list[str] = []
-    dialect = report.dialect
+
+    def checked(query: str) -> Report:
+        return check(query, schema, dialect=report.dialect)
+
+    translated = translate(report, checked, schema)
+    report, notes = translated.report, [*translated.notes]
     for _ in range(_ROUNDS):
         changed = _apply(report, _by_schema(report, doubtful))
         if changed is None:
             break
-        said = [f for f in report.findings if doubtful or f in report.errors]
-        notes += [
-            str(f.message)
-            for f in said
-            if f.kind in (*_RENAMED, codes.WRONG_DIRECTION, codes.WRONG_ENDS)
-        ]
-        report = check(changed, schema, dialect=dialect)
-    owner: int | None = None
-    if report.ok:
-        added = list(_nodes_returned(report))
-        changed = _apply(
-            report, [*added, *_quoted(report), *edits.limit(report.tree, rows)]
-        )
-        better = (
-            check(changed, schema, dialect=dialect) if changed is not None else report
-        )
-        if better.ok:
-            report = better
-            if added:
-                owner = len(edits.returns(report.tree)[0].expressions) - 1
-    return RepairedQuery(report, {}, tuple(dict.fromkeys(notes)), owner)
+        notes += _repaired(report.findings if doubtful else report.errors)
+        report = checked(changed)
+    translated = translate(report, checked, schema)  # a new name may need backticks
+    report, notes = translated.report, [*notes, *translated.notes]
+    query = RepairedQuery(report, {}, tuple(dict.fromkeys(notes)))
+    return _completed(query, checked, rows) if report.ok else query
+
+
+def _repaired(findings: Iterable[Finding]) -> Iterator[str]:
+    """What is repaired of what the guard found."""
+    for finding in findings:
+        if finding.kind in (*_RENAMED, codes.WRONG_DIRECTION, codes.WRONG_ENDS):
+            yield finding.message
+        elif finding.kind == codes.UNBOUNDED_PATH:
+            yield f"a path of any length was bound to {_MOST_HOPS} relations"
+
+
+def _completed(query: RepairedQuery, checked: Recheck, rows: int) -> RepairedQuery:
+    """Return a query that may run with the node whose properties it returns, and with a
+    limit, by which one row more than are read shows that there were more.
+    """
+    report = query.report
+    added = list(_nodes_returned(report))
+    parts = edits.returns(report.tree)
+    # A limit within a UNION would cut before equal rows are joined.
+    limited = list(edits.limit(report.tree, rows + 1)) if len(parts) == 1 else []
+    changed = _apply(report, [*added, *limited])
+    better = report if changed is None else checked(changed)
+    if not better.ok:
+        return query
+    notes = [f"{edit.text.strip(', ')} is returned too" for edit in added]
+    return replace(
+        query,
+        report=better,
+        notes=(*query.notes, *notes),
+        bounds=(f"at most {rows:,} rows are read",) if limited else (),
+        owner=len(parts[0].expressions) if added else None,
+    )
 
 
 def _apply(report: Report, changes: Iterable[Edit]) -> str | None:
@@ -155,13 +172,13 @@ def _by_schema(report: Report, doubtful: bool) -> Iterator[Edit]:
         ):
             yield _renamed(step.types[0].start, step.types[0].end, nearest)
         elif finding.kind == codes.UNBOUNDED_PATH:
-            yield Edit(
-                step.start,
-                step.end,
-                _ENDLESS.sub(
-                    rf"*\g<least>..{_MOST_HOPS}", report.query[step.start : step.end]
-                ),
-            )
+            written = report.query[step.start : step.end]
+            yield Edit(step.start, step.end, _ENDLESS.sub(_bounded, written))
+
+
+def _bounded(endless: re.Match[str]) -> str:
+    least = endless["least"]
+    return f"*{least}..{max(_MOST_HOPS, int(least or 0))}"
 
 
 def _renamed(start: int, end: int, name: str) -> Edit:
@@ -197,13 +214,3 @@ def entity_names(tree: AstNode) -> set[str]:
     )
     names = (variable_name(pattern.args.get("variable")) for pattern in patterns)
     return {name for name in names if name is not None}
-
-
-def _quoted(report: Report) -> Iterator[Edit]:
-    """The edits that put backticks around labels and relations that are words of
-    Ladybug's language.
-    """
-    if report.dialect == "ladybug":
-        for place in (*edits.labels(report.tree), *edits.relation_types(report.tree)):
-            if place.name.upper() in _RESERVED and report.query[place.start] != "`":
-                yield Edit(place.start, place.end, f"`{place.name}`")

@@ -172,13 +172,15 @@ class Spark(Retriever):
         except Exception as error:
             return PlanReply(
                 None,
-                str(as_chat_error(error, self.model.name)),
+                _with_first_problem(before, str(as_chat_error(error, self.model.name))),
                 usage=usage_of(error),
                 failed=True,
             )
         plan, problem = read_plan(reply.text, self.settings.max_steps)
         if plan is None and reply.finish_reason == "length":
             problem = f"the reply was cut off at the token limit ({problem})"
+        if plan is None:
+            problem = _with_first_problem(before, problem)
         return PlanReply(plan, problem, reply.text[:4000], reply.usage)
 
     def _messages(self, question: str, before: PlanReply | None) -> list[Message]:
@@ -261,13 +263,18 @@ class Spark(Retriever):
                 with trace.stage("check"):
                     steps = self.check(plan)
                 found = yield Compute(partial(self.run, query, steps, trace))
-            if not found.empty:
+            if not found.empty or planned.failed:
                 break
             before = replace(planned, problem=found.problem)
         answer: Retrieval = yield from SparkRunRetriever(self, found, trace)._steps(
             query, k, where
         )
         return answer
+
+
+def _with_first_problem(before: PlanReply | None, problem: str) -> str:
+    """Return why there is no plan, after why the one before it could not be used."""
+    return problem if before is None else f"{before.problem}; asked again: {problem}"
 
 
 class SparkRunRetriever(Retriever):

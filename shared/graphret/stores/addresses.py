@@ -17,6 +17,7 @@ from graphret.stores.base import GraphStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.memory import KIND, MemoryStore, graph_from_bundle
 from graphret.stores.neo4j import Neo4jStore
+from graphret.stores.neo4j.layout import PropertyNames
 
 #: The kinds of folders that hold a graph.
 GRAPH_KINDS = (KIND, "sage")
@@ -30,7 +31,7 @@ def open_store(
     verify: bool = False,
     read_only: bool = False,
     id_property: str | None = None,
-    name_property: str | Sequence[str] | None = None,
+    name_property: PropertyNames | None = None,
     text_property: str | Sequence[str] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> GraphStore:

@@ -132,7 +132,7 @@ class Neo4jStore(DatabaseStore):
         *,
         database: str | None = None,
         id_property: str | None = None,
-        name_property: str | Sequence[str] | None = None,
+        name_property: PropertyNames | None = None,
         text_property: str | Sequence[str] | None = None,
         label: str | None = None,
         hidden: Sequence[str] = (),
