@@ -252,7 +252,7 @@ class Toolbox:
         if query:
             head["query"] = _brief(query)
         head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total}
-        entries = neighbor_entries(found)
+        entries = neighbor_entries(node, found)
         text, shown = self._fitting(head, entries, query)
         if not found.total or (len(shown) < found.total and not filtered):
             return self._fitting(head | relation_counts(found), entries, query)
