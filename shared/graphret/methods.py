@@ -59,7 +59,7 @@ class MethodOptions:
     on_failure: str = "fallback"
     expand: str = "auto"
     show_values: bool = False
-    repair_calls: int = 0
+    repair_calls: int = 1
     settings: Path | None = None
     aliases: Path | None = None
     scorer: Path | None = None

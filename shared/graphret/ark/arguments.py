@@ -4,10 +4,8 @@ else what it may have meant.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,6 +15,7 @@ from graphret.ark.observation import quoted
 from graphret.ark.settings import MAX_K
 from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
+from graphret.llm.json_text import json_values, read_object
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import Where
@@ -37,19 +36,16 @@ class InvalidCall(Exception):
     """A call that cannot be run; the message tells the model what to do."""
 
 
+def _listed(given: Any) -> Any:
+    """A list of names, also where it is written as one text."""
+    if not isinstance(given, str):
+        return given
+    listed = next(json_values(given), None) if given.rstrip().endswith("]") else None
+    return listed if isinstance(listed, list) else [given]
+
+
 #: Names, of which models write one as a string.
-_Names = Annotated[
-    list[str],
-    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
-]
-
-
-def _unquoted(given: Any) -> Any:
-    """An object that a model wrote as a text of JSON, as the object."""
-    if isinstance(given, str):
-        with suppress(ValueError):
-            return json.loads(given or "{}")
-    return given
+_Names = Annotated[list[str], BeforeValidator(_listed)]
 
 
 def _any_object(schema: dict[str, Any]) -> None:
@@ -58,7 +54,7 @@ def _any_object(schema: dict[str, Any]) -> None:
 
 
 #: A condition as `Where` has it.
-_Condition = Annotated[dict[str, Any], BeforeValidator(_unquoted)]
+_Condition = Annotated[dict[str, Any], BeforeValidator(read_object)]
 #: How many nodes to show; as the tool has it where the model does not say.
 _Count = Annotated[
     int,
@@ -162,6 +158,20 @@ def condition(given: Mapping[str, Any]) -> Where | None:
         return Where.parse(given)
     except InvalidInput as error:
         raise InvalidCall(str(error)) from error
+
+
+def separate(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return names one by one, where several stand in one text with commas between
+    them that is no name itself.
+    """
+    separated = list[str]()
+    for name in names:
+        parts = [part.strip(" '\"[]") for part in name.split(",")]
+        several = name not in known and any(
+            meant(read_arrow(part)[0]) in known for part in parts
+        )
+        separated += parts if several else [name]
+    return separated
 
 
 def meant(name: str) -> str:

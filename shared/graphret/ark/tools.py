@@ -19,6 +19,7 @@ from graphret.ark.arguments import (
     no_such_name,
     no_such_node,
     read,
+    separate,
 )
 from graphret.ark.entries import (
     SHOWN_CHARS,
@@ -162,7 +163,7 @@ class Toolbox:
 
     def _search(self, given: SearchArguments) -> Observation:
         query = given.query.strip()[:_LONGEST_QUERY]
-        labels, where = _labels(given.node_types), condition(given.where)
+        labels, where = self._labels(given.node_types), condition(given.where)
         if not query and labels is None and where is None:
             raise InvalidCall(
                 "A search needs a query, words that the name or the text of a node"
@@ -216,8 +217,9 @@ class Toolbox:
         if node is None:
             message, named = no_such_node(self.store, self.index, given.node)
             return failure(message, named)
-        labels, where = _labels(given.node_types), condition(given.where)
-        relations = directions(given.relation_types) if given.relation_types else None
+        labels, where = self._labels(given.node_types), condition(given.where)
+        ways = self._separate(given.relation_types)
+        relations = directions(ways) if ways else None
         query = given.query.strip()[:_LONGEST_QUERY] or None
         neighborhood = explore(
             self.store,
@@ -257,6 +259,15 @@ class Toolbox:
         if not found.total or (len(shown) < found.total and not filtered):
             return self._fitting(head | relation_counts(found), entries, query)
         return text, shown
+
+    def _labels(self, names: Sequence[str]) -> frozenset[str] | None:
+        return frozenset(map(meant, self._separate(names))) if names else None
+
+    def _separate(self, names: Sequence[str]) -> Sequence[str]:
+        if not any("," in name for name in names):
+            return names
+        schema = self.store.schema()
+        return separate(names, {*schema.labels, *schema.relation_names})
 
     def _require_known_names(
         self,
@@ -298,10 +309,6 @@ def _count(asked: int, default: int) -> int:
 
 def _brief(query: str) -> str:
     return shortened(query, SHOWN_CHARS)
-
-
-def _labels(names: Sequence[str]) -> frozenset[str] | None:
-    return frozenset(map(meant, names)) if names else None
 
 
 def _properties_in(where: Where | None) -> set[str]:

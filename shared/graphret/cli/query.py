@@ -113,7 +113,7 @@ def query(
         option(
             "How often the model is asked again, with the error.", panel=SPARK, min=0
         ),
-    ] = 0,
+    ] = 1,
     settings: Annotated[
         Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
     ] = None,
@@ -204,6 +204,9 @@ def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
 
     for stage in () if given.json else retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
+    for stage in () if given.json else retrieval.trace.stages:
+        if "loosened" in stage.details:
+            remark(str(stage.details["outcome"]))
     shown = [render_timeline(retrieval, lookup), ""] if given.verbose else []
     shown.append(render(retrieval) if retrieval.hits else "nothing qualifies")
     shown += [
