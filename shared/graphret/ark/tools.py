@@ -170,9 +170,11 @@ class Toolbox:
                 " should hold, or node_types or where."
             )
         k = _count(given.k, self.settings.search_k)
+        head: dict[str, Any]
         if query:
             nodes = self._found(query, k, labels, where)
-            total, head = len(nodes), {"found": len(nodes), "query": _brief(query)}
+            total = len(nodes)
+            head = {"found": total, "query": _brief(query)}
         else:
             nodes, total, more = self._listed(k, labels, where)
             head = {"shown": 0, "of": f"{total}+" if more else total}
@@ -186,7 +188,7 @@ class Toolbox:
         self,
         query: str,
         k: int,
-        labels: Collection[str] | None,
+        labels: frozenset[str] | None,
         where: Where | None,
     ) -> list[Node]:
         """Return the nodes that match a query, best first."""
@@ -250,7 +252,7 @@ class Toolbox:
         Its relations are counted where they do not all stand among the neighbours
         shown: where a filter lets nothing pass, or, without one, not all are shown.
         """
-        head = {"explored": node.id, **kind_of(node)}
+        head: dict[str, Any] = {"explored": node.id, **kind_of(node)}
         if query:
             head["query"] = _brief(query)
         head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total}
