@@ -97,7 +97,7 @@ class MethodOptions:
     on_failure: str = "fallback"
     expand: str = "auto"
     show_values: bool = False
-    repair_calls: int = 0
+    repair_calls: int = 1
     settings: Path | None = None
     aliases: Path | None = None
     scorer: Path | None = None
@@ -405,11 +405,10 @@ def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     if (model := options.chat_model()) is None:
         raise InvalidInput("method: spark needs the name of a model")
     paper = options.as_in_the_paper
-    settings = replace(
-        SparkSettings.paper() if paper else SparkSettings(),
-        show_values=options.show_values,
-        repair_calls=options.repair_calls,
-    )
+    preset = SparkSettings.paper()
+    if not paper:
+        preset = SparkSettings(repair_calls=options.repair_calls)
+    settings = replace(preset, show_values=options.show_values)
     spark = Spark(
         model,
         store,  # type: ignore[arg-type]  # it refuses others

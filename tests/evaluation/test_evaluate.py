@@ -150,8 +150,8 @@ def test_calls_tokens_and_cost_are_counted_and_replies_kept(
     films: Path, tmp_path: Path
 ) -> None:
     cache = ("--llm-cache", tmp_path / "replies", "--model", "tiny")
-    arguments = ("evaluate", "--graph", films, "--questions", written(tmp_path))
-    arguments += ("--method", "bm25,ark", "--agents", "2", *cache, "--json")  # type: ignore[assignment]
+    asking = ("evaluate", "--graph", films, "--questions", written(tmp_path))
+    arguments = (*asking, "--method", "bm25,ark", "--agents", "2", *cache, "--json")
     with OpenAIServer(explorer) as server:
         url = ("--base-url", server.base_url)
         ran = graphret(*arguments, *url, "--price", "1,2")
@@ -174,8 +174,9 @@ def test_a_model_that_goes_away_stops_the_run_and_nothing_is_lost(
     films: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    arguments = ("evaluate", "--graph", films, "--questions", written(tmp_path))
-    arguments += ("--method", "ark", "--agents", "1", "--model", "tiny", "--out", out)  # type: ignore[assignment]
+    asking = ("evaluate", "--graph", films, "--questions", written(tmp_path))
+    model = ("--method", "ark", "--agents", "1", "--model", "tiny")
+    arguments = (*asking, *model, "--out", out)
 
     def gone(request: Request) -> Behaviour:
         return explorer(request) if "Dawn" in request.prompt else status(401)

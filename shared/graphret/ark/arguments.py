@@ -14,6 +14,7 @@ from graphret.ark.neighborhood import matching
 from graphret.ark.observation import quoted
 from graphret.ark.settings import MAX_K
 from graphret.cypher.suggestions import nearest
+from graphret.llm.json_text import json_values
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 
@@ -25,11 +26,16 @@ class InvalidCall(Exception):
     """A call that cannot be run; the message tells the model what to do."""
 
 
+def _listed(given: Any) -> Any:
+    """A list of names, also where it is written as one text."""
+    if not isinstance(given, str):
+        return given
+    listed = next(json_values(given), None) if given.rstrip().endswith("]") else None
+    return listed if isinstance(listed, list) else [given]
+
+
 #: Names, of which models write one as a string.
-_Names = Annotated[
-    list[str],
-    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
-]
+_Names = Annotated[list[str], BeforeValidator(_listed)]
 #: How many nodes to show; as the tool has it where the model does not say.
 _Count = Annotated[
     int,
@@ -117,6 +123,20 @@ def read(kind: type[T], given: Any) -> T:
         raise InvalidCall(
             f"{said}. The tool takes {', '.join(kind.model_fields)}."
         ) from error
+
+
+def separate(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return names one by one, where several stand in one text with commas between
+    them that is no name itself.
+    """
+    separated = list[str]()
+    for name in names:
+        parts = [part.strip(" '\"[]") for part in name.split(",")]
+        several = name not in known and any(
+            meant(read_arrow(part)[0]) in known for part in parts
+        )
+        separated += parts if several else [name]
+    return separated
 
 
 def meant(name: str) -> str:

@@ -18,6 +18,7 @@ from graphret.ark.arguments import (
     no_such_name,
     no_such_node,
     read,
+    separate,
 )
 from graphret.ark.neighborhood import Neighborhood, explore, matching
 from graphret.ark.observation import (
@@ -177,8 +178,10 @@ class Toolbox:
         if node is None:
             message, named = no_such_node(self.store, self.index, given.node)
             return failure(message, named)
-        labels = frozenset(map(meant, given.node_types)) if given.node_types else None
-        relations = directions(given.relation_types) if given.relation_types else None
+        types = self._separate(given.node_types)
+        labels = frozenset(map(meant, types)) if types else None
+        ways = self._separate(given.relation_types)
+        relations = directions(ways) if ways else None
         query = given.query.strip()[:_LONGEST_QUERY] or None
         neighborhood = explore(
             self.store,
@@ -202,6 +205,12 @@ class Toolbox:
             _edges(node, neighborhood, shown),
             neighborhood.total,
         )
+
+    def _separate(self, names: Sequence[str]) -> Sequence[str]:
+        if not any("," in name for name in names):
+            return names
+        schema = self.store.schema()
+        return separate(names, {*schema.labels, *schema.relation_names})
 
     def _require_known_names(
         self, labels: Collection[str], relations: Collection[str]

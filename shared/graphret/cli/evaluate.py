@@ -84,7 +84,7 @@ def evaluate(
     agents: options.Agents = 3,
     steps: options.Steps = 20,
     show_values: options.ShowValues = False,
-    repair_calls: options.RepairCalls = 0,
+    repair_calls: options.RepairCalls = 1,
     settings: options.GraspFile = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,

@@ -103,7 +103,7 @@ def query(
         Expansion, option("When the graph around the answer is added.", panel=SPARK)
     ] = "auto",
     show_values: options.ShowValues = False,
-    repair_calls: options.RepairCalls = 0,
+    repair_calls: options.RepairCalls = 1,
     settings: options.GraspFile = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
@@ -193,6 +193,9 @@ def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
 
     for stage in () if given.json else retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
+    for stage in () if given.json else retrieval.trace.stages:
+        if "loosened" in stage.details:
+            remark(str(stage.details["outcome"]))
     shown = [render_timeline(retrieval, lookup), ""] if given.verbose else []
     shown.append(render(retrieval) if retrieval.hits else "nothing qualifies")
     shown += [
