@@ -270,6 +270,7 @@ class SageGraph:
         ranking: Ranking | str | None = None,
         *,
         seeds: Retriever | None = None,
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> SageRetriever:
         """Return a retriever over the graph; it sees later changes.
@@ -282,8 +283,12 @@ class SageGraph:
             was.
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
+        fill
+            Whether a search fills the places that seeds and neighbours leave.
         """
-        return SageRetriever(self, ranking, seeds=seeds, on_failure=on_failure)
+        return SageRetriever(
+            self, ranking, seeds=seeds, fill=fill, on_failure=on_failure
+        )
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""

@@ -319,7 +319,7 @@ class SharedNames:
         """Return the edges, each with the rarest of the names that make it."""
         weights, any_table = self.settings.kind_weights, facts.is_table.any()
         text = weights.get("text", 1.0)
-        share = text / max(weights.values()) if any_table else 1.0
+        share = text / max(weights.values(), default=1.0) if any_table else 1.0
         ranked = entities.rarest_first(np.unique(self.pairs["name"]))
         rank = np.zeros(len(entities.names), np.int64)
         rank[ranked] = np.arange(len(ranked))
