@@ -47,6 +47,7 @@ LAYERS = [
     },
     {"planning", "ranker"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
+    {"baselines"},
     {"methods"},
     {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
 ]

@@ -16,7 +16,7 @@ from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, Target
-from graphret.planning.matches import Bindings, PlanMatch
+from graphret.planning.matches import Bindings, PlanMatch, has_properties
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import (
@@ -225,10 +225,11 @@ class PlanRetriever(Retriever):
         with trace.stage("match") as stage:
             matches = self._matches(plan, bindings, self.limit)
             stage.details["candidates"] = len(matches)
-            if matches and self._database is not None:
+            database = None if plan.reads_relations else self._database
+            if matches and database is not None:
                 stage.details["cypher"], _ = compile_plan(
                     plan,
-                    self._database,
+                    database,
                     bindings,
                     schema=self._schema,
                     limit=self.limit,
@@ -365,7 +366,7 @@ class PlanRetriever(Retriever):
                 continue
             scores = self._scores_of(plan, far, bindings)
             ends = dict.fromkeys(chosen[near].values())
-            best = self._best_edges(ends, hop.rel, scores)
+            best = self._best_edges(ends, hop, scores)
             hop_steps = [
                 _Step(hit, node, *best[node])
                 for hit, node in chosen[near].items()
@@ -387,7 +388,7 @@ class PlanRetriever(Retriever):
     def _best_edges(
         self,
         ends: Collection[str],
-        relations: Collection[str],
+        hop: PlanHop,
         scores: Mapping[str, float],
     ) -> dict[str, tuple[str, Edge]]:
         """Return for each end the edge to the neighbour of the highest score.
@@ -397,8 +398,10 @@ class PlanRetriever(Retriever):
         if not ends:
             return {}
         best: dict[str, tuple[str, Edge]] = {}
-        edges = self.store.neighbors(list(ends), relations=relations, limit=_MOST_EDGES)
+        edges = self.store.neighbors(list(ends), relations=hop.rel, limit=_MOST_EDGES)
         for edge in edges:
+            if not has_properties({**edge.properties, "weight": edge.weight}, hop):
+                continue
             for end, other in (
                 (edge.source, edge.target),
                 (edge.target, edge.source),
