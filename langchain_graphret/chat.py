@@ -24,6 +24,7 @@ from graphret.llm import (
     Usage,
 )
 from graphret.llm.errors import as_chat_error
+from graphret.llm.openai_wire import content_text, token_usage
 from graphret.llm.refusals import JSON_SCHEMA, TEMPERATURE, Refusals
 
 #: A chat model of LangChain, what stands for one, or a graphret one.
@@ -102,6 +103,8 @@ class LangChainChat:
                 attempt.succeeded(_in_openai_names(asked))
                 return self._reply(answer)
             except Exception as error:
+                if (cut := self._cut_reply(error)) is not None:
+                    return cut
                 if not attempt.failed(error, _in_openai_names(asked)):
                     raise self._failure(attempt.problem or error, options) from error
 
@@ -120,6 +123,8 @@ class LangChainChat:
                 attempt.succeeded(_in_openai_names(asked))
                 return self._reply(answer)
             except Exception as error:
+                if (cut := self._cut_reply(error)) is not None:
+                    return cut
                 if not attempt.failed(error, _in_openai_names(asked)):
                     raise self._failure(attempt.problem or error, options) from error
 
@@ -151,6 +156,16 @@ class LangChainChat:
             except Exception:
                 pass  # a wish that the model cannot grant: the messages say it too
         return model, named
+
+    def _cut_reply(self, error: Exception) -> Reply | None:
+        """The reply in the error that OpenAI's client raises where one that was asked
+        for by schema is cut at the token limit.
+        """
+        completion: Any = getattr(error, "completion", None)
+        if not getattr(completion, "choices", None):
+            return None
+        text = content_text(completion.choices[0].message.content)
+        return Reply(text, (), token_usage(completion.usage), "length", self.name)
 
     def _failure(self, error: Exception, options: ChatOptions) -> Exception:
         if options.get("tools") and isinstance(

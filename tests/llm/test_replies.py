@@ -8,11 +8,14 @@ import json
 from dataclasses import dataclass, field
 
 import pytest
+from chat_clients import chat_model
 from pydantic import TypeAdapter
 
+from graphret.llm import Message, ask_json
 from graphret.llm.structured import parse_json
 from graphret.planning import GraphPlan
 from graphret.spark.plan import read_plan
+from graphret.testing.openai_server import OpenAIServer, text
 
 
 @dataclass
@@ -85,6 +88,17 @@ def test_a_thought_that_never_ends_is_no_answer(reply: str) -> None:
     value, problem = parse_json(scored(reply), SCORE)
     assert value is None
     assert problem == "it is reasoning that never ends in an answer"
+
+
+@pytest.mark.parametrize("client", ["openai", "langchain", "llama_index"])
+def test_a_reply_that_is_cut_is_asked_for_again_and_briefer(client: str) -> None:
+    cut = text('{"score": 9, "why": ["it', finish_reason="length")
+    with OpenAIServer([cut, '{"score": 9}']) as server:
+        model = chat_model(client, server.base_url, retries=0)
+        value, usage, attempts = ask_json(model, [Message.user("Is it?")], Score)
+        said = server.requests[1].messages[-1]["content"]
+    assert (value, attempts, usage.output_tokens) == (Score(9), 2, 6)
+    assert "cut off at the token limit" in said
 
 
 def test_marks_within_json_are_text() -> None:
