@@ -51,7 +51,8 @@ class Business:
 
     def latest(self, customer: str) -> str:
         placed = [to for by, to in self.pairs("PLACED") if by.name == customer]
-        return max(order.properties["order_date"] for order in placed)
+        last: str = max(order.properties["order_date"] for order in placed)
+        return last
 
 
 QUESTIONS: dict[str, tuple[str, Callable[[Business], Rows]]] = {
