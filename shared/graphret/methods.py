@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
     from graphret.llm import ChatModel
     from graphret.planning import PathPlanner
+    from graphret.rerank import Reranker
     from graphret.retriever import Retriever
     from graphret.sage import SageGraph
     from graphret.search import HybridIndex, TextIndex
@@ -75,7 +76,7 @@ class MethodOptions:
     preset
         ``"paper"`` for the algorithms and defaults of the papers.
     reranker
-        A cross-encoder that orders what any method found.
+        What orders what any method found: a `Reranker`, or a cross-encoder by name.
     chat
         A chat model that is made already, in place of one by name.
     llm_cache
@@ -84,7 +85,7 @@ class MethodOptions:
 
     preset: Preset = "default"
     ranking: str | None = None
-    reranker: str | None = None
+    reranker: Reranker | str | None = None
     chat: ChatModel | None = None
     llm_cache: Path | None = None
     model: str | None = None
@@ -159,12 +160,13 @@ class OpenGraph:
             made = _baseline(method, self.store, self.index, options)
         else:
             made = _MAKE[method](self.store, self.index, options)
-        if options.reranker is None or method == "grasp":  # which has it inside
+        reranker = _reranker(options)
+        if reranker is None or method == "grasp":  # which has it inside
             return made
-        from graphret.rerank import CrossEncoderReranker, Rerank
+        from graphret.rerank import Rerank
 
         depth = 100 if options.as_in_the_paper else 20  # GRASP, section 3.3
-        return Rerank(made, CrossEncoderReranker(options.reranker), depth=depth)
+        return Rerank(made, reranker, depth=depth)
 
     def _sage(self, options: MethodOptions) -> Retriever:
         if self.documents is None:
@@ -342,6 +344,14 @@ def _with_embeddings(index: TextIndex, method: Method) -> HybridIndex:
     return local
 
 
+def _reranker(options: MethodOptions) -> Reranker | None:
+    if not isinstance(options.reranker, str):
+        return options.reranker
+    from graphret.rerank import CrossEncoderReranker
+
+    return CrossEncoderReranker(options.reranker)
+
+
 def _bm25(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
     from graphret.index_retriever import IndexRetriever
 
@@ -405,11 +415,10 @@ def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     if (model := options.chat_model()) is None:
         raise InvalidInput("method: spark needs the name of a model")
     paper = options.as_in_the_paper
-    settings = replace(
-        SparkSettings.paper() if paper else SparkSettings(),
-        show_values=options.show_values,
-        repair_calls=options.repair_calls,
-    )
+    preset = SparkSettings.paper()
+    if not paper:
+        preset = SparkSettings(repair_calls=options.repair_calls)
+    settings = replace(preset, show_values=options.show_values)
     spark = Spark(
         model,
         store,  # type: ignore[arg-type]  # it refuses others
@@ -437,11 +446,6 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     settings = GraspSettings.paper() if options.as_in_the_paper else GraspSettings()
     if options.settings is not None:
         settings = GraspSettings.load(options.settings)
-    reranker = None
-    if options.reranker is not None:
-        from graphret.rerank import CrossEncoderReranker
-
-        reranker = CrossEncoderReranker(options.reranker)
     planner: Planner
     if (model := options.chat_model()) is None:
         planner = _path_planner(store, index, options)
@@ -453,7 +457,7 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
         planner,
         store,
         index,
-        reranker=reranker,
+        reranker=_reranker(options),
         settings=settings,
         on_failure=options.on_failure,
     )

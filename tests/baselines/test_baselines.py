@@ -20,6 +20,8 @@ from graphret.llm import ChatError, Message, Reply, Usage
 from graphret.methods import BASELINES, Method, MethodOptions, OpenGraph
 from graphret.search import HybridIndex
 from graphret.types import Retrieval
+from langchain_graphret import as_langchain_retriever
+from llama_index_graphret import as_llama_index_retriever
 
 QUESTION = "who made the films with Cy Cole"
 ANSWER = "Ann Ames"
@@ -215,3 +217,12 @@ def test_hyde_searches_with_the_mean_of_question_and_passage() -> None:
     expected = dense.with_query("Noon Train", mean).search("Noon Train", 20)
     assert found.ids == expected.ids
     assert set(found.ids[:2]) == {"Noon Train", "Gus Gray"}
+
+
+def test_both_frameworks_take_a_baseline_as_their_retriever() -> None:
+    asked = {"short passage": {"passages": ["They are by Ann Ames."]}}
+    hyde = GRAPH.retriever("hyde", MethodOptions(chat=model(asked)))
+    nodes = as_llama_index_retriever(hyde, k=3).retrieve(QUESTION)
+    assert nodes[0].node.node_id == ANSWER
+    documents = as_langchain_retriever(hyde, k=3).invoke(QUESTION)
+    assert documents[0].id == ANSWER

@@ -14,13 +14,17 @@ from cli_helpers import built, graphret, refused
 from scripted_parts import FILMS
 from stark_files import write_stark
 
+from graphret.evaluation import evaluate, read_evaluation_questions
+from graphret.methods import METHODS, Method, MethodOptions, opened_graph
 from graphret.testing.openai_server import (
     Behaviour,
     OpenAIServer,
     Request,
+    json_text,
     status,
     tool_calls,
 )
+from graphret.types import Hit
 
 ASKED: list[dict[str, Any]] = [
     {"question": "who directed Dawn", "answers": ["Ann Ames"], "kind": "1-hop"},
@@ -150,8 +154,8 @@ def test_calls_tokens_and_cost_are_counted_and_replies_kept(
     films: Path, tmp_path: Path
 ) -> None:
     cache = ("--llm-cache", tmp_path / "replies", "--model", "tiny")
-    arguments = ("evaluate", "--graph", films, "--questions", written(tmp_path))
-    arguments += ("--method", "bm25,ark", "--agents", "2", *cache, "--json")  # type: ignore[assignment]
+    asking = ("evaluate", "--graph", films, "--questions", written(tmp_path))
+    arguments = (*asking, "--method", "bm25,ark", "--agents", "2", *cache, "--json")
     with OpenAIServer(explorer) as server:
         url = ("--base-url", server.base_url)
         ran = graphret(*arguments, *url, "--price", "1,2")
@@ -174,8 +178,9 @@ def test_a_model_that_goes_away_stops_the_run_and_nothing_is_lost(
     films: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    arguments = ("evaluate", "--graph", films, "--questions", written(tmp_path))
-    arguments += ("--method", "ark", "--agents", "1", "--model", "tiny", "--out", out)  # type: ignore[assignment]
+    asking = ("evaluate", "--graph", films, "--questions", written(tmp_path))
+    model = ("--method", "ark", "--agents", "1", "--model", "tiny")
+    arguments = (*asking, *model, "--out", out)
 
     def gone(request: Request) -> Behaviour:
         return explorer(request) if "Dawn" in request.prompt else status(401)
@@ -235,3 +240,55 @@ def test_a_document_is_found_by_any_of_its_nodes(tmp_path: Path) -> None:
         row = ran.json["rows"][f"all/{method}"]
         assert (row["hit@1"], row["recall@20"]) == (100.0, 100.0)
     assert "not in the graph" not in " ".join(ran.json["notes"])
+
+
+class Backwards:
+    """Puts last what came first."""
+
+    name = "backwards"
+
+    def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
+        return [float(place) for place in range(len(hits))]
+
+
+@pytest.mark.parametrize("method", ["bm25", "grasp"])
+def test_a_reranker_orders_what_a_method_found(
+    films: Path, tmp_path: Path, method: Method
+) -> None:
+    questions = read_evaluation_questions(written(tmp_path, ASKED[1:2]))
+    with opened_graph(str(films)) as graph:
+        plain = evaluate(graph, questions, [method])
+        reranked = evaluate(
+            graph, questions, [method], MethodOptions(reranker=Backwards())
+        )
+    row = f"all/{method}"
+    assert plain["rows"][row]["mrr"] > reranked["rows"][row]["mrr"] > 0
+
+
+def test_a_database_is_evaluated_with_recorded_plans(tmp_path: Path) -> None:
+    business = Path(__file__).parents[1] / "benchmarks" / "plans" / "business"
+    files = [business / "nodes.jsonl", business / "edges.jsonl"]
+    assert graphret("import", *files, "--out", tmp_path / "shop.lbug").code == 0
+    lines = (business / "questions.jsonl").read_text().splitlines()
+    plans = {
+        one["question"]: one["cypher"]
+        for one in map(json.loads, lines)
+        if one.get("cypher")
+    }
+
+    def planned(request: Request) -> Behaviour:
+        asked = str(request.messages[-1]["content"])
+        return json_text({"steps": [{"cypher": plans.get(asked, "RETURN 1")}]})
+
+    arguments = ("--graph", tmp_path / "shop.lbug", "--limit", 8, "--json")
+    arguments += ("--questions", business / "questions.jsonl", "--model", "recorded")
+    with OpenAIServer(planned) as server:
+        ran = graphret(
+            *("evaluate", *arguments, "--base-url", server.base_url),
+            *("--method", "bm25,spark", "--expand", "no"),
+        )
+    assert ran.code == 0, ran.err
+    spark, words = ran.json["rows"]["all/spark"], ran.json["rows"]["all/bm25"]
+    assert spark["recall@20"] > words["recall@20"] + 20
+    assert (words["calls"], spark["calls"] >= 1) == (0, True)
+    assert METHODS[0] == ran.json["baseline"] == "bm25"

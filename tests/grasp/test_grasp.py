@@ -427,6 +427,21 @@ def test_an_absence_needs_no_anchor(
     assert sorted(found.ids) == ids
 
 
+def test_a_number_is_an_answer(papers: GraphStore) -> None:
+    planner = Fixed(BY_ADA | {"count": True})
+    found = PlanRetriever(planner, papers, limit=2).retrieve("how many by Ada", 3)
+    assert found.rows == [{"count": 3}]
+    assert (found.hits[0].is_row, found.hits[0].node.text) == (True, "count: 3")
+    assert found.ids[1:] == ["p0", "p3"]
+    grasp = Grasp(planner, papers, BM25Index.of_store(papers))
+    since = grasp.retrieve("how many by Ada since 2013", 2, {"year": {"$gte": 2013}})
+    assert (since.rows, since.hits[0].is_row) == ([{"count": 2}], True)
+    nobody = Fixed(BY_ADA | {"count": True, "anchors": [{"var": "a", "text": "zzz"}]})
+    assert PlanRetriever(nobody, papers).retrieve("how many by zzz", 3).rows == []
+    none = Fixed(BY_ADA | {"count": True, "where": {"T": {"year": {"$gt": 3000}}}})
+    assert PlanRetriever(none, papers).retrieve("q", 3).rows == [{"count": 0}]
+
+
 def test_it_takes_any_retriever_for_the_text(papers: GraphStore) -> None:
     names = BM25Index.of_store(papers, text=NodeText.names())
 

@@ -4,10 +4,8 @@ else what it may have meant.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -17,7 +15,7 @@ from graphret.ark.observation import quoted
 from graphret.ark.settings import MAX_K
 from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
-from graphret.llm.json_text import json_values
+from graphret.llm.json_text import json_values, read_object
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.where import Where
@@ -50,21 +48,13 @@ def _listed(given: Any) -> Any:
 _Names = Annotated[list[str], BeforeValidator(_listed)]
 
 
-def _unquoted(given: Any) -> Any:
-    """An object that a model wrote as a text of JSON, as the object."""
-    if isinstance(given, str):
-        with suppress(ValueError):
-            return json.loads(given or "{}")
-    return given
-
-
 def _any_object(schema: dict[str, Any]) -> None:
     """Leave out what a schema of any object says besides."""
     schema.pop("additionalProperties", None)
 
 
 #: A condition as `Where` has it.
-_Condition = Annotated[dict[str, Any], BeforeValidator(_unquoted)]
+_Condition = Annotated[dict[str, Any], BeforeValidator(read_object)]
 #: How many nodes to show; as the tool has it where the model does not say.
 _Count = Annotated[
     int,
@@ -162,6 +152,14 @@ def read(kind: type[T], given: Any) -> T:
         ) from error
 
 
+def condition(given: Mapping[str, Any]) -> Where | None:
+    """Return a condition that a model wrote, or raise `InvalidCall`."""
+    try:
+        return Where.parse(given)
+    except InvalidInput as error:
+        raise InvalidCall(str(error)) from error
+
+
 def separate(names: Sequence[str], known: Collection[str]) -> list[str]:
     """Return names one by one, where several stand in one text with commas between
     them that is no name itself.
@@ -174,14 +172,6 @@ def separate(names: Sequence[str], known: Collection[str]) -> list[str]:
         )
         separated += parts if several else [name]
     return separated
-
-
-def condition(given: Mapping[str, Any]) -> Where | None:
-    """Return a condition that a model wrote, or raise `InvalidCall`."""
-    try:
-        return Where.parse(given)
-    except InvalidInput as error:
-        raise InvalidCall(str(error)) from error
 
 
 def meant(name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from graphret.ark.arguments import arrow
 from graphret.ark.neighborhood import Neighborhood, Way
 from graphret.ark.observation import NodeEntry, shortened
+from graphret.corpus.metadata import EXTRACTED
 from graphret.search.fields import said_properties
 from graphret.types import Node
 
@@ -29,16 +30,22 @@ def entry_of(node: Node) -> NodeEntry:
     )
     own = "" if node.text == node.name else node.text.removeprefix(f"{node.name}\n")
     said = said_properties(node.properties, (node.name, node.text))
+    extracted = said.pop(EXTRACTED, ())
+    for name in extracted if isinstance(extracted, list | tuple) else ():
+        said.pop(name, None)  # the text says it
     return NodeEntry({"id": node.id, **named, **kind_of(node)}, own, _brief(said))
 
 
-def neighbor_entries(neighborhood: Neighborhood) -> list[NodeEntry]:
-    """Return what is shown of neighbours: also by which relations they are joined."""
-    entries = map(entry_of, neighborhood.nodes)
-    return [
-        replace(entry, fields=entry.fields | {"via": [*map(_shown_way, via)]})
-        for entry, via in zip(entries, neighborhood.via, strict=True)
-    ]
+def neighbor_entries(node: Node, neighborhood: Neighborhood) -> list[NodeEntry]:
+    """Return what is shown of the neighbours of a node: also by which relations they
+    are joined to it.
+    """
+    entries = []
+    for other, ways in zip(neighborhood.nodes, neighborhood.via, strict=True):
+        entry, names = entry_of(other), (node.name, other.name)
+        via = [_shown_way(way, names) for way in ways]
+        entries.append(replace(entry, fields=entry.fields | {"via": via}))
+    return entries
 
 
 def kind_of(node: Node) -> dict[str, Any]:
@@ -65,10 +72,11 @@ def relation_counts(found: Neighborhood) -> dict[str, Any]:
     )
 
 
-def _shown_way(way: Way) -> str | list[Any]:
-    """An arrow, and behind it what its edges say of themselves."""
+def _shown_way(way: Way, names: Sequence[str]) -> str | list[Any]:
+    """An arrow, and behind it what its edges say besides the names of their ends."""
     shown = arrow(way.relation, way.outgoing)
-    said = [_brief(said_properties(own)) for own in way.properties[:_SHOWN_EDGES]]
+    edges = way.properties[:_SHOWN_EDGES]
+    said = [_brief(said_properties(own, names)) for own in edges]
     said = [own for own in said if own]
     return [shown, *said] if said else shown
 

@@ -163,16 +163,18 @@ class Toolbox:
 
     def _search(self, given: SearchArguments) -> Observation:
         query = given.query.strip()[:_LONGEST_QUERY]
-        labels, where = _labels(given.node_types), condition(given.where)
+        labels, where = self._labels(given.node_types), condition(given.where)
         if not query and labels is None and where is None:
             raise InvalidCall(
                 "A search needs a query, words that the name or the text of a node"
                 " should hold, or node_types or where."
             )
         k = _count(given.k, self.settings.search_k)
+        head: dict[str, Any]
         if query:
             nodes = self._found(query, k, labels, where)
-            total, head = len(nodes), {"found": len(nodes), "query": _brief(query)}
+            total = len(nodes)
+            head = {"found": total, "query": _brief(query)}
         else:
             nodes, total, more = self._listed(k, labels, where)
             head = {"shown": 0, "of": f"{total}+" if more else total}
@@ -186,7 +188,7 @@ class Toolbox:
         self,
         query: str,
         k: int,
-        labels: Collection[str] | None,
+        labels: frozenset[str] | None,
         where: Where | None,
     ) -> list[Node]:
         """Return the nodes that match a query, best first."""
@@ -197,7 +199,7 @@ class Toolbox:
         [node] = self.store.get([query])
         passes = (
             node is not None
-            and (labels is None or not labels.isdisjoint(node.labels))
+            and (labels is None or any(label in labels for label in node.labels))
             and (where is None or where.matches(node))
         )
         return [node] if node is not None and passes else []
@@ -217,8 +219,7 @@ class Toolbox:
         if node is None:
             message, named = no_such_node(self.store, self.index, given.node)
             return failure(message, named)
-        types = self._separate(given.node_types)
-        labels, where = _labels(types), condition(given.where)
+        labels, where = self._labels(given.node_types), condition(given.where)
         ways = self._separate(given.relation_types)
         relations = directions(ways) if ways else None
         query = given.query.strip()[:_LONGEST_QUERY] or None
@@ -243,12 +244,6 @@ class Toolbox:
             neighborhood.total,
         )
 
-    def _separate(self, names: Sequence[str]) -> Sequence[str]:
-        if not any("," in name for name in names):
-            return names
-        schema = self.store.schema()
-        return separate(names, {*schema.labels, *schema.relation_names})
-
     def _explored(
         self, node: Node, query: str | None, found: Neighborhood, filtered: bool
     ) -> tuple[str, list[int]]:
@@ -257,15 +252,24 @@ class Toolbox:
         Its relations are counted where they do not all stand among the neighbours
         shown: where a filter lets nothing pass, or, without one, not all are shown.
         """
-        head = {"explored": node.id, **kind_of(node)}
+        head: dict[str, Any] = {"explored": node.id, **kind_of(node)}
         if query:
             head["query"] = _brief(query)
         head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total}
-        entries = neighbor_entries(found)
+        entries = neighbor_entries(node, found)
         text, shown = self._fitting(head, entries, query)
         if not found.total or (len(shown) < found.total and not filtered):
             return self._fitting(head | relation_counts(found), entries, query)
         return text, shown
+
+    def _labels(self, names: Sequence[str]) -> frozenset[str] | None:
+        return frozenset(map(meant, self._separate(names))) if names else None
+
+    def _separate(self, names: Sequence[str]) -> Sequence[str]:
+        if not any("," in name for name in names):
+            return names
+        schema = self.store.schema()
+        return separate(names, {*schema.labels, *schema.relation_names})
 
     def _require_known_names(
         self,
@@ -307,10 +311,6 @@ def _count(asked: int, default: int) -> int:
 
 def _brief(query: str) -> str:
     return shortened(query, SHOWN_CHARS)
-
-
-def _labels(names: Sequence[str]) -> frozenset[str] | None:
-    return frozenset(map(meant, names)) if names else None
 
 
 def _properties_in(where: Where | None) -> set[str]:

@@ -14,7 +14,12 @@ from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
-from graphret.cli.query import EncoderName, RankingName, method_options
+from graphret.cli.query import (
+    EncoderName,
+    ExpansionPolicy,
+    RankingName,
+    method_options,
+)
 from graphret.errors import InvalidInput
 from graphret.methods import OpenGraph, index_of, opened_graph
 
@@ -83,6 +88,7 @@ def evaluate(
     ranking: RankingName = None,
     agents: options.Agents = 3,
     steps: options.Steps = 20,
+    expand: ExpansionPolicy = "auto",
     show_values: options.ShowValues = False,
     repair_calls: options.RepairCalls = 1,
     settings: options.GraspFile = None,

@@ -45,6 +45,9 @@ _ENCODER = (
     " for the others any other."
 )
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
+ExpansionPolicy = Annotated[
+    Expansion, option("When the graph around the answer is added.", panel=SPARK)
+]
 RankingName = Annotated[
     Literal["coverage", "propagate", "paper"] | None,
     option("How it ranks; as trained, or by coverage.", panel=EXPANDERS),
@@ -99,9 +102,7 @@ def query(
     verbose: Annotated[
         bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)
     ] = False,
-    expand: Annotated[
-        Expansion, option("When the graph around the answer is added.", panel=SPARK)
-    ] = "auto",
+    expand: ExpansionPolicy = "auto",
     show_values: options.ShowValues = False,
     repair_calls: options.RepairCalls = 1,
     settings: options.GraspFile = None,

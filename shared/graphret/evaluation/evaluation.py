@@ -121,10 +121,15 @@ def _given(options: MethodOptions) -> dict[str, Any]:
     for name in ("chat", "llm_cache", "on_run", "base_url"):
         del told[name]
     return {
-        name: value if isinstance(value, int | float | str) else str(value)
+        name: value if isinstance(value, int | float) else _name(value)
         for name, default in told.items()
         if (value := getattr(options, name)) != default
     }
+
+
+def _name(value: Any) -> str:
+    """Return what a file, a name or a reranker is called."""
+    return str(getattr(value, "name", value))
 
 
 def _require_same_texts(
