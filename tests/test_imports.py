@@ -48,6 +48,7 @@ LAYERS = [
     },
     {"planning", "ranker"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
+    {"baselines"},
     {"methods"},
     {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
 ]

@@ -199,7 +199,7 @@ class Toolbox:
         [node] = self.store.get([query])
         passes = (
             node is not None
-            and (labels is None or not labels.isdisjoint(node.labels))
+            and (labels is None or any(label in labels for label in node.labels))
             and (where is None or where.matches(node))
         )
         return [node] if node is not None and passes else []
