@@ -21,7 +21,7 @@ from tests_support import HashingEncoder
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.llm import ChatError, Message, Reply, Usage
 from graphret.methods import BASELINES, Method, MethodOptions, OpenGraph
-from graphret.search import HybridIndex
+from graphret.search import BM25Index, HybridIndex
 from graphret.testing.openai_server import OpenAIServer, json_text, status
 from graphret.types import Retrieval
 from langchain_graphret import as_langchain_retriever
@@ -206,6 +206,20 @@ def test_a_view_and_a_filter_hold_whatever_the_model_asks_for(method: Method) ->
     retriever = GRAPH.retriever(method, MethodOptions(chat=model(script())))
     hits = retriever.retrieve(QUESTION, 3, {"label": "Movie"})
     assert {hit.node.label for hit in hits} == {"Movie"}
+
+
+@pytest.mark.parametrize("method", ["kar", "think-on-graph", "4stepfocus", "hybgrag"])
+def test_nodes_that_the_index_does_not_hold_are_reached_all_the_same(
+    method: Method,
+) -> None:
+    some = BM25Index.of_store(FILMS.store, labels=["Actor", "Movie"])
+    script, _ = SCRIPTS[method]
+    retriever = OpenGraph(FILMS.store, some).retriever(
+        method, MethodOptions(chat=model(script()))
+    )
+    found = retriever.retrieve(QUESTION, 3)
+    assert not found.trace.fallbacks
+    assert (ANSWER in found.ids) == (method != "kar")  # which searches at last
 
 
 def test_hyde_searches_with_the_mean_of_question_and_passage() -> None:
