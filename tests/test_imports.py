@@ -23,6 +23,7 @@ LAYERS = [
         "columns",
         "contracts",
         "errors",
+        "rows",
         "stopwords",
         "text",
         "trace",

@@ -74,7 +74,7 @@ def readings(value: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
     --------
     >>> names = {"type": "object", "properties": {"names": {}}, "required": ["names"]}
     >>> list(readings({"answer": {"names": ["Ulm"]}}, names))
-    [{'names': ['Ulm']}]
+    [{'answer': {'names': ['Ulm']}}, {'names': ['Ulm']}]
     >>> list(readings(["Ulm"], names))
     [['Ulm'], {'names': ['Ulm']}]
     """

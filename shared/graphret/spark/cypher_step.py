@@ -13,10 +13,11 @@ from graphret.cypher import Report, check, edits, run_checked
 from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
+from graphret.rows import row_node
 from graphret.spark.loosening import loosened
 from graphret.spark.repairs import RepairedQuery, entity_names, repair
 from graphret.spark.reply import bare_query
-from graphret.spark.rows import Columns, read_rows, row_node, shown
+from graphret.spark.rows import Columns, read_rows, shown
 from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
 from graphret.stores.base import Rows
 from graphret.trace import Stage

@@ -72,15 +72,33 @@ def unlimited_order(node: AstNode, context: QueryContext) -> Change | None:
     """``WITH … ORDER BY`` takes a ``SKIP`` or a ``LIMIT``; to skip none changes
     nothing.
     """
-    if not isinstance(node, ast.With) or node.order is None:
+    if not isinstance(node, ast.Query):
         return None
-    if node.skip is not None or node.limit is not None:
-        return None
-    end = span(node.order)[1]
-    return Change(
-        (Edit(end, end, " SKIP 0"),),
-        "WITH … ORDER BY needs a SKIP in Ladybug: SKIP 0 was added",
-    )
+    for clause, following in pairwise(node.clauses):
+        if (
+            isinstance(clause, ast.With)
+            and clause.order is not None
+            and clause.skip is None
+            and clause.limit is None
+            and not _collects_all(following)
+        ):
+            end = span(clause.order)[1]
+            return Change(
+                (Edit(end, end, " SKIP 0"),),
+                "WITH … ORDER BY needs a SKIP in Ladybug: SKIP 0 was added",
+            )
+    return None
+
+
+def _collects_all(clause: AstNode) -> bool:
+    """Whether a clause collects rows without grouping them, which Ladybug 0.22 does in
+    no order.
+    """
+    if not isinstance(clause, ast.With | ast.Return):
+        return False
+    called = [[*aggregates(item)] for item in clause.expressions]
+    names = {str(call.name.this).lower() for calls in called for call in calls}
+    return all(called) and "collect" in names
 
 
 def bare_subquery(node: AstNode, context: QueryContext) -> Change | None:
@@ -268,7 +286,7 @@ LADYBUG: Rules = {
     LabelName: (quoted_name,),
     ast.Property: (calls.days_between, calls.date_part, quoted_key),
     ast.Map: (quoted_key,),
-    ast.With: (unlimited_order,),
+    ast.Query: (unlimited_order,),
     Subquery: (bare_subquery, subquery_without_return),
     ast.Match: (shortest_path, condition_in_brackets),
     ast.ListComprehension: (comprehension,),
