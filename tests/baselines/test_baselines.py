@@ -8,17 +8,21 @@ import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 from ark_support import Follows
+from cli_helpers import graphret, refused
+from scripted_parts import FILMS as TRIPLES
 from scripted_parts import films
 from tests_support import HashingEncoder
 
 from graphret.errors import InvalidInput, RetrievalFailed
 from graphret.llm import ChatError, Message, Reply, Usage
 from graphret.methods import BASELINES, Method, MethodOptions, OpenGraph
-from graphret.search import HybridIndex
+from graphret.search import BM25Index, HybridIndex
+from graphret.testing.openai_server import OpenAIServer, json_text, status
 from graphret.types import Retrieval
 from langchain_graphret import as_langchain_retriever
 from llama_index_graphret import as_llama_index_retriever
@@ -204,6 +208,20 @@ def test_a_view_and_a_filter_hold_whatever_the_model_asks_for(method: Method) ->
     assert {hit.node.label for hit in hits} == {"Movie"}
 
 
+@pytest.mark.parametrize("method", ["kar", "think-on-graph", "4stepfocus", "hybgrag"])
+def test_nodes_that_the_index_does_not_hold_are_reached_all_the_same(
+    method: Method,
+) -> None:
+    some = BM25Index.of_store(FILMS.store, labels=["Actor", "Movie"])
+    script, _ = SCRIPTS[method]
+    retriever = OpenGraph(FILMS.store, some).retriever(
+        method, MethodOptions(chat=model(script()))
+    )
+    found = retriever.retrieve(QUESTION, 3)
+    assert not found.trace.fallbacks
+    assert (ANSWER in found.ids) == (method != "kar")  # which searches at last
+
+
 def test_hyde_searches_with_the_mean_of_question_and_passage() -> None:
     index = HybridIndex.of_store(FILMS.store, HashingEncoder())
     dense = index.dense
@@ -226,3 +244,22 @@ def test_both_frameworks_take_a_baseline_as_their_retriever() -> None:
     assert nodes[0].node.node_id == ANSWER
     documents = as_langchain_retriever(hyde, k=3).invoke(QUESTION)
     assert documents[0].id == ANSWER
+
+
+def test_the_command_line_knows_baselines_by_the_same_names(tmp_path: Path) -> None:
+    (tmp_path / "kb.txt").write_text("\n".join(filter(None, TRIPLES)), "utf-8")
+    graph = tmp_path / "films"
+    assert graphret("import", tmp_path / "kb.txt", "--out", graph).code == 0
+    arguments = ("query", QUESTION, "--graph", graph, "--method", "rar")
+    assert "needs --model" in refused(2, *arguments)
+    assert "--agents: it is for" in refused(2, *arguments, "--agents", 2)
+    replies = {"passages": ["Ann Ames"]}
+    with OpenAIServer(lambda request: json_text(replies)) as server:
+        model = ("--model", "tiny", "--base-url", server.base_url)
+        ran = graphret(*arguments, *model, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.json["hits"][0]["id"] == ANSWER
+    with OpenAIServer(lambda request: status(401)) as server:
+        model = ("--model", "tiny", "--base-url", server.base_url)
+        ran = graphret(*arguments, *model)
+    assert (ran.code, "fallback" in ran.err) == (5, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
@@ -151,12 +152,16 @@ class Baseline(Retriever):
         ]
 
     def _best(self, query: str, ids: Sequence[str], most: int) -> list[str]:
-        """Return the ids of the nodes whose text is most like a question."""
-        if not ids:
-            return []
-        scores = self.index.score(query, ids).tolist()
-        order = sorted(range(len(ids)), key=lambda place: -scores[place])
-        return [ids[place] for place in order[:most]]
+        """Return the ids of the nodes whose text is most like a question; those that
+        the index does not hold come last.
+        """
+        local = self.index.local_index()
+        places = [0] * len(ids) if local is None else local.table.find(ids).tolist()
+        held = [one for one, place in zip(ids, places, strict=True) if place >= 0]
+        scores = self.index.score(query, held).tolist() if held else []
+        by_id = dict(zip(held, scores, strict=True))
+        order = sorted(ids, key=lambda one: -by_id.get(one, -math.inf))
+        return order[:most]
 
 
 def shown(question: str, hits: Sequence[Hit]) -> str:

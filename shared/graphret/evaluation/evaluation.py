@@ -55,7 +55,8 @@ def evaluate(
     -------
     dict
         ``name``; ``rows`` (``kind/method``, ``all/method`` over all questions → metric
-        → percent, or a mean a question of calls, tokens, dollars and seconds);
+        → percent, the mean a question of calls, tokens and dollars, or the median of
+        seconds);
         ``intervals`` (row → metric → gain over the first method with its 95 % bootstrap
         interval, questions paired); ``spread`` (row → metric → the interval of the
         value itself); ``recall`` (row over all → recall at 1 … 20); ``counts``,
