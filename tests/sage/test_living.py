@@ -16,7 +16,7 @@ from tests_support import HashingEncoder, edges_of, found_anew
 from graphret import Document, SageGraph, SageSettings, Table
 from graphret.corpus import Item
 from graphret.sage.settings import LinkSettings, SimilaritySettings
-from graphret.types import Edge
+from graphret.types import Edge, Node
 
 # Titles within titles, with brackets and commas, of everyday words and of stop words.
 NAMES = [
@@ -205,6 +205,15 @@ def test_what_comes_changes_the_links_of_what_was_there(
     assert links(graph) == after
     graph.remove([item.id for item in come])
     assert links(graph) == before
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_a_graph_that_was_built_without_names_takes_some() -> None:
+    nameless = Node("n", ("Document",), "", "It rained.", {"source_id": "n"})
+    graph = SageGraph.from_nodes([nameless], encoder=None, metadata=None)
+    graph.add([Document("A team.", id="b", title=TEAM), RESULTS])
+    assert edges_of(graph) == found_anew(graph)
+    assert [edge["relation"] for edge in edges_of(graph)].count("MENTIONS") == 1
 
 
 @pytest.mark.filterwarnings("ignore:the graph finds little more")

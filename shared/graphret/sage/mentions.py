@@ -93,7 +93,8 @@ class WordRarity:
     """
 
     def __init__(self, n_names: int, counts: Mapping[str, int]) -> None:
-        self.n_names, self.counts = n_names, dict(counts)
+        # fitted where nothing had a name, every word is as rare as another
+        self.n_names, self.counts = max(1, n_names), dict(counts)
 
     def __call__(self, word: str) -> float:
         """Return the rarity of a word; one that no name had is as rare as can be."""
