@@ -223,8 +223,9 @@ def documents_of(
     if isinstance(store, InMemoryVectorStore):
         return store.get_by_ids(list(store.store))
     if isinstance(store, VectorStore):
-        if isinstance(places := getattr(store, "index_to_docstore_id", None), dict):
-            return store.get_by_ids(list(places.values()))  # FAISS
+        places = getattr(store, "index_to_docstore_id", None)  # FAISS
+        if isinstance(places, dict):
+            return store.get_by_ids(list(places.values()))
         get = getattr(store, "get", None)
         if not callable(get):
             raise InvalidInput(

@@ -413,25 +413,25 @@ class SageGraph(graphret.SageGraph):
             For any other `chat_mode`; LlamaIndex has agents and other engines that take
             ``as_tool()`` and ``as_query_engine()``.
         """
-        engines = {
-            ChatMode.CONDENSE_PLUS_CONTEXT: CondensePlusContextChatEngine,
-            ChatMode.CONTEXT: ContextChatEngine,
-        }
-        if chat_mode not in engines:
-            modes = " or ".join(repr(mode.value) for mode in engines)
+        known = ChatMode.CONDENSE_PLUS_CONTEXT, ChatMode.CONTEXT
+        if chat_mode not in known:
+            modes = " or ".join(repr(mode.value) for mode in known)
             raise InvalidInput(f"chat_mode: expected {modes}, got {chat_mode!r}")
+        engine: type[CondensePlusContextChatEngine | ContextChatEngine] = (
+            ContextChatEngine
+            if chat_mode == ChatMode.CONTEXT
+            else CondensePlusContextChatEngine
+        )
         retriever = self.as_retriever(
             ranking=ranking, similarity_top_k=similarity_top_k, k=k, filters=filters
         )
-        engine: Any = engines[chat_mode]
-        chat: CondensePlusContextChatEngine | ContextChatEngine = engine.from_defaults(
+        return engine.from_defaults(
             retriever,
             llm=llm,
             node_postprocessors=list(node_postprocessors),
             memory=memory,
             system_prompt=system_prompt,
         )
-        return chat
 
     def as_tool(
         self,

@@ -103,7 +103,7 @@ class CorePostprocessor(CheckedKeywords, BaseNodePostprocessor):
                 lambda: core.retrieve(*question), lambda: core.aretrieve(*question)
             )
         # neighbors may have to be read from a database
-        merged = yield Compute(lambda: self._merged(given, found))
+        merged: list[NodeWithScore] = yield Compute(lambda: self._merged(given, found))
         dispatcher.event(SageRetrievalEvent.of(found))
         dispatcher.event(ReRankEndEvent(nodes=merged))
         return merged

@@ -88,7 +88,9 @@ def test_a_graph_goes_into_ensembles_chains_and_tools(ballparks: SageGraph) -> N
     retriever = ballparks.as_retriever(search_kwargs={"k": 3})
     assert len(retriever.invoke(QUESTION)) == 3
     other = ListRetriever(documents=by_id("opera", "sicks"))
-    both = EnsembleRetriever(retrievers=[retriever, other]).invoke(QUESTION)
+    both = EnsembleRetriever(retrievers=[retriever, other], weights=[0.5, 0.5]).invoke(
+        QUESTION
+    )
     assert set(ids(both)) == {"opera", "sicks", *ids(retriever.invoke(QUESTION))}
     chain = RunnablePassthrough.assign(
         found=(lambda asked: asked["question"]) | retriever
@@ -243,10 +245,11 @@ class Names(BaseCallbackHandler):
 @pytest.mark.parametrize("awaited", [False, True])
 async def test_runs_are_called_by_what_they_do(awaited: bool) -> None:
     names = Names()
-    compiled, config = graph(models()), {"callbacks": [names]}
+    config: Any = {"callbacks": [names]}
     store = MemoryStore.of(NODES, EDGES)
     queries = create_graphraft_graph(store, BM25Index.of_store(store))
-    for app in (compiled, queries):
+    apps: list[Any] = [graph(models()), queries]
+    for app in apps:
         if awaited:
             await app.ainvoke({"question": FILMS}, config)
         else:

@@ -22,6 +22,7 @@ from llama_index.core.node_parser import (
     SentenceSplitter,
     get_leaf_nodes,
 )
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
     RetrieverQueryEngine,
     SubQuestionQueryEngine,
@@ -156,7 +157,8 @@ def best(retriever: Any, asked: Any, awaited: bool = False) -> str:
         if awaited
         else retriever.retrieve(asked)
     )
-    return ids(found)[0]
+    first: str = ids(found)[0]
+    return first
 
 
 @pytest.mark.parametrize("awaited", [False, True])
@@ -171,14 +173,18 @@ def test_a_made_up_answer_has_its_effect(
         "fusion": RRFFusionRetriever([graph.retriever(), index.as_retriever()]),
         "expansion": SageRetriever(graph, k=4),
     }[over]
-    post = [SageExpansion(graph, k=1)] if over == "expansion" else []
-    bundle = HyDEQueryTransform(Cook(), include_original=False).run("zzz")
+    post: list[BaseNodePostprocessor] = (
+        [SageExpansion(graph, k=1)] if over == "expansion" else []
+    )
+    bundle = HyDEQueryTransform(Cook(max_tokens=None), include_original=False).run(
+        "zzz"
+    )
     assert best(retriever, bundle, awaited) == "Cake"
     engine = TransformQueryEngine(
         RetrieverQueryEngine.from_args(
             retriever, llm=MockLLM(), node_postprocessors=post
         ),
-        HyDEQueryTransform(Cook(), include_original=False),
+        HyDEQueryTransform(Cook(max_tokens=None), include_original=False),
     )
     response = asyncio.run(engine.aquery("zzz")) if awaited else engine.query("zzz")
     assert ids(response.source_nodes)[0] == "Cake"
@@ -325,12 +331,17 @@ def test_a_pipeline_keeps_a_graph_up_to_date(graph: SageGraph) -> None:
         [made] = IngestionPipeline(
             transformations=pipeline.transformations[:2], cache=pipeline.cache
         ).run(documents=[document])
-        assert made.node_id in kept.nodes
+        assert made.node_id in {node.id for node in kept.nodes}
         assert best(kept.as_retriever(), "Vltava Arena") == made.node_id
         kept.remove([made.node_id])
     [made] = asyncio.run(pipeline.arun(documents=[document]))
     assert not pipeline.run(documents=[document])
-    assert made.node_id in kept.nodes
+    assert made.node_id in {node.id for node in kept.nodes}
+    document.set_content("The Vltava Arena was pulled down in 2020.")
+    [changed] = pipeline.run(documents=[document])
+    known = {node.id for node in kept.nodes}
+    assert changed.node_id in known
+    assert made.node_id not in known  # the document has changed
     with pytest.raises(InvalidInput, match="graph: expected a graphret SageGraph"):
         SageIngestion(CoreGraph.build)  # type: ignore[arg-type]
 

@@ -155,6 +155,14 @@ def test_a_plan_finds_the_answer_and_says_how(store: CypherStore) -> None:
     assert not found.trace.fallbacks
 
 
+def test_a_plan_may_be_a_search_alone(store: CypherStore) -> None:
+    found = ask(store, plan({"text": "folding", "label": "Paper", "k": 2}), fill=False)
+    assert len(found) == 2
+    assert [hit.evidence[0].kind for hit in found] == ["seed", "seed"]
+    assert not found.rows
+    assert {hit.node.label for hit in found} == {"Paper"}
+
+
 def test_a_search_comes_first_and_its_ids_narrow_a_query(store: CypherStore) -> None:
     with OpenAIServer() as server:
         spark = spark_of(store, server)

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import bench, demo, documents, graphs, mcp, query, serve, train
+from graphret.cli import (
+    bench,
+    demo,
+    documents,
+    evaluate,
+    graphs,
+    mcp,
+    query,
+    serve,
+    train,
+)
 from graphret.cli.errors import DEBUG, Commands
 
 app = typer.Typer(
@@ -51,6 +61,7 @@ for _command in (
         documents.remove,
         graphs.export,
         train.tune,
+        evaluate.evaluate,
         mcp.mcp,
         serve.serve,
     ),
@@ -66,7 +77,10 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "reasoner": train.writer,
 }
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "bench": ("Measure retrieval on public data.", bench.BENCHMARKS),
+    "bench": (
+        "Measure retrieval on public data.",
+        {**bench.BENCHMARKS, "stark": evaluate.stark},
+    ),
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Learn of labelled questions.", _TRAIN),
 }

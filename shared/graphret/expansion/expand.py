@@ -68,6 +68,9 @@ class Expand(Retriever):
         relations itself; the seeds are the answer then. ``"auto"``, beyond the paper:
         what any query found stays in front, and the walk only fills the places that it
         leaves. Rows of values stay in front by every policy.
+    fill
+        Whether a search of `index` fills the places that seeds and neighbours leave;
+        SAGE returns their union alone (listing 1).
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
@@ -93,6 +96,7 @@ class Expand(Retriever):
         ranking: Ranking | None = None,
         links: int | None = 100,
         policy: Policy = "+edge",
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
         if policy not in get_args(Policy):
@@ -109,6 +113,7 @@ class Expand(Retriever):
         self._search = IndexRetriever(self.index, store)
         self.seeds = seeds or self._search
         self.ranking = ranking or Coverage()
+        self.fill = fill
         self.on_failure = require_on_failure(on_failure)
         self.name = f"expand({self.seeds}, {self.ranking.name})"
 
@@ -275,7 +280,7 @@ class Expand(Retriever):
                     "hybrid search alone: links add nothing to what one node says"
                 )
             hits, confidence = _hits(frontier, ranked, k, where)
-        if len(hits) < k:
+        if self.fill and len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
         walked = bool((ranked.via != NO_EDGE).any())
@@ -302,6 +307,8 @@ class Expand(Retriever):
     def _filled(
         self, query: str, k: int, where: Where | None, hits: list[Hit]
     ) -> list[Hit]:
+        if not self.fill:
+            return hits
         found = self.index.search(query, k + len(hits), where=where)
         table = None if self._hybrid is None else self._hybrid.table
         nodes = (

@@ -13,10 +13,11 @@ from graphret.cypher import Report, check, edits, run_checked
 from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
+from graphret.rows import row_node
 from graphret.spark.loosening import loosened
 from graphret.spark.repairs import RepairedQuery, entity_names, repair
 from graphret.spark.reply import bare_query
-from graphret.spark.rows import Columns, read_rows, row_node, shown
+from graphret.spark.rows import Columns, read_rows, shown
 from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
 from graphret.stores.base import Rows
 from graphret.trace import Stage
@@ -25,8 +26,13 @@ from graphret.types import Evidence
 _NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
 
 
-def _query(value: Any) -> Any:
-    return bare_query(value) or value if isinstance(value, str) else value
+def _query(written: Any) -> Any:
+    """The query in what a model wrote: a text, its lines, or an object with it."""
+    if isinstance(written, Mapping):
+        written = next((one for one in written.values() if isinstance(one, str)), "")
+    if isinstance(written, list) and all(isinstance(line, str) for line in written):
+        written = "\n".join(written)
+    return bare_query(written) or written if isinstance(written, str) else written
 
 
 class CypherStep(Step):

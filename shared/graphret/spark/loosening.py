@@ -50,7 +50,9 @@ def loosened(query: RepairedQuery, context: StepContext) -> Iterator[RepairedQue
             yield without_labels
     if any(map(_is_aggregating, walk(query.report.tree))):
         return
-    yield from _without_a_condition(without_labels or mended, context)
+    for looser in _without_a_condition(query, context):
+        mended = _mended_further(looser, context)
+        yield _without_labels(mended, context) or mended
 
 
 def _mended_further(query: RepairedQuery, context: StepContext) -> RepairedQuery:
@@ -163,9 +165,9 @@ def _without_a_condition(
         text = next((text for text in texts if _is_of(text, condition)), None)
         if text is None:
             continue
-        known = known_text(text, context.store, context.index) is not None
-        if not known or text.key != "name":
-            doubtful.append((known, Edit(*span(condition), "true")))
+        known = known_text(text, context.store, context.index, elsewhere=False)
+        if known is None or text.key != "name":
+            doubtful.append((known is not None, Edit(*span(condition), "true")))
     for _, change in sorted(doubtful, key=lambda one: one[0]):
         condition_text = query.query[change.start : change.end]
         how = f"without the condition {condition_text}"

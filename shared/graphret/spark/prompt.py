@@ -38,7 +38,7 @@ What the last step finds is the answer. The ids that step 1 found are the list $
 
 Rules:
 - Asked for things: return whole nodes of that kind, RETURN DISTINCT n. Asked for a number, a date or a total, of all \
-or of each group: return named values, RETURN sum(n.x) AS total. Asked for both: RETURN n, count(m) AS number.
+or of each thing or group: return values and what they are of, RETURN n.name AS name, sum(m.x) AS total.
 - Every condition of the question goes into the plan, in the graph's units. Order and limit only where it does.
 - Use only the labels, relations and properties above, and follow relations in the direction above. Where a relation \
 joins nodes of several labels, leave the label of that node out.

@@ -4,8 +4,6 @@ texts, and the rows that hold values instead.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from typing import Any
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, Rows
 from graphret.text import normalize_name
-from graphret.types import ROW, Edge, Node
+from graphret.types import Edge, Node
 
 _TEXTS = 200  # that stand in place of nodes, and are looked up
 _CHARS, _ITEMS = 200, 10  # of a value that is shown
@@ -79,16 +77,6 @@ def read_rows(
     return read
 
 
-def row_node(values: Mapping[str, Any], query: str, rank: int) -> Node:
-    """Return a row of values as a node of the label ``Row``; the same row of the same
-    query has the same id.
-    """
-    said = json.dumps([query, rank, values], ensure_ascii=False)
-    digest = hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:32]
-    text = "; ".join(f"{column}: {_said(value)}" for column, value in values.items())
-    return Node(f"row:{digest}", (ROW,), "", text, dict(values))
-
-
 def _stands_for_nodes(
     values: Collection[Any], nodes: Sequence[Node], columns: Columns
 ) -> bool:
@@ -126,10 +114,6 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     return value if isinstance(value, float) and math.isfinite(value) else str(value)
-
-
-def _said(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _named(

@@ -47,6 +47,13 @@ class SparkSettings:
     timeout: float = TIMEOUT
     max_rows: int = MAX_ROWS
 
+    @classmethod
+    def paper(cls) -> SparkSettings:
+        """Return the settings of the paper: a single call of the model (section 3.2
+        and appendix C.7).
+        """
+        return cls(repair_calls=0)
+
     def __post_init__(self) -> None:
         least = {
             "max_steps": 1,

@@ -45,8 +45,8 @@ class FoundNodes:
     """
 
     nodes: list[Node] = field(default_factory=list)
-    rows: list[Node] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
+    rows: list[Node] = field(default_factory=list)
     ordered: bool = False
     walked: bool = False
     problem: str = ""

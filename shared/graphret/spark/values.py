@@ -76,14 +76,17 @@ def with_known_values(
     return replace(mended, report=report, parameters=parameters, notes=tuple(notes))
 
 
-def known_text(value: ComparedText, store: CypherStore, index: TextIndex) -> str | None:
+def known_text(
+    value: ComparedText, store: CypherStore, index: TextIndex, *, elsewhere: bool = True
+) -> str | None:
     """Return the text of the graph that is most like one of a query, itself perhaps;
-    `None` where none is like it. Nodes of the label that is asked for come first.
+    `None` where none is like it. Nodes of the label that is asked for come first, then
+    all others, unless not `elsewhere`.
 
     A text index finds no word that is misspelt; where it finds nothing that is like the
     text, all values of the property are compared, if the label has few enough.
     """
-    for labels in dict.fromkeys((value.labels, ())):
+    for labels in dict.fromkeys((value.labels, ()) if elsewhere else (value.labels,)):
         found = index.search(value.text, _CANDIDATES, labels=labels or None)
         nodes = [node for node in store.get(found.ids) if node is not None]
         texts = [text for node in nodes for text in _texts(node, value.key)]

@@ -455,7 +455,7 @@ class _SchemaReader:
                 _own_labels(catalog.nodes[source]),
                 _own_labels(catalog.nodes[target]),
             )
-            counts = [[*ends, count]]
+            counts: Iterable[Any] = [(*ends, count)]
         else:
             counts = self.graph.joined(triple, "a.labels, b.labels, count(*)")
         for sources, targets, n_edges in counts:
