@@ -424,6 +424,19 @@ def test_a_query_that_finds_nothing_is_loosened_and_says_so(
     assert (answer.signals.confidence is not None) is dropped
 
 
+def test_a_doubt_is_told_of_what_is_expanded_too(films: CypherStore) -> None:
+    query = "MATCH (f:Film) WHERE f.name = 'Dawn' AND f.genre = 'Opera' RETURN f"
+    with OpenAIServer([plan(query)]) as server:
+        spark, index = spark_of(films, server), BM25Index.of_store(films)
+        found = Expand(spark, films, index, policy="auto").retrieve("Dawn", 3)
+    assert found.ids[0] == "f0"
+    assert found.signals.doubts == (
+        "nothing satisfies f.genre = 'Opera' too: it was left out",
+    )
+    assert found.signals.confidence is not None
+    assert found.signals.confidence < 0.5
+
+
 @pytest.mark.parametrize(
     "query",
     [

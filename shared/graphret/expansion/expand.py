@@ -27,6 +27,7 @@ from graphret.retriever import (
     Retriever,
     Steps,
     require_on_failure,
+    sure_of,
     unwrap_or_fallback,
 )
 from graphret.search.bm25 import BM25Index
@@ -157,7 +158,10 @@ class Expand(Retriever):
         ranked = _with_seeds(expanded.hits, hits)
         if front:
             ranked = filled(front, ranked, k, mark=False)
-        return replace(expanded, hits=ranked, rows=answer.rows)
+        doubts = answer.signals.doubts
+        confidence = sure_of(expanded.signals.confidence, doubts)
+        signals = replace(expanded.signals, confidence=confidence, doubts=doubts)
+        return replace(expanded, hits=ranked, signals=signals, rows=answer.rows)
 
     def _why_not_to_walk(
         self, rows: Sequence[Hit], selected: Sequence[Hit], k: int

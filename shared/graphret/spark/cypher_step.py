@@ -113,29 +113,10 @@ class CheckedQuery:
             walked=bool(edits.relationships(query.report.tree)),
             doubts=list(query.doubts),
         )
-        about = {"cypher": query.query, "parameters": result.parameters}
-        # A value that no pattern was matched for is the model's word, not the graph's.
-        matched = any(
-            isinstance(node, ast.NodePattern) for node in walk(query.report.tree)
-        )
         read = read_rows(rows, _columns(query), context.store, context.index)
-        for rank, (row, said) in enumerate(zip(rows.rows, read, strict=True), 1):
-            told = list(said.nodes)
-            if said.values is not None and matched:
-                told.append(row_node(said.values, query.query, rank))
-                found.rows.append(told[-1])
-            shown_row = shown(dict(zip(rows.columns, row, strict=True)))
-            why = Evidence(
-                "query",
-                rank=rank,
-                retriever=RETRIEVER,
-                properties={**about, "row": shown_row},
-            )
-            found.nodes += {
-                node.id: node for node in said.nodes if node.id not in found.evidence
-            }.values()
-            for node in told:
-                found.evidence.setdefault(node.id, why)
+        for rank, said in enumerate(read, 1):
+            row = dict(zip(rows.columns, rows.rows[rank - 1], strict=True))
+            _add_row(found, said, _why(result, rank, row), query)
         return found
 
     def rows(
@@ -162,6 +143,32 @@ class CheckedQuery:
             if found.finds_something:
                 return found
         return result
+
+
+def _why(result: QueryResult, rank: int, row: Mapping[str, Any]) -> Evidence:
+    """Return the evidence of a row of a query."""
+    about = {
+        "cypher": result.query.query,
+        "parameters": result.parameters,
+        "row": shown(row),
+    }
+    return Evidence("query", rank=rank, retriever=RETRIEVER, properties=about)
+
+
+def _add_row(
+    found: FoundNodes, said: ReadRow, why: Evidence, query: RepairedQuery
+) -> None:
+    """Add what a row says to what was found, each node once."""
+    for node in said.nodes:
+        if node.id not in found.evidence:
+            found.nodes.append(node)
+            found.evidence[node.id] = why
+    # A value that no pattern was matched for is the model's word, not the graph's.
+    matched = any(isinstance(one, ast.NodePattern) for one in walk(query.report.tree))
+    if said.values is not None and matched:
+        row = row_node(said.values, query.query, why.rank or 0)
+        found.rows.append(row)
+        found.evidence[row.id] = why
 
 
 def _columns(query: RepairedQuery) -> Columns:
