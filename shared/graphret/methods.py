@@ -40,7 +40,8 @@ class MethodOptions:
     Parameters
     ----------
     model, base_url
-        The name of a chat model and its OpenAI-compatible endpoint.
+        The name of a chat model and its OpenAI-compatible endpoint; or the folder of a
+        causal model, such as a student, which runs in this process.
     agents, steps, seconds, on_run
         Of ARK: how many agents, the replies that each may take, how long they may take
         in all, and who is told of runs.
@@ -68,6 +69,10 @@ class MethodOptions:
     def chat_model(self) -> ChatModel | None:
         if self.model is None:
             return None
+        if self.base_url is None and Path(self.model).is_dir():
+            from graphret.llm.causal_chat import CausalChat
+
+            return CausalChat(self.model)
         from graphret.llm.openai_chat import OpenAIChat
 
         return OpenAIChat(self.model, base_url=self.base_url)

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from graphret.cli import bench, demo, documents, graphs, mcp, query, serve, train
+from graphret.cli import (
+    bench,
+    demo,
+    documents,
+    graphs,
+    mcp,
+    query,
+    serve,
+    train,
+    train_models,
+)
 from graphret.cli.errors import DEBUG, Commands
 
 app = typer.Typer(
@@ -62,8 +72,12 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
     "ranking": train.ranking,
-    "writer": train.writer,
-    "reasoner": train.writer,
+    "pools": train_models.pools,
+    "trajectories": train_models.trajectories,
+    "writer": train_models.writer,
+    "reasoner": train_models.reasoner,
+    "reranker": train_models.reranker,
+    "student": train_models.student,
 }
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "bench": ("Measure retrieval on public data.", bench.BENCHMARKS),

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import progress, remark, show, stderr
+from graphret.cli.console import progress, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.cli.query import EncoderName, opened_for
@@ -84,69 +84,6 @@ def ranking(
         {"graph": graph, "trained": trained is not None, "metrics": metrics},
         table,
         f"{graph}: {kept}",
-    )
-
-
-def writer(
-    context: typer.Context,
-    data: Annotated[
-        Path,
-        option(
-            "What train queries wrote, or the reasoner's conversations.",
-            metavar="FILE.jsonl",
-        ),
-    ],
-    out: Annotated[Path, option("Where the model goes.", metavar="DIR")],
-    model: Annotated[
-        str | None,
-        option("A causal model: a name, a folder or a .gguf file.", metavar="NAME"),
-    ] = None,
-    limit: Annotated[
-        int | None, option("Only so many examples, drawn at random.", min=2)
-    ] = None,
-    test: Annotated[
-        float,
-        option("A share to keep apart, in DIR/test.jsonl; writer.", min=0, max=0.9),
-    ] = 0.0,
-    epochs: Annotated[float, option("How often each example is read.", min=0.01)] = 3.0,
-    batch: Annotated[int, option("Examples at once.", min=1)] = 8,
-    rate: Annotated[float, option("The learning rate.")] = 5e-4,
-    merge: Annotated[
-        bool, option("Write the whole model, not the adapter alone.", "--merge")
-    ] = False,
-    seed: Annotated[int, option("Of what is drawn.")] = 0,
-    json: options.JsonFlag = False,
-) -> None:
-    """Fine-tune a language model by LoRA, as GraphRAFT's writer or its reasoner; run
-    again, it goes on where it was.
-    """
-    from graphret.training import LoRASettings, train_reasoner, train_writer
-
-    tuning = LoRASettings(
-        model or LoRASettings.model, epochs, batch, rate, merge=merge, seed=seed
-    )
-    with progress() as report:
-        if context.info_name == "reasoner":
-            tuned = train_reasoner(data, out, tuning, limit=limit, progress=report)
-        else:
-            tuned = train_writer(
-                data, out, tuning, limit=limit, test=test, progress=report
-            )
-    if tuned.tuning.batch < batch:
-        remark(
-            f"a batch of {batch} did not fit in memory: batches of {tuned.tuning.batch}"
-            " were used"
-        )
-    about = {
-        "counts": tuned.counts,
-        "curve": tuned.curve,
-        "seconds": round(tuned.seconds, 1),
-    }
-    show(
-        json,
-        about,
-        f"the {context.info_name} that {tuned.counts['trained']:,} examples made is in"
-        f" {out}",
     )
 
 
@@ -241,7 +178,7 @@ def tune(
     chosen = f"chosen: {settings}; settings in {out}"
     show(
         json,
-        {"settings": asdict(settings), "metrics": metrics},
+        {"settings": settings.to_dict(), "metrics": metrics},
         _table(metrics, len(questions)),
         chosen,
     )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 from graphret.errors import InvalidInput
@@ -15,15 +14,14 @@ from graphret.llm import Message
 from graphret.planning.patterns import bare_pattern
 from graphret.training.candidates import best_of, read_queries
 from graphret.training.lora import (
-    Example,
     FineTunedModel,
     LoRASettings,
+    Progress,
     fine_tune,
     save,
 )
+from graphret.training.objectives import Example
 from graphret.training.questions import json_lines
-
-Progress = Callable[[str, int, int], None]
 
 
 def train_writer(
