@@ -69,7 +69,7 @@ def test_the_weight_of_a_reranker_is_swept_too() -> None:
     question = "who directed Near Dark"
     first = grasp.fused.retrieve(question, 1).ids
     asked = [LabelledQuestion(question, frozenset(first))]
-    [one] = rerank_cases_of(grasp, Backwards(), asked)  # type: ignore[arg-type]
+    [one] = rerank_cases_of(grasp, GraspSettings(), Backwards(), asked)  # type: ignore[arg-type]
     assert one.plan == one.text[::-1]
     assert one.text[:1] == first
     worse, metrics = tune_reranking([one] * 10, GraspSettings(rerank_weight=0.9))

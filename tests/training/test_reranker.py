@@ -15,6 +15,7 @@ from tiny_model import saved_tiny_model, tiny_model
 from graphret.errors import InvalidInput
 from graphret.graphs import import_graph, read_metaqa
 from graphret.graphs.example import KB
+from graphret.grasp import GraspSettings
 from graphret.index_retriever import IndexRetriever
 from graphret.rerank import CausalReranker, Judgement
 from graphret.search import BM25Index
@@ -127,6 +128,14 @@ def test_a_trained_reranker_judges_unseen_questions_better(
     assert said != CausalReranker(out).judge("asthma", ["lines"])
 
 
+def write_questions(folder: Path) -> Path:
+    """Write as many questions as tuning needs."""
+    lines = [{"question": "who directed Near Dark", "answers": ["Near Dark"]}] * 10
+    path = folder / "ten.jsonl"
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    return path
+
+
 def test_the_commands_make_pools_and_train(base: str, tmp_path: Path) -> None:
     import_graph(KB, str(tmp_path / "films"))
     qa = [
@@ -145,6 +154,14 @@ def test_the_commands_make_pools_and_train(base: str, tmp_path: Path) -> None:
     ran = graphret(
         *("train", "reranker", "--data", pools, "--out", out, "--model", base),
         *("--group", 3, "--accumulated", 1, "--epochs", 1, "--test", 0.25, "--json"),
+        *("--max-tokens", 64),
     )
     assert ran.json["counts"]["trained"] == 2, ran.err
     assert set(ran.json["metrics"]) == {"untrained", "trained"}
+    tuned = graphret(
+        *("tune", "--graph", tmp_path / "films", "--qa", write_questions(tmp_path)),
+        *("--out", tmp_path / "grasp.json", "--reranker", out, "--json"),
+    )
+    assert set(tuned.json["reranked"]) == {"default", "static", "tuned"}, tuned.err
+    settings = GraspSettings.load(tmp_path / "grasp.json")
+    assert settings.rerank_weight == tuned.json["settings"]["rerank_weight"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 
@@ -13,7 +14,7 @@ from graphret.ark.arguments import (
     SearchArguments,
     SelectArguments,
 )
-from graphret.ark.settings import ArkSettings
+from graphret.ark.settings import ArkSettings, Exploration
 from graphret.llm.chat import Tool
 from graphret.llm.schema import plain_schema
 from graphret.schema import GraphSchema
@@ -33,6 +34,18 @@ _ARGUMENTS = {
 }
 
 
+#: What an exploration can be narrowed by, as its description says, and the arguments
+#: that it lacks where something is switched off.
+_NARROWED = "Narrow a large neighbourhood by type or relation, or rank it by a query."
+_WITHOUT: Mapping[Exploration, tuple[str, Sequence[str]]] = {
+    "no_query": ("Narrow a large neighbourhood by type or relation.", ("query",)),
+    "no_filters": (
+        "Rank a large neighbourhood by a query.",
+        ("node_types", "relation_types"),
+    ),
+}
+
+
 @lru_cache(maxsize=16)
 def make_tools(
     settings: ArkSettings = ArkSettings(),
@@ -40,18 +53,25 @@ def make_tools(
     """Return the tools that an agent is offered, the defaults of `settings` in their
     descriptions.
     """
-    schemas = {
-        name: plain_schema(kind.model_json_schema())
-        for name, kind in _ARGUMENTS.items()
-    }
-    said = {
-        name: " ".join(schema.pop("description").split())
-        for name, schema in schemas.items()
-    }
-    return tuple(
-        Tool(name, said[name].format(**asdict(settings)), schema)
-        for name, schema in schemas.items()
-    )
+    tools = []
+    for name, kind in _ARGUMENTS.items():
+        if name == EXPLORE and settings.exploration == "off":
+            continue
+        schema = plain_schema(kind.model_json_schema())
+        said = " ".join(schema.pop("description").split())
+        if name == EXPLORE:
+            narrowed, _ = _WITHOUT.get(settings.exploration, (_NARROWED, ()))
+            said = said.replace(_NARROWED, narrowed)
+            for argument in switched_off(settings):
+                del schema["properties"][argument]
+        tools.append(Tool(name, said.format(**asdict(settings)), schema))
+    return tuple(tools)
+
+
+def switched_off(settings: ArkSettings) -> Sequence[str]:
+    """Return the arguments that an exploration does not take."""
+    _, arguments = _WITHOUT.get(settings.exploration, ("", ()))
+    return arguments
 
 
 #: How what the tools return is read.

@@ -159,13 +159,22 @@ def tune(
     scorer: options.Scorer = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
+    reranker: Annotated[
+        str | None,
+        option(
+            "Whose weight is chosen too: from train reranker, or a cross-encoder.",
+            metavar="DIR|MODEL",
+        ),
+    ] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Choose how GRASP fuses on labelled questions, by cross-validation, and write it
     to a file.
     """
     from graphret.grasp import Grasp
+    from graphret.rerank import load_reranker
     from graphret.training import cases_of, read_questions, tune_fusion
+    from graphret.training.fusion import rerank_cases_of, tune_reranking
 
     questions = read_questions(qa, limit)
     with opened_for(context, "grasp") as (grasp, _), progress() as report:
@@ -173,13 +182,28 @@ def tune(
         settings, metrics = tune_fusion(
             cases_of(grasp, questions, progress=partial(report, "ask")), grasp.settings
         )
+        reranked: dict[str, dict[str, float]] = {}
+        if reranker is not None:
+            judged = rerank_cases_of(
+                grasp,
+                settings,
+                load_reranker(reranker),
+                questions,
+                progress=partial(report, "rerank"),
+            )
+            settings, reranked = tune_reranking(judged, settings)
     with writing_to(out):
         settings.save(out)
     chosen = f"chosen: {settings}; settings in {out}"
     show(
         json,
-        {"settings": settings.to_dict(), "metrics": metrics},
+        {
+            "settings": settings.to_dict(),
+            "metrics": metrics,
+            **({"reranked": reranked} if reranked else {}),
+        },
         _table(metrics, len(questions)),
+        *([_table(reranked, len(questions))] if reranked else []),
         chosen,
     )
 

@@ -5,6 +5,7 @@ Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of
 and returns JSON values.
 """
 
+from graphret.evaluation.ark import bench_ark, tool_use
 from graphret.evaluation.general import bench_general
 from graphret.evaluation.guard import bench_guard
 from graphret.evaluation.metaqa import bench_metaqa
@@ -25,6 +26,7 @@ from graphret.evaluation.table import render
 
 __all__ = [
     "all_at_k",
+    "bench_ark",
     "bench_general",
     "bench_graphraft",
     "bench_guard",
@@ -41,4 +43,5 @@ __all__ = [
     "paired_bootstrap",
     "recall_at_k",
     "render",
+    "tool_use",
 ]

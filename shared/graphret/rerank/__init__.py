@@ -10,6 +10,7 @@ from graphret.rerank.language_models import (
     Judgement,
     ScoringReranker,
     YesNoReranker,
+    load_reranker,
 )
 from graphret.rerank.rerank import Rerank, Reranker, Scores
 
@@ -26,4 +27,5 @@ __all__ = [
     "Scores",
     "ScoringReranker",
     "YesNoReranker",
+    "load_reranker",
 ]

@@ -51,6 +51,7 @@ PAPER_INSTRUCTIONS: Mapping[str, str] = {
         " question's requirements."
     ),
 }
+_MOST_TOKENS = 1024  # of a conversation (appendix A)
 _YES_NO = "Answer with one word, yes or no."
 
 
@@ -233,13 +234,12 @@ class CausalReranker(CrossEncoderReranker):
         A name on the Hugging Face hub, such as ``Qwen/Qwen3-Reranker-0.6B``, or a
         folder, such as ``graphret train reranker`` writes; its tokenizer has a chat
         template. Loaded by `graphret.llm.causal.load_model` when first used.
-    judgement
-        What the model is asked of a hit; by default what it was trained on, if
-        ``train reranker`` made it.
+    judgement, max_tokens
+        What the model is asked of a hit, and the longest conversation, to which the
+        hit's text is cut; by default as ``train reranker`` trained it, else at most
+        1024 tokens (appendix A).
     text
         How hits become text, such as `KeyValueText`; by default as for `YesNoReranker`.
-    max_tokens
-        Longest conversation; the hit's text is cut (appendix A: 1024).
     batch_size, device
         How many hits are read at once, and where the model runs, such as ``cuda``.
     """
@@ -250,7 +250,7 @@ class CausalReranker(CrossEncoderReranker):
         *,
         judgement: Judgement | None = None,
         text: HitTexts | None = None,
-        max_tokens: int = 1024,
+        max_tokens: int | None = None,
         batch_size: int = 8,
         device: str = "cpu",
     ) -> None:
@@ -265,20 +265,21 @@ class CausalReranker(CrossEncoderReranker):
 def _causal_predictor(
     source: str | Path,
     judgement: Judgement | None,
-    max_tokens: int,
+    max_tokens: int | None,
     batch_size: int,
     device: str,
 ) -> Predict:
     import torch
 
-    trained = settings_of(source).get("judgement")
-    asked = judgement or (Judgement(**trained) if trained else Judgement())
+    trained = settings_of(source)
+    asked = judgement or Judgement(**trained.get("judgement", {}))
+    longest = max_tokens or trained.get("max_tokens") or _MOST_TOKENS
     model, tokenizer = load_model(source, device)
     verdicts = verdict_tokens(tokenizer)
 
     def predict(pairs: Sequence[tuple[str, str]]) -> list[float]:
         shares: list[float] = []
-        read = [judged_tokens(tokenizer, asked, *pair, max_tokens) for pair in pairs]
+        read = [judged_tokens(tokenizer, asked, *pair, longest) for pair in pairs]
         for start in range(0, len(read), batch_size):
             batch = tokenizer.pad(
                 {"input_ids": read[start : start + batch_size]}, return_tensors="pt"
@@ -289,3 +290,12 @@ def _causal_predictor(
         return shares
 
     return predict
+
+
+def load_reranker(source: str | Path) -> CrossEncoderReranker:
+    """Return the reranker of a name or folder: what ``graphret train reranker`` wrote,
+    or else a cross-encoder.
+    """
+    if "judgement" in settings_of(source):
+        return CausalReranker(source)
+    return CrossEncoderReranker(source)

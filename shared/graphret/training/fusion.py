@@ -21,6 +21,7 @@ from graphret.grasp.settings import (
     cell_of,
 )
 from graphret.rerank import Rerank, Reranker
+from graphret.retriever import Fuse
 from graphret.training.questions import LabelledQuestion
 from graphret.training.tuned import Progress, Search, Values, cross_validated, middle
 from graphret.types import Signals
@@ -119,20 +120,26 @@ def tune_fusion(
 
 def rerank_cases_of(
     grasp: Grasp,
+    settings: GraspSettings,
     reranker: Reranker,
     questions: Sequence[LabelledQuestion],
     *,
     progress: Progress = lambda done, of: None,
 ) -> list[FusionCase]:
-    """Ask both stages and a reranker once a question: the reranked order is the case's
-    ``plan``, the fused one its ``text``.
+    """Ask both stages, fused as the settings say, and a reranker once a question: the
+    reranked order is the case's ``plan``, the fused one its ``text``.
     """
-    judged = Rerank(
-        grasp.fused, reranker, depth=grasp.settings.rerank_depth, weight=1.0, rrf_k=1.0
+    depth = settings.rerank_depth
+    fused_stages = Fuse(
+        [grasp.plan, grasp.text],
+        weights=settings.weights,
+        rrf_k=settings.rrf_k,
+        depth=settings.depth,
     )
+    judged = Rerank(fused_stages, reranker, depth=depth, weight=1.0, rrf_k=1.0)
     found = []
     for number, question in enumerate(questions, 1):
-        reranked = judged.retrieve(question.text, grasp.settings.rerank_depth)
+        reranked = judged.retrieve(question.text, depth)
         fused = sorted(reranked.hits, key=lambda hit: hit.evidence[-1].rank or 0)
         found.append(
             FusionCase(

@@ -93,14 +93,14 @@ def train_reranker(
         "Judges whether a node answers a question, by the probability of a yes:"
         " `graphret.rerank.CausalReranker`."
     )
-    save(tuned, out, data, purpose, {"judgement": asdict(judgement)})
+    asked = {"judgement": asdict(judgement), "max_tokens": tuning.max_tokens}
+    save(tuned, out, data, purpose, asked)
     if not kept_apart:
         return TrainedReranker(tuned, {})
-    max_tokens = tuning.max_tokens or RERANKER_TUNING.max_tokens or 1024
+    longest = tuning.max_tokens
     metrics = {
         name: pool_metrics(
-            CausalReranker(model, judgement=judgement, max_tokens=max_tokens),
-            kept_apart,
+            CausalReranker(model, judgement=judgement, max_tokens=longest), kept_apart
         )
         for name, model in (("untrained", tuning.model), ("trained", out))
     }
