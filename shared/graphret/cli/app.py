@@ -72,6 +72,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
     "ranking": train.ranking,
+    "conversations": train_models.conversations,
     "pools": train_models.pools,
     "trajectories": train_models.trajectories,
     "writer": train_models.writer,

@@ -93,6 +93,49 @@ def reasoner(
     _show_trained("reasoner", tuned, tuning, out, json)
 
 
+def conversations(
+    graph: options.Graph,
+    qa: Questions,
+    out: Annotated[
+        Path,
+        option(
+            "Where they go, for train reasoner; a file that is there is gone on with.",
+            metavar="FILE.jsonl",
+        ),
+    ],
+    writer: Annotated[
+        Path | None, option("What train writer wrote.", metavar="DIR")
+    ] = None,
+    aliases: Annotated[
+        Path | None, option("What people call things.", metavar="FILE.yaml")
+    ] = None,
+    limit: Limit = None,
+    json: options.JsonFlag = False,
+) -> None:
+    """Write conversations in which the right nodes are chosen of those that queries
+    found (GraphRAFT, 4.3).
+    """
+    from graphret.graphraft import GraphRAFT
+    from graphret.training import read_questions, write_conversations
+
+    questions = read_questions(qa, limit)
+    with opened_graph(graph) as opened, writing_to(out), progress() as report:
+        raft = opened.retriever(
+            "graphraft", MethodOptions(writer=writer, aliases=aliases)
+        )
+        assert isinstance(raft, GraphRAFT)
+        raft.fill = False
+        done = write_conversations(
+            raft, questions, out, progress=partial(report, "conversations")
+        )
+    show(
+        json,
+        asdict(done),
+        f"of {done.found:,} of {done.questions:,} questions queries find something;"
+        f" {done.kept:,} have a right answer in it, in {out}",
+    )
+
+
 def pools(
     graph: options.Graph,
     qa: Questions,

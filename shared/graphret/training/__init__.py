@@ -1,5 +1,6 @@
 """Fitting graphret to labelled questions."""
 
+from graphret.training.conversations import ConversationReport, write_conversations
 from graphret.training.fusion import FusionCase, cases_of, tune_fusion
 from graphret.training.lora import LoRASettings, fine_tune
 from graphret.training.objectives import CandidateGroup, Conversation, Example
@@ -15,6 +16,7 @@ __all__ = [
     "RERANKER_TUNING",
     "CandidateGroup",
     "Conversation",
+    "ConversationReport",
     "Example",
     "FusionCase",
     "LabelledQuestion",
@@ -34,4 +36,5 @@ __all__ = [
     "train_reranker",
     "train_writer",
     "tune_fusion",
+    "write_conversations",
 ]

@@ -99,7 +99,8 @@ def train_reasoner(
     ----------
     data
         JSON Lines of ``{"messages": [{"role", "content"}, …]}``, the format of OpenAI's
-        fine-tuning.
+        fine-tuning, as `write_conversations` writes them; without messages, a line is
+        left out.
 
     Raises
     ------
@@ -109,6 +110,8 @@ def train_reasoner(
     examples = []
     for where, record in json_lines(data):
         try:
+            if not record["messages"]:  # nothing right was found
+                continue
             *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
