@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias, Unpack
 
@@ -24,6 +24,8 @@ from graphret.llm import (
     Usage,
 )
 from graphret.llm.errors import as_chat_error
+from graphret.llm.openai_wire import content_text, token_usage
+from graphret.llm.refusals import JSON_SCHEMA, TEMPERATURE, Refusals
 
 #: A chat model of LangChain, what stands for one, or a graphret one.
 ChatModelLike: TypeAlias = BaseChatModel | Runnable[Any, Any] | ChatModel
@@ -63,8 +65,9 @@ class LangChainChat:
     `temperature` and `max_tokens` of a call are set on a copy of the model where it has
     fields of these names, and are arguments of its call otherwise. A `timeout` cancels
     an awaited call; a blocking one has the model's own. A `json_schema` goes through
-    ``with_structured_output``, and a model that cannot goes without. Calls made within
-    a chain or a graph are traced there.
+    ``with_structured_output``, and a model that cannot goes without. What the endpoint
+    refuses of temperature and schema is left out, and the object remembers that. Calls
+    made within a chain or a graph are traced there.
 
     Examples
     --------
@@ -84,29 +87,46 @@ class LangChainChat:
         )
         self.name = _name_of(model)
         self._origin = f"langchain:{type(model).__name__}:{self.name}"
+        self._refusals = Refusals(self.name)
 
     def chat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
         given = [self._message(message) for message in messages]
-        try:
-            runnable, named = self._runnable(options)
-            return self._reply(runnable.invoke(given, **named))
-        except Exception as error:
-            raise self._failure(error, options) from error
+        attempt = self._refusals.attempt()
+        while True:
+            asked = _without(options, attempt.left_out)
+            try:
+                runnable, named = self._runnable(asked)
+                answer = runnable.invoke(given, **named)
+                attempt.succeeded(_in_openai_names(asked))
+                return self._reply(answer)
+            except Exception as error:
+                if (cut := self._cut_reply(error)) is not None:
+                    return cut
+                if not attempt.failed(error, _in_openai_names(asked)):
+                    raise self._failure(attempt.problem or error, options) from error
 
     async def achat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         given = [self._message(message) for message in messages]
-        try:
-            runnable, named = self._runnable(options)
-            async with asyncio.timeout(options.get("timeout")):
-                return self._reply(await runnable.ainvoke(given, **named))
-        except Exception as error:
-            raise self._failure(error, options) from error
+        attempt = self._refusals.attempt()
+        while True:
+            asked = _without(options, attempt.left_out)
+            try:
+                runnable, named = self._runnable(asked)
+                async with asyncio.timeout(options.get("timeout")):
+                    answer = await runnable.ainvoke(given, **named)
+                attempt.succeeded(_in_openai_names(asked))
+                return self._reply(answer)
+            except Exception as error:
+                if (cut := self._cut_reply(error)) is not None:
+                    return cut
+                if not attempt.failed(error, _in_openai_names(asked)):
+                    raise self._failure(attempt.problem or error, options) from error
 
     def _runnable(
         self, options: ChatOptions
@@ -136,6 +156,16 @@ class LangChainChat:
             except Exception:
                 pass  # a wish that the model cannot grant: the messages say it too
         return model, named
+
+    def _cut_reply(self, error: Exception) -> Reply | None:
+        """The reply in the error that OpenAI's client raises where one that was asked
+        for by schema is cut at the token limit.
+        """
+        completion: Any = getattr(error, "completion", None)
+        if not getattr(completion, "choices", None):
+            return None
+        text = content_text(completion.choices[0].message.content)
+        return Reply(text, (), token_usage(completion.usage), "length", self.name)
 
     def _failure(self, error: Exception, options: ChatOptions) -> Exception:
         if options.get("tools") and isinstance(
@@ -179,6 +209,25 @@ class LangChainChat:
             str(said.get("model_name") or said.get("model") or self.name),
             {self._origin: native} if native else None,
         )
+
+
+def _without(options: ChatOptions, left_out: Collection[str]) -> ChatOptions:
+    """The options of a call without what its endpoint refuses."""
+    asked = options.copy()
+    if TEMPERATURE in left_out:
+        asked.pop("temperature", None)
+    if JSON_SCHEMA in left_out:
+        asked.pop("json_schema", None)
+    return asked
+
+
+def _in_openai_names(options: ChatOptions) -> dict[str, Any]:
+    """What an endpoint may refuse of a call, as OpenAI's API names it."""
+    wanted = options.get("json_schema") is not None and not options.get("tools")
+    return {
+        "temperature": options.get("temperature"),
+        **({"response_format": {"type": JSON_SCHEMA}} if wanted else {}),
+    }
 
 
 def as_core_model(model: Any) -> Any:

@@ -238,7 +238,9 @@ def _compiled(core: GraphRAFT, k: int, checkpointer: Checkpointer) -> GraphRAFTG
             question, _HITS.validate_python(state["found"]), trace
         )
         answer = yield from core.answer(question, wanted, where, hits, trace)
-        return answered(state, {"hits": answer.to_dict()["hits"]}, "graphraft")
+        told = answer.to_dict()
+        found = {"hits": told["hits"], "rows": told["rows"]}
+        return answered(state, found, "graphraft")
 
     def traced(
         step: Callable[[GraphRAFTState, Trace], NodeSteps],

@@ -231,7 +231,7 @@ class _Steps:
             "found": plain(_FOUND.dump_python(found)),
             "problem": found.problem,
             "trace": plain(trace.to_dict()),
-            "again": not found.nodes and may_repair,
+            "again": found.empty and may_repair,
         }
 
     def answer(self, state: SparkState) -> NodeSteps:
@@ -241,7 +241,7 @@ class _Steps:
             found = _FOUND.validate_python(state["found"])
         trace = Trace.from_dict(state["trace"])
         retriever: Retriever = SparkRunRetriever(self.spark, found, trace)
-        if found.nodes:
+        if not found.empty:
             retriever = _expanded(retriever, self.spark, self.policy, self.ranking)
         question, k, where = asked_of({**state, **state["asked"]}, self.k)
         hits = yield from retrieved(retriever, question, k, where)
@@ -260,7 +260,8 @@ def _after_run(state: SparkState) -> str:
     """Go on with what was found; ask again where nothing was and that is allowed."""
     if state["again"]:
         return "plan"
-    return "expand" if (state["found"] or {})["nodes"] else "fallback"
+    found = state["found"] or {}
+    return "expand" if found["rows"] or found["nodes"] else "fallback"
 
 
 def _expanded(

@@ -51,13 +51,14 @@ class QuestionInput(TypedDict, total=False):
 
 
 class AnswerOutput(TypedDict, total=False):
-    """What comes of a question: `hits` and `trace` as `Retrieval.to_dict` has them, and
-    of messages one more, which tells the hits.
+    """What comes of a question: `hits`, `rows` and `trace` as `Retrieval.to_dict` has
+    them, and of messages one more, which tells the hits.
     """
 
     question: Annotated[str, EphemeralValue]
     messages: Annotated[list[AnyMessage], EphemeralValue]
     hits: list[Json]
+    rows: list[Json]
     trace: Json
 
 
@@ -139,7 +140,9 @@ def node(steps: Callable[[Any], NodeSteps]) -> RunnableLambda[Any, Any]:
 def retrieved(
     retriever: Retriever, query: str, k: int, where: Where | None
 ) -> Generator[Call[Any], Any, Json]:
-    """Ask a retriever in a node, and return hits and trace as the state has them."""
+    """Ask a retriever in a node, and return hits, rows and trace as the state has
+    them.
+    """
     found: Retrieval = yield Call(
         lambda: retriever.retrieve(query, k, where),
         lambda: retriever.aretrieve(query, k, where),
@@ -147,5 +150,5 @@ def retrieved(
     return {
         name: plain(value)
         for name, value in found.to_dict().items()
-        if name in ("hits", "trace")
+        if name in ("hits", "rows", "trace")
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeAlias, Unpack
 
 from llama_index.core.base.llms.types import (
@@ -32,6 +32,8 @@ from graphret.llm import (
     Usage,
 )
 from graphret.llm.errors import as_chat_error
+from graphret.llm.openai_wire import response_format
+from graphret.llm.refusals import TEMPERATURE, Refusals
 
 #: An LLM of LlamaIndex, or a graphret chat model.
 ChatModelLike: TypeAlias = LLM | ChatModel
@@ -46,11 +48,13 @@ _REPEATED = frozenset(
 class LlamaIndexChat:
     """A LlamaIndex LLM as a graphret `ChatModel`.
 
-    Tools go through `FunctionCallingLLM.chat_with_tools`. A wish for JSON is ignored,
-    since LlamaIndex has no common way to ask for a schema: state it in the messages, as
+    Tools go through `FunctionCallingLLM.chat_with_tools`. OpenAI's models and those
+    derived from them are sent a JSON schema as ``response_format``; others are not,
+    since LlamaIndex has no common way to ask for one: state it in the messages, as
     `graphret.llm.ask_json` does. Temperature and token limit are passed to the model's
-    ``chat``, so that a model that knows neither raises; a timeout holds where it is
-    awaited.
+    ``chat``, so that a model that knows neither raises. What the endpoint refuses of
+    temperature and schema is left out, and the object remembers that. A timeout holds
+    where it is awaited.
 
     Examples
     --------
@@ -68,36 +72,59 @@ class LlamaIndexChat:
         model = llm.metadata.model_name
         self.name = model if model and model != "unknown" else llm.class_name()
         self._origin = f"llama_index:{llm.class_name()}:{self.name}"
+        self._refusals = Refusals(self.name)
 
     def chat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """Answer a conversation; see `ChatModel.chat`."""
-        method, arguments = self._request(messages, options)
-        try:
-            return self._reply(getattr(self.llm, method)(**arguments))
-        except Exception as error:
-            raise as_chat_error(error, self.name) from error
+        attempt = self._refusals.attempt()
+        while True:
+            method, arguments = self._request(messages, options, attempt.left_out)
+            try:
+                response = getattr(self.llm, method)(**arguments)
+                attempt.succeeded(_optional(arguments))
+                return self._reply(response)
+            except Exception as error:
+                if not attempt.failed(error, _optional(arguments)):
+                    raise as_chat_error(attempt.problem or error, self.name) from error
 
     async def achat(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
         """`chat`, awaiting the model."""
-        method, arguments = self._request(messages, options)
+        attempt = self._refusals.attempt()
         timeout = options.get("timeout")
-        try:
-            async with asyncio.timeout(timeout):
-                return self._reply(await getattr(self.llm, f"a{method}")(**arguments))
-        except Exception as error:
-            raise as_chat_error(error, self.name, timeout=timeout) from error
+        while True:
+            method, arguments = self._request(messages, options, attempt.left_out)
+            try:
+                async with asyncio.timeout(timeout):
+                    response = await getattr(self.llm, f"a{method}")(**arguments)
+                attempt.succeeded(_optional(arguments))
+                return self._reply(response)
+            except Exception as error:
+                if not attempt.failed(error, _optional(arguments)):
+                    raise as_chat_error(
+                        attempt.problem or error, self.name, timeout=timeout
+                    ) from error
 
     def _request(
-        self, messages: Sequence[Message], options: ChatOptions
+        self,
+        messages: Sequence[Message],
+        options: ChatOptions,
+        left_out: Collection[str],
     ) -> tuple[str, dict[str, Any]]:
         """Return the method of the LLM to call, and its arguments."""
+        schema = options.get("json_schema")
+        temperature = options.get("temperature")
         sampling = {
-            "temperature": options.get("temperature"),
+            "temperature": None if TEMPERATURE in left_out else temperature,
             "max_tokens": options.get("max_tokens"),
+            "response_format": (
+                response_format(schema, left_out)
+                if schema is not None and _is_openai(self.llm)
+                else None
+            ),
         }
         given: dict[str, Any] = {
             key: value for key, value in sampling.items() if value is not None
@@ -106,6 +133,7 @@ class LlamaIndexChat:
         tools = options.get("tools")
         if not tools:
             return "chat", {"messages": history, **given}
+        given.pop("response_format", None)
         if not (
             isinstance(self.llm, FunctionCallingLLM)
             and self.llm.metadata.is_function_calling_model
@@ -164,6 +192,22 @@ class LlamaIndexChat:
             else None
         )
         return Reply(text, calls, _usage(response), reason, self.name, native)
+
+
+def _optional(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What an endpoint may refuse of a call, as OpenAI's API names it."""
+    names = (TEMPERATURE, "response_format")
+    return {name: arguments[name] for name in names if name in arguments}
+
+
+def _is_openai(llm: LLM) -> bool:
+    """Whether an LLM asks the chat completions API, as OpenAI's and those made of it
+    do.
+    """
+    return any(
+        kind.__module__ == "llama_index.llms.openai.base" and kind.__name__ == "OpenAI"
+        for kind in type(llm).__mro__
+    )
 
 
 def as_core_model(llm: Any) -> Any:

@@ -158,7 +158,11 @@ def _text_node(node: Node, content: str | None = None) -> TextNode:
     if text != node.text:
         kept["text"] = node.text
     in_table = _SAID_IN_TEXT if "table_rows" in given else ()
-    said = [key for key in shown if text != node.text and f"\n{key}: " in text]
+    said = [
+        key
+        for key in shown
+        if node.is_row or (text != node.text and f"\n{key}: " in text)
+    ]
     excluded = [KEPT, *(key for key in in_table if key in shown), *said]
     source, start, end = (
         given.get(key) for key in ("source_id", "chunk_start", "chunk_end")

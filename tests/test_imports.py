@@ -23,6 +23,7 @@ LAYERS = [
         "columns",
         "contracts",
         "errors",
+        "rows",
         "stopwords",
         "text",
         "trace",
@@ -47,6 +48,7 @@ LAYERS = [
     },
     {"planning", "ranker"},
     {"sage", "spark", "ark", "grasp", "graphraft"},
+    {"baselines"},
     {"methods"},
     {"training", "evaluation", "explain", "demo", "testing", "serve", "cli"},
 ]

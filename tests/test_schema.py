@@ -12,6 +12,8 @@ import pytest
 from graphret.errors import InvalidInput
 from graphret.schema import GraphSchema, PropertySchema
 from graphret.schema.text import estimate_tokens
+from graphret.stores import MemoryStore
+from graphret.types import Node
 
 SCHEMA = GraphSchema(
     {"Person": 1200, "Film Star": 7, "Unused": 0},
@@ -86,6 +88,42 @@ def test_samples_are_told(sampled: dict[str, Any], kinds: str) -> None:
     assert replace(SCHEMA, **sampled).text().splitlines()[-1] == note
     assert "sample" not in SCHEMA.text()
     assert GraphSchema({}, {}).text() == "The graph is empty."
+
+
+@pytest.mark.parametrize(
+    ("values", "form"),
+    [
+        (("2024-01-31", "2023-12-01"), "YYYY-MM-DD"),
+        (("2024-01-31T10:00:00Z",), "YYYY-MM-DDTHH:MM:SS"),
+        (("31.01.2024",), "DD.MM.YYYY"),
+        (("1/31/2024",), "MM/DD/YYYY"),
+        (("31/1/2024",), "DD/MM/YYYY"),
+        (("1/2/2024",), None),
+        (("2024-01-31", "soon"), None),
+        (("555-1234",), None),
+    ],
+)
+def test_the_format_of_dates_is_told_and_no_value(
+    values: tuple[str, ...], form: str | None
+) -> None:
+    known = {"Order": {"placed": PropertySchema("STRING", 1.0, values)}}
+    told = GraphSchema({"Order": 3}, {}, known).text(values=False)
+    assert told.splitlines()[1] == (
+        f"(:Order) 3 {{placed: STRING{f' as {form}' if form else ''}}}"
+    )
+
+
+def test_all_values_of_a_property_that_has_few_are_told() -> None:
+    states = ["open", "paid", "shipped", "returned"] * 3
+    nodes = [
+        Node(f"o{i}", ("Order",), f"order {i}", properties={"state": state, "no": i})
+        for i, state in enumerate(states)
+    ]
+    schema = MemoryStore.of(nodes, []).schema()
+    told = schema.text()
+    assert 'one of "open", "paid", "returned", "shipped"' in told
+    assert "no: INTEGER e.g. 0, 1, 10" in told
+    assert "open" not in schema.text(values=False)
 
 
 @pytest.mark.parametrize("name", ["a\nb", "x" * 101, "a\u202eb", ""])

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.corpus import Document, Table
+from graphret.nodes import NodeTable
 from graphret.sage import SageGraph
+from graphret.sage.change import Change
+from graphret.sage.connections import Connections
+from graphret.sage.links import Mentions
+from graphret.sage.mentions import NodeNames
+from graphret.sage.shared_names import SharedNames
+from graphret.sage.similarity import SimilarityIndex
 
 
 class HashingEncoder:
@@ -55,6 +62,21 @@ def _vector_of(word: str, dimension: int) -> NDArray[np.float64]:
 def edges_of(graph: SageGraph) -> list[dict[str, Any]]:
     """Every edge as values that compare."""
     return [edge.to_dict() for edge in graph.edges.edges(graph.nodes.ids)]
+
+
+def found_anew(graph: SageGraph) -> list[dict[str, Any]]:
+    """The edges of all nodes at once, with the thresholds in force."""
+    known, settings = graph.state.connections, graph.settings
+    links, similarity = settings.links, settings.similarity
+    names = NodeNames(links, rarity=known.mentions.names.rarity)
+    nothing = Connections(
+        SimilarityIndex(NodeTable.of([]), similarity, fitted=known.similarity.fitted),
+        Mentions(names),
+        SharedNames(links, similarity.entity_cap),
+    )
+    whole = nothing.changed(Change.whole(graph.nodes), graph.index.dense)
+    edges = whole.edges(graph.state.explicit)
+    return [edge.to_dict() for edge in edges.edges(graph.nodes.ids)]
 
 
 _PAGES: list[tuple[str, str, dict[str, object], str]] = [

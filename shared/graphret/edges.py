@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +30,9 @@ from graphret.validation import checked_edges, edge_words, property_column
 #: In place of a row of a table, where an edge is about the whole node.
 NO_ROW = -1
 _BLOCK = 1 << 14
+_RUN = 100
+
+V = TypeVar("V", bound=np.generic)
 _TYPES = {
     **dict.fromkeys(("source", "target", "source_row", "target_row"), np.int32),
     "weight": np.float64,
@@ -429,3 +432,21 @@ def row_starts(
     indptr = np.zeros(n_nodes + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=n_nodes), out=indptr[1:])
     return indptr
+
+
+def taken_rows(
+    starts: NDArray[np.int64], values: NDArray[V], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[V]]:
+    """Return some rows of values in a new order: where each begins, and the values.
+
+    `starts` says where the rows begin in `values`. Stretches that stay together are
+    copied at once.
+    """
+    taken = np.zeros(len(rows) + 1, dtype=np.int64)
+    np.cumsum(np.diff(starts)[rows], out=taken[1:])
+    cuts = np.flatnonzero(np.diff(rows) != 1) + 1
+    if not len(rows) or len(cuts) >= len(rows) // _RUN:
+        return taken, values[ranges(starts, rows)]
+    first, last = rows[np.append(0, cuts)], rows[np.append(cuts, len(rows)) - 1]
+    stretches = zip(starts[first].tolist(), starts[last + 1].tolist(), strict=True)
+    return taken, np.concatenate([values[start:end] for start, end in stretches])

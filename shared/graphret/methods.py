@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
@@ -18,15 +18,42 @@ if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
     from graphret.llm import ChatModel
     from graphret.planning import PathPlanner
+    from graphret.rerank import Reranker
     from graphret.retriever import Retriever
     from graphret.sage import SageGraph
-    from graphret.search import TextIndex
+    from graphret.search import HybridIndex, TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
     from graphret.stores.neo4j.layout import PropertyNames
 
-Method: TypeAlias = Literal["sage", "ark", "spark", "grasp", "graphraft"]
+#: Flat search by words, by embeddings and by both; expansion over any graph, and over
+#: one of documents; the methods that plan or explore; and the baselines.
+Method: TypeAlias = Literal[
+    "bm25",
+    "dense",
+    "hybrid",
+    "expand",
+    "sage",
+    "ark",
+    "spark",
+    "grasp",
+    "graphraft",
+    "hyde",
+    "rar",
+    "agr",
+    "kar",
+    "react",
+    "reflexion",
+    "think-on-graph",
+    "4stepfocus",
+    "focused",
+    "hybgrag",
+]
 METHODS: tuple[Method, ...] = get_args(Method)
+#: The published methods that are there to be compared with; each needs a model.
+BASELINES: tuple[Method, ...] = METHODS[METHODS.index("hyde") :]
+#: ``paper`` is what the papers describe, and nothing of ours.
+Preset: TypeAlias = Literal["default", "paper"]
 
 _TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 _log = logging.getLogger(__name__)
@@ -47,9 +74,22 @@ class MethodOptions:
         in all, and who is told of runs.
     settings, scorer, writer
         Files that ``graphret tune`` and ``train`` wrote.
+    preset
+        ``"paper"`` for the algorithms and defaults of the papers.
+    reranker
+        What orders what any method found: a `Reranker`, a cross-encoder by name, or a
+        folder that ``graphret train reranker`` wrote.
+    chat
+        A chat model that is made already, in place of one by name.
+    llm_cache
+        A folder that keeps the replies of the model.
     """
 
+    preset: Preset = "default"
     ranking: str | None = None
+    reranker: Reranker | str | None = None
+    chat: ChatModel | None = None
+    llm_cache: Path | None = None
     model: str | None = None
     base_url: str | None = None
     agents: int = 3
@@ -60,22 +100,29 @@ class MethodOptions:
     on_failure: str = "fallback"
     expand: str = "auto"
     show_values: bool = False
-    repair_calls: int = 0
+    repair_calls: int = 1
     settings: Path | None = None
     aliases: Path | None = None
     scorer: Path | None = None
     writer: Path | None = None
 
+    @property
+    def as_in_the_paper(self) -> bool:
+        """Whether methods are to work as their papers have it."""
+        return self.preset == "paper"
+
     def chat_model(self) -> ChatModel | None:
-        if self.model is None:
-            return None
+        if self.chat is not None or self.model is None:
+            return self.chat
         if self.base_url is None and Path(self.model).is_dir():
             from graphret.llm.causal_chat import CausalChat
 
             return CausalChat(self.model)
+        from graphret.llm.cached_chat import CachedChat
         from graphret.llm.openai_chat import OpenAIChat
 
-        return OpenAIChat(self.model, base_url=self.base_url)
+        model = OpenAIChat(self.model, base_url=self.base_url)
+        return model if self.llm_cache is None else CachedChat(model, self.llm_cache)
 
 
 @dataclass(frozen=True)
@@ -114,13 +161,29 @@ class OpenGraph:
             malformed.
         """
         if method == "sage":
-            if self.documents is None:
-                raise InvalidInput(
-                    "method: sage needs a graph of documents, which `graphret build`"
-                    " makes"
-                )
-            return self.documents.retriever(options.ranking)
-        return _MAKE[method](self.store, self.index, options)
+            made: Retriever = self._sage(options)
+        elif method in BASELINES:
+            made = _baseline(method, self.store, self.index, options)
+        else:
+            made = _MAKE[method](self.store, self.index, options)
+        reranker = _reranker(options)
+        if reranker is None or method == "grasp":  # which has it inside
+            return made
+        from graphret.rerank import Rerank
+
+        depth = 100 if options.as_in_the_paper else 20  # GRASP, section 3.3
+        return Rerank(made, reranker, depth=depth)
+
+    def _sage(self, options: MethodOptions) -> Retriever:
+        if self.documents is None:
+            raise InvalidInput(
+                "method: sage needs a graph of documents, which `graphret build` makes"
+            )
+        if options.as_in_the_paper:
+            from graphret.expansion import SageRanking
+
+            return self.documents.retriever(SageRanking.paper(), fill=False)
+        return self.documents.retriever(options.ranking)
 
 
 @contextmanager
@@ -207,12 +270,9 @@ def _index(
     remark: Callable[[str], object],
     busy: Callable[[str], AbstractContextManager[object]],
 ) -> TextIndex:
-    """Return a Neo4j's own index, or one made now of a graph's text, in properties too
-    (ARK, section 3).
-    """
+    """Return a Neo4j's own index, or one made now."""
     from graphret.errors import StoreMismatch
     from graphret.graphs.locations import NEO4J, kind_of
-    from graphret.search import BM25Index, HybridIndex, NodeText
 
     if kind_of(where) == NEO4J:
         from graphret.search import Neo4jTextIndex
@@ -224,6 +284,22 @@ def _index(
                 "the nodes are indexed here, since the database has no index of"
                 f" graphret's: {error}"
             )
+    return index_of(store, encoder, busy=busy)
+
+
+def index_of(
+    store: GraphStore,
+    encoder: Encoder | None = None,
+    *,
+    busy: Callable[[str], AbstractContextManager[object]] = nullcontext,
+) -> TextIndex:
+    """Return an index of a graph's text, in properties too (ARK, section 3), and of its
+    embeddings where there is an encoder.
+
+    `busy` wraps the work, given its description.
+    """
+    from graphret.search import BM25Index, HybridIndex, NodeText
+
     nodes, _ = store.count()
     found = [
         pair
@@ -249,50 +325,133 @@ def _index(
 # -- the methods
 
 
+def _words(index: TextIndex) -> TextIndex:
+    """Return the part of an index that goes by words."""
+    from graphret.search import HybridIndex, Neo4jTextIndex
+
+    local = index.local_index()
+    if isinstance(local, HybridIndex):
+        return local.lexical
+    if isinstance(index, Neo4jTextIndex) and index.encoder is not None:
+        raise InvalidInput("method: bm25 needs a Neo4j opened with --encoder none")
+    return index
+
+
+def _with_embeddings(index: TextIndex, method: Method) -> HybridIndex:
+    """Return an index that has both words and embeddings in this process."""
+    from graphret.search import HybridIndex
+
+    local = index.local_index()
+    if not isinstance(local, HybridIndex) or local.dense is None:
+        raise InvalidInput(
+            f"method: {method} needs a graph opened with an encoder, whose embeddings"
+            " are in this process; --encoder names one"
+        )
+    return local
+
+
+def _reranker(options: MethodOptions) -> Reranker | None:
+    if not isinstance(options.reranker, str):
+        return options.reranker
+    from graphret.rerank import load_reranker
+
+    return load_reranker(options.reranker)
+
+
+def _bm25(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.index_retriever import IndexRetriever
+
+    return IndexRetriever(_words(index), store, name="bm25")
+
+
+def _dense(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.index_retriever import IndexRetriever
+
+    dense = _with_embeddings(index, "dense").dense
+    assert dense is not None
+    return IndexRetriever(dense, store, name="dense")
+
+
+def _hybrid(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.index_retriever import IndexRetriever
+    from graphret.search import HybridIndex
+    from graphret.search.hybrid import DEFAULT_ALPHA
+
+    both = _with_embeddings(index, "hybrid")
+    if options.as_in_the_paper:
+        both = HybridIndex(both.lexical, both.dense, alpha=DEFAULT_ALPHA)
+    return IndexRetriever(both, store, name="hybrid")
+
+
+def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.expansion import Expand, SageRanking, ranking_of
+
+    if options.as_in_the_paper:
+        return Expand(None, store, index, ranking=SageRanking.paper(), fill=False)
+    return Expand(None, store, index, ranking=ranking_of(options.ranking or "coverage"))
+
+
 def _ark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
     from graphret.ark import Ark, ArkSettings, ScriptedExplorer
 
-    settings = ArkSettings(
-        n_agents=options.agents, max_steps=options.steps, max_seconds=options.seconds
+    preset = ArkSettings.paper() if options.as_in_the_paper else ArkSettings()
+    settings = replace(
+        preset,
+        n_agents=options.agents,
+        max_steps=options.steps,
+        max_seconds=options.seconds,
     )
-    more: dict[str, Any] = {
-        "hints": options.hints,
-        "on_failure": options.on_failure,
-        "on_run": options.on_run,
-        "temperature": 0.7,  # as in the paper: agents of one model are to differ
-    }
-    model = options.chat_model() or ScriptedExplorer(aliases=options.aliases)
-    return Ark(model, store, index, settings=settings, **more)
+    return Ark(
+        options.chat_model() or ScriptedExplorer(aliases=options.aliases),
+        store,
+        _words(index) if options.as_in_the_paper else index,  # section 3: BM25
+        settings=settings,
+        hints=options.hints,
+        temperature=0.7,  # as in the paper: agents of one model are to differ
+        fill=not options.as_in_the_paper,
+        on_failure=options.on_failure,
+        on_run=options.on_run,
+    )
 
 
 def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.expansion import Expand
+    from graphret.expansion import Expand, SageRanking
     from graphret.spark import Spark, SparkSettings
 
     if (model := options.chat_model()) is None:
         raise InvalidInput("method: spark needs the name of a model")
-    settings = SparkSettings(
-        show_values=options.show_values, repair_calls=options.repair_calls
+    paper = options.as_in_the_paper
+    preset = SparkSettings.paper()
+    if not paper:
+        preset = SparkSettings(repair_calls=options.repair_calls)
+    settings = replace(preset, show_values=options.show_values)
+    spark = Spark(
+        model,
+        store,  # type: ignore[arg-type]  # it refuses others
+        index,
+        settings=settings,
+        hints=options.hints,
+        fill=not paper,
+        on_failure=options.on_failure,
     )
-    more: dict[str, Any] = {
-        "settings": settings,
-        "hints": options.hints,
-        "on_failure": options.on_failure,
-    }
-    spark = Spark(model, store, index, **more)  # type: ignore[arg-type]  # it refuses others
     if options.expand == "no":
         return spark
-    policy: Any = options.expand  # which Expand checks
-    return Expand(spark, store, index, policy=policy)
+    if not paper:
+        policy: Any = options.expand  # which Expand checks
+        return Expand(spark, store, index, policy=policy)
+    # SAGE-Edge of section 3.2, the better of the paper's two
+    policy = "-edge" if options.expand == "auto" else options.expand
+    ranking = SageRanking.paper()
+    return Expand(spark, store, index, ranking=ranking, policy=policy, fill=False)
 
 
 def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
     from graphret.grasp import Grasp, GraspSettings, LLMPlanner
     from graphret.planning import Planner
 
-    settings = (
-        None if options.settings is None else GraspSettings.load(options.settings)
-    )
+    settings = GraspSettings.paper() if options.as_in_the_paper else GraspSettings()
+    if options.settings is not None:
+        settings = GraspSettings.load(options.settings)
     planner: Planner
     if (model := options.chat_model()) is None:
         planner = _path_planner(store, index, options)
@@ -301,26 +460,67 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
             model, store, hints=options.hints, show_values=options.show_values
         )
     return Grasp(
-        planner, store, index, settings=settings, on_failure=options.on_failure
+        planner,
+        store,
+        index,
+        reranker=_reranker(options),
+        settings=settings,
+        on_failure=options.on_failure,
     )
 
 
 def _graphraft(
     store: GraphStore, index: TextIndex, options: MethodOptions
 ) -> Retriever:
-    from graphret.graphraft import GraphRAFT
+    from graphret.graphraft import GraphRAFT, GraphRAFTSettings
 
-    model = options.chat_model()
-    more: dict[str, Any] = {
-        "planner": _path_planner(store, index, options),
-        "entities": model,
-        "reasoner": model,
-    }
+    paper, model = options.as_in_the_paper, options.chat_model()
+    writer = None
     if options.writer is not None:
         from graphret.graphraft.writer import Writer
 
-        more["writer"] = Writer.load(options.writer)
-    return GraphRAFT(store, index, on_failure=options.on_failure, **more)
+        # the paper ranks by the probability of a query alone (section 4.3)
+        writer = (
+            Writer.load(options.writer, prior_weight=0, size_weight=0, length_power=0)
+            if paper
+            else Writer.load(options.writer)
+        )
+    return GraphRAFT(
+        store,
+        index,
+        writer=writer,
+        planner=_path_planner(store, index, options),
+        entities=model,
+        reasoner=model,
+        settings=GraphRAFTSettings.paper() if paper else None,
+        fill=not paper,
+        on_failure=options.on_failure,
+    )
+
+
+def _baseline(
+    method: Method, store: GraphStore, index: TextIndex, options: MethodOptions
+) -> Retriever:
+    from graphret import baselines
+
+    if (model := options.chat_model()) is None:
+        raise InvalidInput(f"method: {method} needs the name of a model")
+    agents = {"react": baselines.ReAct, "reflexion": baselines.Reflexion}
+    if method in agents:
+        return agents[method](
+            model, store, index, steps=options.steps, on_failure=options.on_failure
+        )
+    others: dict[str, type[baselines.Baseline]] = {
+        "hyde": baselines.HyDE,
+        "rar": baselines.RAR,
+        "agr": baselines.AGR,
+        "kar": baselines.KAR,
+        "think-on-graph": baselines.ThinkOnGraph,
+        "4stepfocus": baselines.FourStepFocus,
+        "focused": baselines.FocusedRetriever,
+        "hybgrag": baselines.HybGRAG,
+    }
+    return others[method](model, store, index, on_failure=options.on_failure)
 
 
 def _path_planner(
@@ -333,6 +533,10 @@ def _path_planner(
 
 
 _MAKE: dict[str, Callable[[GraphStore, TextIndex, MethodOptions], Retriever]] = {
+    "bm25": _bm25,
+    "dense": _dense,
+    "hybrid": _hybrid,
+    "expand": _expand,
     "ark": _ark,
     "spark": _spark,
     "grasp": _grasp,

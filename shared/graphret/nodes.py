@@ -138,6 +138,12 @@ class NodeTable(Sequence[Node]):
         )
         return np.where(np.fromiter(there, bool, len(wanted)), places, -1)
 
+    def get(self, ids: Sequence[str]) -> list[Node | None]:
+        """Return nodes by id, `None` for those that are not here."""
+        found = self.find(ids)
+        there = iter(self.at(found[found >= 0]))
+        return [next(there) if i >= 0 else None for i in found.tolist()]
+
     def _places(self, wanted: Sequence[str]) -> NDArray[np.int64]:
         """Where each id is or would have to be put in, ``(w,)``."""
         ends = [bisect_left(self._sample, one) * _STRIDE for one in wanted]

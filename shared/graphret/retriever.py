@@ -348,12 +348,14 @@ class Fuse(Retriever):
                 Ask(r, query, max(k, self.depth), where) for r in self.retrievers
             ]
         lists, each = list[Sequence[Hit]](), list[Signals]()
+        rows = list[dict[str, Any]]()
         for retriever, result in zip(self.retrievers, results, strict=True):
             answer = unwrap_or_fallback(result, retriever, self.on_failure, trace)
             lists.append(answer.hits if answer is not None else [])
             each.append(answer.signals if answer is not None else Signals())
             if answer is not None:
                 trace.extend(answer.trace, f"{retriever}/")
+                rows += answer.rows
         if not any(lists) and all(isinstance(r, Exception) for r in results):
             raise RetrievalFailed(
                 f"every retriever failed; the first: {results[0]}"
@@ -378,7 +380,9 @@ class Fuse(Retriever):
                 ),
             )
         signals.confidence = sure_of(_best_relevance(hits, lists), signals.doubts)
-        return Retrieval(query, k, hits[:k], signals, trace)
+        # Rows are computed: that no other list has them makes them no worse.
+        hits.sort(key=lambda hit: not hit.is_row)
+        return Retrieval(query, k, hits[:k], signals, trace, rows)
 
 
 def _best_relevance(hits: Sequence[Hit], lists: Sequence[Sequence[Hit]]) -> float:

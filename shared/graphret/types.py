@@ -10,10 +10,15 @@ from typing import Any, TypeAlias
 from graphret.errors import InvalidInput
 from graphret.trace import Trace
 
-#: UUIDs, and the element ids of Neo4j.
+#: UUIDs, the element ids of Neo4j, and those of rows.
 _OPAQUE = re.compile(
-    r"(\d+:)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(:\d+)?", re.IGNORECASE
+    r"(\d+:|row:)?[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}(:\d+)?", re.IGNORECASE
 )
+
+
+#: The label of a hit that is a row of a query's answer, and no node of the graph.
+ROW = "Row"
+_ROW_ID = re.compile(r"row:[0-9a-f]{32}")
 
 
 def require_id(value: object, what: str) -> str:
@@ -26,7 +31,7 @@ def require_id(value: object, what: str) -> str:
 
 
 def is_opaque(name: str) -> bool:
-    """Whether a name tells people nothing: a UUID, or an element id of Neo4j."""
+    """Whether a name tells people nothing: a UUID, or the id of an element or a row."""
     return _OPAQUE.fullmatch(name) is not None
 
 
@@ -71,6 +76,13 @@ class Node:
         """
         opaque = not self.name and self.label and is_opaque(self.id)
         return self.name or (self.label if opaque else self.id)
+
+    @property
+    def is_row(self) -> bool:
+        """Whether it is a row of a query's answer, such as a number, and not in the
+        graph.
+        """
+        return self.labels == (ROW,) and _ROW_ID.fullmatch(self.id) is not None
 
     def to_dict(self) -> dict[str, Any]:
         """The node as JSON values."""
@@ -205,10 +217,11 @@ class Evidence:
         if self.kind == "path":
             return f"plan {self.properties.get('plan')}"
         if self.kind == "query":
-            return (
-                f"row {self.rank} of"
-                f" {' '.join(str(self.properties.get('cypher')).split())}"
-            )
+            query = " ".join(str(self.properties.get("cypher")).split())
+            row = self.properties.get("row") or {}
+            values = "; ".join(f"{column}: {value}" for column, value in row.items())
+            # a single column is the hit itself
+            return f"row {self.rank}{f' ({values})' * (len(row) > 1)} of {query}"
         if self.kind == "votes" and self.properties:
             return (
                 f"{self.properties.get('votes')} of {self.properties.get('of')} votes,"
@@ -270,6 +283,11 @@ class Hit:
         return self.node.id
 
     @property
+    def is_row(self) -> bool:
+        """Whether it is a row of a query's answer and no node of the graph."""
+        return self.node.is_row
+
+    @property
     def fill(self) -> bool:
         """Whether it only fills a place below the others: one that a reranker has
         ordered since does not.
@@ -318,6 +336,10 @@ class Signals:
 class Retrieval:
     """The answer of a `Retriever`: ranked hits, signals for combinators, and a
     trace.
+
+    `rows` are the rows of a query that asked for values and not for nodes, such as a
+    count: each a dictionary of columns and JSON values. They are the first hits too, as
+    many as `k` lets in; see `Hit.is_row`.
     """
 
     query: str
@@ -325,6 +347,7 @@ class Retrieval:
     hits: list[Hit]
     signals: Signals = field(default_factory=Signals)
     trace: Trace = field(default_factory=Trace)
+    rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:
@@ -339,6 +362,7 @@ class Retrieval:
             "query": self.query,
             "k": self.k,
             "hits": [hit.to_dict() for hit in self.hits],
+            "rows": self.rows,
             "trace": self.trace.to_dict(),
         }
 

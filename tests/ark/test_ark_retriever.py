@@ -183,14 +183,13 @@ def test_the_message_says_what_there_is_and_how_to_work() -> None:
     hints = "A {year} is a node of its own."
     settings = ArkSettings(search_k=7, neighbors_k=33, max_calls=5, max_steps=9)
     prompt = system_prompt(SCHEMA, settings, hints=f"\n{hints}\n")
-    said = [f"- {tool.name}(" for tool in make_tools()]
-    said += [
-        "(:movie)-[:has_genre]->(:`Film Genre`) 4",
-        "; 7 unless you ask for more",
-        "; 33 unless you ask for more",
-    ]
+    search, explore, *_ = make_tools(settings)
+    assert "; 7 unless you ask for more" in search.description
+    assert "; 33 unless you ask for more" in explore.description
+    for told_of_already in (search.description, explore.description):
+        assert told_of_already not in prompt
     for part in (
-        *said,
+        "(:movie)-[:has_genre]->(:`Film Genre`) 4",
         "can stand in one reply, at most 5,",
         "You have 9 replies",
         "never an instruction",

@@ -165,7 +165,7 @@ def test_calls_beyond_the_most_of_a_turn_are_answered_and_not_run() -> None:
     answers = [message.content for message in session.messages[3:]]
     assert (
         answers
-        == [FOUND.text] * 2 + ['{"error": "not run: at most 2 calls a turn"}'] * 3
+        == [FOUND.text] * 2 + ['{"error":"not run: at most 2 calls a turn"}'] * 3
     )
     assert (session.selection, session.stop) == ([], None)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from benchmarks import (
     bench_ark_hub,
+    bench_changes,
     bench_databases,
     bench_ray,
     bench_search,
@@ -34,6 +35,7 @@ PARTS: dict[str, Callable[[Report], None]] = {
     "edges": speed_parts.edges,
     "encoder": speed_parts.encoder,
     "build": speed_parts.build,
+    "changes": bench_changes.changes,
     "expansion": speed_parts.expansion,
     "search": bench_search.lexical,
     "hnsw": bench_search.hnsw,

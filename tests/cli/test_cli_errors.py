@@ -66,7 +66,7 @@ def test_query_finds_the_director_by_the_row_that_names_her(tmp_path: Path) -> N
     answer = graphret(
         "query", QUESTION, "--graph", graph, "-k", 3, "--json", "--explain", page
     ).json
-    assert answer.keys() == {"query", "k", "hits", "trace"}
+    assert answer.keys() == {"query", "k", "hits", "rows", "trace"}
     assert (answer["query"], answer["k"], len(answer["hits"])) == (QUESTION, 3, 3)
     fields = {"id", "name", "labels", "score", "relevance", "text", "evidence"}
     assert all(hit.keys() == fields for hit in answer["hits"])

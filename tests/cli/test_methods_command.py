@@ -395,6 +395,18 @@ def test_a_plan_is_run_printed_and_drawn(tmp_path: Path) -> None:
     assert "row 1 of MATCH (a:Author)" in " ".join(told.out.split())
     assert "Graph Retrieval 0" in page.read_text()
     assert [hit["id"] for hit in found["hits"]][:3] == ["p0", "p3", "p6"]
+    count = (
+        "MATCH (a:Author)-[:WROTE]->(p) WHERE a.name = 'ada ams' RETURN count(p) AS"
+        " papers"
+    )
+    with OpenAIServer(default=plan(count)) as server:
+        url = "--base-url", server.base_url
+        counted = graphret(*asked, *url, "--explain", page)
+        as_json = graphret(*asked, *url, "--json").json
+    assert "papers: 3" in counted.out
+    assert "'ada ams' is 'Ada Ames' in the graph it found 1 row" in counted.err
+    assert "papers: 3" in page.read_text()
+    assert as_json["rows"] == [{"papers": 3}]
     with OpenAIServer(default=status(401)) as server:
         failed = graphret(*asked, "--base-url", server.base_url)
     assert failed.code == 5

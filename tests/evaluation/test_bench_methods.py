@@ -20,6 +20,14 @@ from graphret.evaluation import bench_guard, bench_metaqa, bench_spark, render
 from graphret.evaluation.metaqa import load_questions
 from graphret.evaluation.mutations import MUTATIONS
 from graphret.graphs import read_metaqa
+from graphret.llm import OpenAIChat
+from graphret.testing.openai_server import (
+    Behaviour,
+    OpenAIServer,
+    Request,
+    json_text,
+    tool_calls,
+)
 
 ASKED = {
     1: [
@@ -323,3 +331,34 @@ def test_what_the_guard_gets_wrong_lowers_the_share_and_a_limit_is_of_queries(
         text in result["missed"][name][0]["message"] for name, text in wrong.items()
     )
     assert bench_guard(data, limit=2)["counts"]["queries"] == 2
+
+
+@pytest.mark.parametrize("method", ["ark", "grasp", "graphraft"])
+def test_a_model_answers_metaqa_in_place_of_the_rules(data: Path, method: str) -> None:
+    asked: list[str] = []
+
+    def replies(request: Request) -> Behaviour:
+        asked.append(request.prompt)
+        if method == "ark":
+            select = [("select", {"nodes": ["Ann Ames"]}), ("finish", {})]
+            search = [("global_search", {"query": "Ann Ames"})]
+            return tool_calls(*(search if len(request.messages) < 3 else select))
+        if method == "graphraft":
+            return json_text({"names": ["Dawn"], "numbers": [1]})
+        return json_text(PLAN)
+
+    with OpenAIServer(replies) as server:
+        model = OpenAIChat("tiny", server.base_url, api_key="none")
+        found = bench_metaqa(data, hops=[1], method=method, model=model)
+    assert any("who directed Dawn" in one for one in asked)
+    assert found["rows"][f"1-hop/{method}"]["hit@1"] >= 25.0
+    assert "tiny" in " ".join(found["notes"])
+
+
+PLAN = {
+    "anchors": [{"var": "a", "text": "Dawn", "label": "Movie"}],
+    "hops": [
+        {"from": "a", "rel": "directed_by", "to_var": "T", "to_label": "Director"}
+    ],
+    "target": {"var": "T", "labels": ["Director"]},
+}

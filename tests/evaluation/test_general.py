@@ -408,7 +408,7 @@ OUTSIDE = [["kitchen", 0, 10_000]]
             [{"question": "q?", "spans": [["nature", 0]]}],
             r"\[id, start, end\]",
         ),
-        ("waters/tables.json", BAD_TABLE, r"tables\.json, table 0: table 't': row 0"),
+        ("waters/tables.json", BAD_TABLE, r"tables\.json, table 0: table 't': row 1"),
         (
             "waters/some.tables.json",
             [{"question": "", "tables": ["peaks"]}],

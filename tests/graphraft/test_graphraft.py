@@ -199,6 +199,21 @@ def test_a_reasoner_reads_patterns_and_texts_and_selects(ask: Ask) -> None:
     assert "3. Graph" not in few[1].content
 
 
+def test_a_reasoner_sees_every_pattern_by_which_a_node_was_found_in_groups() -> None:
+    settings = GraphRAFTSettings(nodes=3)
+    with OpenAIServer([text('{"numbers": [1]}')]) as server:
+        found = raft(reasoner=chat(server), settings=settings).retrieve(BY_ADA, 3)
+        said = server.requests[0].messages[1]["content"]
+    groups = {
+        tuple(one.properties["pattern"] for one in hit.evidence if one.kind == "query")
+        for hit in found
+    }
+    assert said.count("Found by:") == len(groups) < len(found)
+    assert all("Found by:\n" + "\n".join(group) + "\n\n" in said for group in groups)
+    few = raft(settings=settings).retrieve(BY_ADA, 3)
+    assert max(map(len, groups)) > max(len(hit.evidence) for hit in few)
+
+
 def test_views_hide_from_queries_what_they_hide(papers: GraphStore) -> None:
     only = {"$or": [{"year": {"$lt": 2014}}, {"label": {"$in": ["Author", "Field"]}}]}
     if isinstance(papers, MemoryStore):

@@ -389,6 +389,82 @@ def test_the_prompt_has_the_schema_the_nearest_examples_and_no_values() -> None:
             )
 
 
+def test_a_model_is_told_what_decides_once_and_nothing_meant_for_people() -> None:
+    with OpenAIServer([text(json.dumps(BY_ADA))]) as server:
+        planner_of(server).plan("papers by Ada Ames")
+        [told, _] = server.requests[0].messages
+    for decisive in ("apart", "direction", "negated", "$icontains", "cannot", "count"):
+        assert decisive in told["content"].partition("JSON schema")[0]
+    assert "Attributes" not in told["content"]
+    assert '"description"' not in told["content"]
+    example = told["content"].partition("An example")[2].partition("\n\n")[0]
+    written = GraphPlan.model_validate_json(example[example.index("{") :])
+    assert (written.apart, written.hops[-1].direction) == (True, "out")
+
+
+@pytest.mark.parametrize(
+    ("plan", "ids"),
+    [
+        ({"cannot": "the sum of citations"}, None),
+        (BY_ADA | {"cannot": "the sum of citations"}, ["p0", "p3", "p6"]),
+    ],
+)
+def test_what_no_plan_can_say_is_a_doubt(
+    plan: dict[str, Any], ids: list[str] | None
+) -> None:
+    with OpenAIServer([text(json.dumps(plan))]) as server:
+        found = PlanRetriever(
+            planner_of(server), MemoryStore.of(NODES, EDGES)
+        ).retrieve("how often were papers by Ada Ames cited", 3)
+    assert found.ids == (ids or [])
+    assert found.signals.plan_valid is (ids is not None)
+    assert found.signals.doubts == ("no plan can say: the sum of citations",)
+
+
+@pytest.mark.parametrize(
+    ("hops", "ids"),
+    [
+        (
+            [{"from": "T", "rel": "CITES", "to_var": "x", "negated": True}],
+            ["p3", "p4", "p5", "p6", "p7", "p8"],
+        ),
+        (
+            [
+                {
+                    "from": "T",
+                    "rel": "CITES",
+                    "to_var": "x",
+                    "negated": True,
+                    "direction": "in",
+                }
+            ],
+            [f"p{i}" for i in range(1, 9)],
+        ),
+    ],
+)
+def test_an_absence_needs_no_anchor(
+    papers: GraphStore, hops: list[dict[str, Any]], ids: list[str]
+) -> None:
+    plan = GraphPlan.model_validate({"hops": hops, "target": {"labels": ["Paper"]}})
+    found = PlanRetriever(Fixed(plan.checked(papers.schema())), papers).retrieve("q", 9)
+    assert sorted(found.ids) == ids
+
+
+def test_a_number_is_an_answer(papers: GraphStore) -> None:
+    planner = Fixed(BY_ADA | {"count": True})
+    found = PlanRetriever(planner, papers, limit=2).retrieve("how many by Ada", 3)
+    assert found.rows == [{"count": 3}]
+    assert (found.hits[0].is_row, found.hits[0].node.text) == (True, "count: 3")
+    assert found.ids[1:] == ["p0", "p3"]
+    grasp = Grasp(planner, papers, BM25Index.of_store(papers))
+    since = grasp.retrieve("how many by Ada since 2013", 2, {"year": {"$gte": 2013}})
+    assert (since.rows, since.hits[0].is_row) == ([{"count": 2}], True)
+    nobody = Fixed(BY_ADA | {"count": True, "anchors": [{"var": "a", "text": "zzz"}]})
+    assert PlanRetriever(nobody, papers).retrieve("how many by zzz", 3).rows == []
+    none = Fixed(BY_ADA | {"count": True, "where": {"T": {"year": {"$gt": 3000}}}})
+    assert PlanRetriever(none, papers).retrieve("q", 3).rows == [{"count": 0}]
+
+
 def test_it_takes_any_retriever_for_the_text(papers: GraphStore) -> None:
     names = BM25Index.of_store(papers, text=NodeText.names())
 

@@ -59,7 +59,7 @@ async def run(compiled: ArkGraph, awaited: bool, given: Any = ASK) -> Any:
 def test_a_question_in_and_ranked_evidence_out() -> None:
     runs: list[ArkRun] = []
     found = graph(on_run=runs.append).invoke(ASK)
-    assert set(found) == {"question", "agents", "votes", "hits", "trace"}
+    assert set(found) == {"question", "agents", "votes", "hits", "rows", "trace"}
     assert json.loads(json.dumps(found)) == found
     assert [vote["id"] for vote in found["votes"]] == RANKED
     assert Trace.from_dict(found["trace"]).stages[0].details["agents"] == 3

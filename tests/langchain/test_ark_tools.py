@@ -396,6 +396,28 @@ async def test_a_question_becomes_a_plan_and_hits(parts: Any) -> None:
     )
 
 
+def test_a_number_is_in_the_state_the_message_and_the_documents(parts: Any) -> None:
+    count = plan("MATCH (a:Author)-[:WROTE]->(p:Paper) RETURN count(p) AS papers")
+    graph = create_spark_graph(
+        model_of(count, count, plan(BY_ADA)),
+        *parts,
+        k=3,
+        expand="auto",
+        checkpointer=MemorySaver(),
+    )
+    answer = graph.invoke(ASKED, THREAD)
+    assert answer["rows"] == [{"papers": 9}]
+    assert answer["hits"][0]["labels"] == ["Row"]
+    assert len(answer["hits"]) == 3
+    asked = graph.invoke({"messages": [HumanMessage("How many papers?")]}, THREAD)
+    assert "papers: 9" in asked["messages"][-1].text
+    assert graph.invoke(ASKED, THREAD)["rows"] == []
+    first, *_ = SparkRetriever(model_of(count), *parts, k=3).invoke("How many papers?")
+    assert first.page_content == "papers: 9"
+    assert first.metadata["papers"] == 9
+    assert evidence_of(first)[0].properties["cypher"].startswith("MATCH (a:Author)")
+
+
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [("no idea", "no plan"), (plan("MATCH (p:Planet) RETURN p"), "Planet")],

@@ -26,6 +26,7 @@ from llama_index.core.base.llms.types import (
 )
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import MetadataMode
 from llama_index.core.tools import FunctionTool
 from llama_index.core.tools.calling import acall_tool, call_tool
 from llama_support import INDEX, QUESTION, STORE, ids
@@ -269,6 +270,22 @@ def test_a_query_engine_answers_from_what_a_query_finds(tmp_path: Path) -> None:
         )
     assert (ids(found)[:3], len(found)) == (["p0", "p3", "p6"], 6)
     assert evidence_of(found[0])[0].kind == "query"
+
+
+def test_a_query_engine_reads_a_number_that_a_query_returns(tmp_path: Path) -> None:
+    query = "MATCH (p:Paper) RETURN max(p.year) AS latest, count(p) AS papers"
+    with LadybugStore(tmp_path / "papers.lbug") as store:
+        store.upsert(spark_parts.NODES, spark_parts.EDGES)
+        retriever = SparkRetriever(
+            saying(spark_parts.plan(query)), store, BM25Index.of_store(store), k=2
+        )
+        found = retriever.retrieve("How many papers are there?")
+    row = found[0].node
+    assert row.get_content(MetadataMode.LLM) == "latest: 2018; papers: 9"
+    assert (row.metadata["latest"], row.metadata["papers"]) == (2018, 9)
+    retrieval = retrieval_of(found)
+    assert retrieval is not None
+    assert retrieval.rows == [{"latest": 2018, "papers": 9}]
 
 
 TOOL = Tool(

@@ -276,7 +276,7 @@ BAD: dict[str, tuple[str, Any, str]] = {
     "no such argument": (
         "search",
         {"query": "red", "limit": 3},
-        "The tool takes query, k",
+        "The tool takes query, node_types, where, k",
     ),
     "no query": ("search", {"query": ""}, "needs a query"),
     "no such node": ("explore", {"node": "Bob"}, 'Closest: "p1"'),

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from graphret.errors import InvalidInput
 from graphret.planning import GraphPlan
-from graphret.schema import GraphSchema
+from graphret.schema import GraphSchema, PropertySchema
 
 SCHEMA = GraphSchema(
     labels={"paper": 9, "author": 5, "institution": 2, "field_of_study": 3},
@@ -23,6 +23,7 @@ SCHEMA = GraphSchema(
         ("paper", "cites", "paper"): 20,
         ("paper", "has_topic", "field_of_study"): 18,
     },
+    relation_properties={"writes": {"position": PropertySchema("INTEGER")}},
 )
 #: As section 3.1 of the paper writes it.
 ECKERD: dict[str, Any] = {
@@ -98,6 +99,10 @@ NO_TOPIC = {
         ({"anchors": ECKERD["anchors"] * 2}, "'i' has two anchors"),
         ({"where": {"z": {"year": 2010}}}, "variable 'z' is in no anchor"),
         ({"where": {"T": {"year": {"$about": 2010}}}}, "about"),
+        (
+            {"hops": [HOPS[0], HOPS[1] | {"where": {"positon": 1}}]},
+            "'writes' has no property 'positon'; there is 'position'",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(changes: dict[str, Any], problem: str) -> None:
@@ -120,6 +125,11 @@ def test_what_is_wrong_is_said(changes: dict[str, Any], problem: str) -> None:
             "hops": [],
         },
         {"anchors": [], "hops": [], "where": {"T": {"year": {"$gte": 2010}}}},
+        {"anchors": [], "hops": [NO_TOPIC]},
+        {"anchors": [], "hops": [], "order": {"by": "year"}},
+        {"anchors": [], "hops": [], "count": True},
+        {"anchors": [], "hops": [], "cannot": "an average"},
+        {"hops": [HOPS[0], HOPS[1] | {"where": {"position": 1}}]},
     ],
 )
 def test_what_goes_beyond_the_paper_is_valid(changes: dict[str, Any]) -> None:

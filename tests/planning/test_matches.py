@@ -205,9 +205,20 @@ STARS = [
 ]
 
 
-def starred(**order: object) -> GraphPlan:
+STAR_EDGES = [
+    Edge(*triple, properties={"since": 2000 + place})
+    for place, triple in enumerate(STARS)
+]
+
+
+def starred(
+    where: Mapping[str, object] | None = None, negated: bool = False, **order: object
+) -> GraphPlan:
     hop = {"from": "T", "rel": "R", "to_var": "x", "direction": "out"}
-    return GraphPlan.model_validate({"hops": [hop], "order": {"of": "x"} | order})
+    asked = {"where": where or {}, "negated": negated}
+    return GraphPlan.model_validate(
+        {"hops": [hop | asked], "order": {"of": "x", "limit": 3} | order}
+    )
 
 
 ORDERED = [
@@ -215,12 +226,16 @@ ORDERED = [
     (starred(descending=False, limit=2), ["n2", "n1"]),
     (starred(by="size", limit=2), ["n0", "n1"]),
     (starred(by="size", descending=False), ["n0", "n1", "n2"]),
+    (starred(where={"since": {"$gte": 2002}}), ["n1", "n0", "n2"]),
+    (starred(where={"since": {"$lt": 2003}}), ["n0"]),
+    (starred(where={"since": 2004}, negated=True, of="T"), ["n0", "n2", "n3"]),
+    (starred(where={"weight": {"$gt": 1}}), []),
 ]
 
 
 @pytest.mark.parametrize(("plan", "ids"), ORDERED)
 def test_what_goes_with_a_result_orders_it(plan: GraphPlan, ids: list[str]) -> None:
-    store = MemoryStore.of(NODES, [Edge(*triple) for triple in STARS])
+    store = MemoryStore.of(NODES, STAR_EDGES)
     assert [match.id for match in find_matches(plan, store, {})] == ids
 
 
@@ -270,6 +285,6 @@ def test_a_database_finds_the_same(database: CypherStore) -> None:
     agrees()
     held = {edge for block in database.edges() for edge in block}
     database.delete_edges(held)
-    database.upsert(edges=[Edge(*triple) for triple in STARS])
+    database.upsert(edges=STAR_EDGES)
     for plan, ids in ORDERED:
         assert [match.id for match in find_matches(plan, database, {})] == ids

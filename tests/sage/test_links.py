@@ -14,7 +14,6 @@ import pytest
 from graphret import Document, SageGraph, SageSettings, Table
 from graphret.corpus import HeuristicMetadata, describe
 from graphret.nodes import NodeTable
-from graphret.sage.entities import EntityIncidence
 from graphret.sage.joins import JOINS, MAX_JOINS, join_links
 from graphret.sage.links import name_links
 from graphret.sage.settings import LinkSettings
@@ -84,12 +83,7 @@ def test_texts_share_a_name_that_few_say_and_no_node_bears() -> None:
         named = NodeTable.of(
             [*nodes, *(passage(f"other {i}", f"Other {i}") for i in range(60))]
         )
-        said = EntityIncidence.of(
-            [given.get("entities", ()) for given in named.properties], 50
-        )
-        found = shared_name_links(named, said, LinkSettings(**settings)).edges(
-            named.ids
-        )
+        found = shared_name_links(named, LinkSettings(**settings)).edges(named.ids)
         return [
             (e.source, e.target, e.properties["name"], round(e.weight, 2))
             for e in found
@@ -289,10 +283,7 @@ def test_a_shared_name_is_one_that_both_texts_say_as_a_name(
     prose = "a definition is given in each section here and you may ask for it"
     nodes += [passage(f"p{i}", f"Prose {i}", prose) for i in range(3)]
     table = NodeTable.of(nodes)
-    said = EntityIncidence.of(
-        [given.get("entities", ()) for given in table.properties], 50
-    )
-    assert len(shared_name_links(table, said)) == linked
+    assert len(shared_name_links(table)) == linked
 
 
 def test_a_place_that_every_text_names_joins_no_texts() -> None:
@@ -302,10 +293,7 @@ def test_a_place_that_every_text_names_joins_no_texts() -> None:
             for i in range(sayers)
         ]
         table = NodeTable.of([*texts, passage("law", "Law of Delaware")])
-        said = EntityIncidence.of(
-            [given.get("entities", ()) for given in table.properties], 50
-        )
-        return len(shared_name_links(table, said))
+        return len(shared_name_links(table))
 
     assert (joined(20), joined(21)) == (20, 0)
 

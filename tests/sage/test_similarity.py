@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests_support import HashingEncoder, edges_of
+from tests_support import HashingEncoder, edges_of, found_anew
 
 from graphret import SageGraph, SageSettings
 from graphret.errors import InvalidInput, StoreError
@@ -169,6 +169,7 @@ def test_changing_equals_rebuilding(
         changed.thresholds[kind].items() >= values.items()
         for kind, values in before.items()
     )
+    assert edges_of(changed) == found_anew(changed)
     changed.refit()
     rebuilt = build(list(changed.nodes), encoder, **options)
     assert list(changed.nodes) == list(rebuilt.nodes)
@@ -178,6 +179,20 @@ def test_changing_equals_rebuilding(
         graph.index.lexical.scores("red cat in Paris") for graph in (changed, rebuilt)
     )
     np.testing.assert_array_equal(*scores)
+
+
+def test_a_nearer_node_takes_the_place_of_a_neighbour() -> None:
+    nodes = [
+        document("a", "red cat"),
+        document("b", "red cat dog fox"),
+        document("d", "red dog fox"),
+    ]
+    graph = build(nodes, HashingEncoder(), percentile=0, neighbors=1)
+    assert edges(graph, "IS_SIMILAR").keys() == {("a", "b"), ("b", "d")}
+    graph.add_nodes([document("c", "cat red")])
+    assert edges(graph, "IS_SIMILAR").keys() == {("a", "c"), ("b", "d")}
+    graph.remove(["c"])
+    assert edges(graph, "IS_SIMILAR").keys() == {("a", "b"), ("b", "d")}
 
 
 def corpus() -> list[Node]:

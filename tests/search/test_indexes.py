@@ -204,6 +204,39 @@ def test_terms_count_once_and_stop_words_not_at_all() -> None:
     ]  # a title weighs more
 
 
+def test_the_terms_of_a_first_query_weigh_as_they_do_among_all() -> None:
+    rows = [["red barn", "1911"], ["old red mill", "1912"], ["green hill", "1913"]]
+    table = {"table_header": ["Place", "Year"], "table_rows": rows}
+    nodes = [
+        *documents(["the red old mill", "an old red barn", "green green hill", "red"]),
+        Node("t", ("Table",), "Old places", "", table),
+    ]
+    index, query = BM25Index.build(nodes), "old red mill of nowhere"
+    places = np.asarray([0, 1, 2, 4, 4, 4]), np.asarray([-1, -1, -1, 0, 1, 2], np.int32)
+
+    def weights() -> list[Any]:
+        index.forget()
+        said = index.term_weights(query, places[0])
+        return [
+            index.scores(query),
+            said,
+            index.row_term_weights(query, places[0][3:], places[1][3:]),
+            index.phrase_weights(query, *places, said),
+            index.ceiling(query),
+            index.confidence(query, places[0]),
+        ]
+
+    alone = weights()
+    assert not index.weights.made
+    assert index.weights.of_nodes.nnz
+    for one, among_all in zip(alone, weights(), strict=True):
+        np.testing.assert_array_equal(one, among_all)
+    fresh = BM25Index.build(nodes)
+    for word in ["old", "red", "mill", "barn", "green", "hill", "1911", "places", "x"]:
+        fresh.scores(word)
+    assert fresh.weights.made
+
+
 def test_words_are_folded_and_stemmed_in_any_script() -> None:
     analyzer = Analyzer()
     assert analyzer("Café CAFÉS") == ["cafe", "cafe"]

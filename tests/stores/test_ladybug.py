@@ -251,7 +251,7 @@ def test_counts_are_exact_and_properties_are_sampled(
     monkeypatch.setattr(module, "SAMPLE", 20)
     schema = store.schema()
     assert schema == store.schema()
-    check_schema(schema, NODES, EDGES, primary=True)
+    check_schema(schema, NODES, EDGES)
     assert (schema.labels, schema.relations) == (whole.labels, whole.relations)
     assert schema.sampled_properties == {"Person", "Film", "Actor", "Tag"}
     assert schema.sampled_relation_properties == {"KNOWS", "LIKES", "MADE"}

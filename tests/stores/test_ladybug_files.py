@@ -65,6 +65,29 @@ def test_one_store_has_a_database_open(path: Path) -> None:
         assert store.count()[0] == len(NODES) + 1
 
 
+_READER = """
+import sys
+from graphret.cli import main
+from graphret.errors import StoreUnavailable
+from graphret.stores.ladybug import LadybugStore
+try:
+    LadybugStore(sys.argv[1])
+except StoreUnavailable as error:
+    print(error)
+sys.argv = ["graphret", "schema", "--graph", sys.argv[1]]
+main()
+"""
+
+
+def test_another_process_reads_an_open_file(path: Path) -> None:
+    with LadybugStore(path) as store:
+        store.upsert([Node("new", ("Unseen",))])
+        command = [sys.executable, "-c", _READER, str(path)]
+        read = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "read_only=True" in read.stdout
+    assert "(:Unseen) 1" in read.stdout
+
+
 _WRITER = """
 import sys
 from graphret.stores.ladybug import LadybugStore

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -176,13 +175,7 @@ def test_a_memory_store_is_loaded(
     store.load(memory)
     assert all_nodes(store) == all_nodes(memory)
     assert all_edges(store) == all_edges(memory)
-    primary = {
-        node.id: node.label for node in nodes
-    }  # the one label that Ladybug's queries know
-    triples = Counter(
-        (primary[edge.source], edge.relation, primary[edge.target]) for edge in edges
-    )
-    assert store.schema().relations == triples
+    assert store.schema().relations == memory.schema().relations
     assert store.schema().labels == memory.schema().labels
     with pytest.raises(InvalidInput, match="empty"):
         store.load(memory)

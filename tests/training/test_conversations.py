@@ -53,7 +53,7 @@ def test_a_conversation_is_what_the_reasoner_has_with_the_right_choice(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "talks.jsonl"
-    raft = GraphRAFT(STORE, INDEX, planner=PLANNER, fill=False)
+    raft = GraphRAFT(STORE, INDEX, planner=PLANNER)
     write_conversations(raft, ASKED[:1], out)
     text = out.read_text()
     assert write_conversations(raft, ASKED, out) == ConversationReport(3, 2, 1)
@@ -66,8 +66,6 @@ def test_a_conversation_is_what_the_reasoner_has_with_the_right_choice(
     found = reasoning.retrieve(ASKED[0].text, 2)
     assert model.asked == prompt
     assert set(found.ids) == ASKED[0].gold
-    with pytest.raises(InvalidInput, match="without a reasoner"):
-        write_conversations(reasoning, ASKED, out)
     out.write_text('{"question": "q"}\n')
     with pytest.raises(InvalidInput, match=r"talks.jsonl, line 1: expected"):
         write_conversations(raft, ASKED, out)

@@ -14,10 +14,21 @@ from graphret.ark.neighborhood import matching
 from graphret.ark.observation import quoted
 from graphret.ark.settings import MAX_K
 from graphret.cypher.suggestions import nearest
+from graphret.errors import InvalidInput
+from graphret.llm.json_text import json_values, read_object
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
+from graphret.where import Where
 
-_ARROW = re.compile(r"(<?)-\[(.*)\]-(>?)", re.DOTALL)
+# A relation as `arrow` writes it, or as the schema does: between two labels.
+_ARROW = re.compile(
+    r"(\([^()]*\))?(<?)-\[:?(.*)\]-(>?)(\([^()]*\))?",
+    re.DOTALL,
+)
+# A label or a relation in the brackets of Cypher, which the schema shows: (:Order).
+_BRACKETED = re.compile(r"[(\[]?:([^()\[\]]+)[)\]]?")
+# What `json_line` escapes, where a model has copied the escape itself.
+_ESCAPED = re.compile(r"\\u00(5b|3c)", re.IGNORECASE)
 _SHOWN, _LONGEST = 3, 200  # names that are suggested, and how long they may be
 
 
@@ -25,11 +36,25 @@ class InvalidCall(Exception):
     """A call that cannot be run; the message tells the model what to do."""
 
 
+def _listed(given: Any) -> Any:
+    """A list of names, also where it is written as one text."""
+    if not isinstance(given, str):
+        return given
+    listed = next(json_values(given), None) if given.rstrip().endswith("]") else None
+    return listed if isinstance(listed, list) else [given]
+
+
 #: Names, of which models write one as a string.
-_Names = Annotated[
-    list[str],
-    BeforeValidator(lambda given: [given] if isinstance(given, str) else given),
-]
+_Names = Annotated[list[str], BeforeValidator(_listed)]
+
+
+def _any_object(schema: dict[str, Any]) -> None:
+    """Leave out what a schema of any object says besides."""
+    schema.pop("additionalProperties", None)
+
+
+#: A condition as `Where` has it.
+_Condition = Annotated[dict[str, Any], BeforeValidator(read_object)]
 #: How many nodes to show; as the tool has it where the model does not say.
 _Count = Annotated[
     int,
@@ -50,47 +75,55 @@ class Arguments(BaseModel):
 
 # What these classes and their fields say is what a model is told of the tools.
 class SearchArguments(Arguments):
-    """Find nodes anywhere in the graph by their names and texts, best match first;
-    {search_k} unless you ask for more. Use it to get from words to node ids, and to
-    start again elsewhere. Short queries of telling words, such as a name, work best.
+    """Find nodes anywhere in the graph by name, text or properties, best first;
+    {search_k} unless you ask for more. Short queries of telling words work best.
     """
 
-    query: str = Field(description="Words that the node's name or text should hold.")
+    query: str = Field(
+        "",
+        description=(
+            "Words of the node's name or text; without any, all that node_types and"
+            " where let pass are listed."
+        ),
+    )
+    node_types: _Names = Field([], description="Only nodes of these types.")
+    where: _Condition = Field(
+        {},
+        description=(
+            'Only nodes with such properties: {"year": {"$gte": 1990, "$lt": 2000},'
+            ' "country": "France"}; also $ne, $in, $contains, $icontains, $exists, $or.'
+        ),
+        json_schema_extra=_any_object,
+    )
     k: _Count = 0
 
 
 class ExploreArguments(Arguments):
-    """Show the neighbours of one node, in both directions, with the relations that join
-    them to it, and count its relations; {neighbors_k} unless you ask for more. Narrow a
-    large neighbourhood by type or relation, or rank it by a query. Chain these calls to
-    go several hops.
+    """Show the neighbours of a node, each with the relations that join it;
+    {neighbors_k} unless you ask for more.
     """
 
-    node: str = Field(description="The id of a node, exactly as a tool has shown it.")
-    query: str = Field(
-        "", description="Ranks the neighbours by how well they match these words."
-    )
-    node_types: _Names = Field([], description="Show only neighbours of these types.")
+    node: str = Field(description="Its id.")
+    query: str = Field("", description="Ranks the neighbours by these words.")
+    node_types: _Names = Field([], description="Only neighbours of these types.")
     relation_types: _Names = Field(
         [],
         description=(
-            'Show only neighbours by these relations, such as "r"; "-[r]->" or "<-[r]-"'
-            " for one direction."
+            'Only by these relations: "r", or "-[:r]->" or "<-[:r]-" for one direction.'
         ),
+    )
+    where: _Condition = Field(
+        {},
+        description="Only neighbours with such properties, as in a search.",
+        json_schema_extra=_any_object,
     )
     k: _Count = 0
 
 
 class SelectArguments(Arguments):
-    """Add nodes to your answer, best first.
+    """Add nodes that a tool has shown to your answer, best first; they stay in it."""
 
-    Only nodes that a tool has shown can be selected, and what is selected stays
-    selected.
-    """
-
-    nodes: _Names = Field(
-        min_length=1, description="Ids of nodes, exactly as a tool has shown them."
-    )
+    nodes: _Names = Field(min_length=1, description="Their ids.")
 
 
 class FinishArguments(Arguments):
@@ -119,37 +152,65 @@ def read(kind: type[T], given: Any) -> T:
         ) from error
 
 
-def meant(name: str) -> str:
-    """Return a name without the white space or the backticks around it, which a schema
-    shows.
+def condition(given: Mapping[str, Any]) -> Where | None:
+    """Return a condition that a model wrote, or raise `InvalidCall`."""
+    try:
+        return Where.parse(given)
+    except InvalidInput as error:
+        raise InvalidCall(str(error)) from error
+
+
+def separate(names: Sequence[str], known: Collection[str]) -> list[str]:
+    """Return names one by one, where several stand in one text with commas between
+    them that is no name itself.
     """
-    return name.strip("` ")
+    separated = list[str]()
+    for name in names:
+        parts = [part.strip(" '\"[]") for part in name.split(",")]
+        several = name not in known and any(
+            meant(read_arrow(part)[0]) in known for part in parts
+        )
+        separated += parts if several else [name]
+    return separated
+
+
+def meant(name: str) -> str:
+    """Return a name without the white space, the backticks or the brackets around it,
+    which a schema shows.
+    """
+    plain = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), name.strip("` "))
+    bracketed = _BRACKETED.fullmatch(plain)
+    return plain if bracketed is None else bracketed[1].strip("` ")
 
 
 def arrow(relation: str, outgoing: bool) -> str:
-    """Return a relation as observations show it, seen from the node that was
-    explored.
+    """Return a relation as observations show it, seen from the node that was explored.
+
+    It is written as the schema writes it. The colon keeps a relation in capitals from
+    being taken for a control token, such as ``[INST]``.
     """
-    return f"-[{relation}]->" if outgoing else f"<-[{relation}]-"
+    return f"-[:{relation}]->" if outgoing else f"<-[:{relation}]-"
 
 
 def read_arrow(text: str) -> tuple[str, bool | None]:
-    """The inverse of `arrow`; a name that is no arrow says nothing of the direction."""
-    match = _ARROW.fullmatch(text)
-    return (
-        (text, None)
-        if match is None or bool(match[1]) == bool(match[3])
-        else (match[2], bool(match[3]))
-    )
+    """The inverse of `arrow`; a name that is no arrow, or one between two labels, says
+    nothing of the direction.
+    """
+    match = _ARROW.fullmatch(_ESCAPED.sub(lambda found: chr(int(found[1], 16)), text))
+    if match is None:
+        return text, None
+    start, left, relation, right, end = match.groups()
+    undirected = bool(left) == bool(right)
+    return relation, None if start or end or undirected else bool(right)
 
 
 def directions(names: Sequence[str]) -> dict[str, str]:
-    """Return the relations asked for as ``r``, ``-[r]->`` or ``<-[r]-``, each with
+    """Return the relations asked for as ``r``, ``-[:r]->`` or ``<-[:r]-``, each with
     ``both``, ``out`` or ``in``.
     """
     made: dict[str, str] = {}
     for name in names:
-        relation, outgoing = read_arrow(meant(name))
+        relation, outgoing = read_arrow(name.strip("` "))
         direction = {None: "both", True: "out", False: "in"}[outgoing]
         made[meant(relation)] = (
             direction if made.get(meant(relation), direction) == direction else "both"

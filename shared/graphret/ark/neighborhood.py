@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.edges import EdgeTable
 from graphret.search.index import TextIndex, top_k
 from graphret.stores.base import GraphStore
 from graphret.stores.memory import Graph, MemoryStore
 from graphret.types import Edge, Node
+from graphret.where import Where
 
 CAP = 2_000  # most edges of a node that are read from a database
 _SEARCHED = (
@@ -23,19 +25,28 @@ _SEARCHED = (
 )
 
 
+class Way(NamedTuple):
+    """A relation by which a neighbour is joined, whether it leads there, and the
+    properties of each of its edges that has some.
+    """
+
+    relation: str
+    outgoing: bool
+    properties: tuple[Mapping[str, Any], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Neighborhood:
     """What there is around a node: the best neighbours, and how many pass the filters
     in all.
 
-    `via` has for each of them the relations by which it passes, and whether they lead
-    to it. `counts` has the edges by relation, direction and the neighbour's primary
-    label, filters or not. They are `capped`, or the total is `partial`, where there are
-    more edges than were read.
+    `via` has for each of them the ways by which it passes. `counts` has the edges by
+    relation, direction and the neighbour's primary label, filters or not. They are
+    `capped`, or the total is `partial`, where there are more edges than were read.
     """
 
     nodes: list[Node]
-    via: list[list[tuple[str, bool]]]
+    via: list[list[Way]]
     total: int
     counts: Counter[tuple[str, bool, str]]
     capped: bool = False
@@ -50,6 +61,7 @@ def explore(
     *,
     labels: Collection[str] | None = None,
     relations: Mapping[str, str] | None = None,
+    where: Where | None = None,
     k: int = 20,
 ) -> Neighborhood:
     """Look at the neighbourhood of a node that the store holds.
@@ -61,7 +73,7 @@ def explore(
     whether it is followed ``out``, ``in`` or ``both``, seen from the node.
     """
     whole, passing, capped, partial = _read(
-        store, index, node, query, labels, relations
+        store, index, node, query, labels, relations, where
     )
     nodes, edges, incident = passing.nodes, passing.edges, _incident(passing, node)
     keep = np.ones(len(incident.edge), dtype=bool)
@@ -74,12 +86,10 @@ def explore(
         keep &= np.where(
             incident.outgoing, out[incident.relation], into[incident.relation]
         )
-    if labels is not None:
-        fits = np.asarray(
-            [not set(labels).isdisjoint(own) for own in nodes.label_sets], dtype=bool
-        )
-        keep &= fits[nodes.labels[incident.other]]
     kept = np.flatnonzero(keep)
+    fits = nodes.fits(incident.other[kept], where, labels)
+    if fits is not None:
+        kept = kept[fits]
     kept = kept[np.argsort(incident.other[kept], kind="stable")]
     starts = np.flatnonzero(np.diff(incident.other[kept], prepend=-1))
     others, weights = (
@@ -92,25 +102,25 @@ def explore(
         _score(index, query, passing, others, scores)
     best = _best(scores, weights, k)
     ends = np.append(starts, len(kept))
-    via = [
-        {
-            (edges.relations[incident.relation[at]], bool(incident.outgoing[at]))
-            for at in kept[ends[i] : ends[i + 1]]
-        }
-        for i in best
-    ]
-    in_order = [sorted(ways, key=lambda way: (not way[1], way[0])) for ways in via]
+    via = [_ways(edges, incident, kept[ends[i] : ends[i + 1]]) for i in best]
     counts = _counts(whole, incident if whole is passing else _incident(whole, node))
     return Neighborhood(
-        nodes.at(others[best]), in_order, len(others), counts, capped, partial
+        nodes.at(others[best]), via, len(others), counts, capped, partial
     )
 
 
-def matching(index: TextIndex, query: str, k: int) -> list[str]:
-    """Return the ids of at most `k` nodes that match a query, best first, without those
-    that score 0.
+def matching(
+    index: TextIndex,
+    query: str,
+    k: int,
+    *,
+    labels: Collection[str] | None = None,
+    where: Where | None = None,
+) -> list[str]:
+    """Return the ids of at most `k` nodes that match a query and pass the filters, best
+    first, without those that score 0.
     """
-    found = index.search(query, k)
+    found = index.search(query, k, labels=labels, where=where)
     return [
         one
         for one, score in zip(found.ids, np.asarray(found.scores).tolist(), strict=True)
@@ -125,6 +135,7 @@ def _read(
     query: str | None,
     labels: Collection[str] | None,
     relations: Collection[str] | None,
+    where: Where | None,
 ) -> tuple[Graph, Graph, bool, bool]:
     """Read what is around a node, and what of it may pass the filters; whether either
     has more than was read.
@@ -135,11 +146,13 @@ def _read(
     whole = _star(store, node, edges[:CAP], known)
     if len(edges) <= CAP:
         return whole, whole, False, False
-    if labels is not None or relations is not None:
+    if not (labels is None and relations is None and where is None):
         names, kinds = (
             None if one is None else sorted(one) for one in (relations, labels)
         )
-        edges = store.neighbors([node], relations=names, labels=kinds, limit=CAP + 1)
+        edges = store.neighbors(
+            [node], relations=names, labels=kinds, where=where, limit=CAP + 1
+        )
     passing, partial = edges[:CAP], len(edges) > CAP
     if partial and query is not None and (best := matching(index, query, _SEARCHED)):
         passing = [*passing, *store.neighbors(best, where={"id": node})]
@@ -181,6 +194,23 @@ def _incident(graph: Graph, node: str) -> _Incident:
     return _Incident(
         found, others, edges.relation[found], np.arange(len(found)) < len(leaving)
     )
+
+
+def _ways(
+    edges: EdgeTable, incident: _Incident, places: NDArray[np.int64]
+) -> list[Way]:
+    """Return the ways that some of the edges of a node are, those that leave it
+    first.
+    """
+    found: dict[tuple[str, bool], list[Mapping[str, Any]]] = {}
+    properties = edges.properties.take(incident.edge[places])
+    for place, own in zip(places.tolist(), properties, strict=True):
+        relation = edges.relations[incident.relation[place]]
+        known = found.setdefault((relation, bool(incident.outgoing[place])), [])
+        if own and own not in known:
+            known.append(own)
+    in_order = sorted(found, key=lambda way: (not way[1], way[0]))
+    return [Way(*way, tuple(found[way])) for way in in_order]
 
 
 def _score(

@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from graphret.ark.settings import ArkSettings
@@ -23,6 +24,7 @@ _CONTROL = re.compile(r"<(?=/?[A-Za-z_|｜])|\[(?=/?[A-Z_]+\])")
 _JOINERS = "\u200c\u200d"  # part of the spelling of Persian, Hindi and emoji
 _ANALYZER = Analyzer()
 _MARK = "…"
+_TEXTS_SHARE = 0.25  # of the room, which properties leave to texts
 _LEAST = 10  # characters of a text worth showing
 _CHARS = 2.5  # in a token, as `estimate_tokens` has it
 LONGEST_ERROR = 1_000  # characters of an error that a model is told
@@ -50,23 +52,30 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class NodeEntry:
-    """A node to be shown: the fields of its line, and its text, which is shortened as
-    far as must be.
+    """A node to be shown: the fields of its line, its text, which is shortened as far
+    as must be, and its properties, which are left out where there is no room.
     """
 
     fields: dict[str, Any]
     text: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+    def with_properties(self, most: int) -> dict[str, Any]:
+        """Return the fields, and at most so many properties, where there are some."""
+        kept = dict(islice(self.properties.items(), most))
+        return self.fields | ({"properties": kept} if kept else {})
 
 
 def json_line(value: Any) -> str:
-    """Return a JSON value on one line, every character that breaks a line, is invisible
-    or turns the writing escaped.
+    """Return a JSON value on one line without spaces, every character that breaks a
+    line, is invisible or turns the writing escaped.
 
     What a chat template may take for a control token is escaped too; the value stays
     the same.
     """
     text = _CONTROL.sub(
-        lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False)
+        lambda found: f"\\u{ord(found[0]):04x}",
+        json.dumps(value, ensure_ascii=False, separators=(",", ":")),
     )
     if text.isprintable():
         return text
@@ -116,7 +125,8 @@ def fitting(
     """Write a first line and as many entries as fit, the first ones; return the text,
     and which of them it shows.
 
-    Texts are cut, to what is around the words of `query`, before any entry is left out.
+    Texts are cut, to what is around the words of `query`, and properties are left out
+    before any entry is.
     Of a head that takes half of the tokens the longest fields are left out, as is an
     entry that does so without its text. The head says how many entries are "shown"
     where it has such a field or they are not all, and whether anything is "cut".
@@ -124,12 +134,10 @@ def fitting(
     half, brief = max_tokens // 2, dict(head)
     while estimate_tokens(json_line(brief)) > half:
         del brief[max(brief, key=lambda name: len(json_line(brief[name])))]
-    bare = [json_line(entry.fields) for entry in entries]
+    room = _CHARS * max_tokens - len(json_line(brief))
+    bare, whole = _without_texts(entries, room)
     shown = [i for i, line in enumerate(bare) if estimate_tokens(line) <= half]
-    longest, room = (
-        snippet_chars,
-        _CHARS * max_tokens - sum(len(bare[i]) for i in shown),
-    )
+    longest, room = snippet_chars, room - sum(len(bare[i]) for i in shown)
     while True:
         if (
             not longest
@@ -139,11 +147,12 @@ def fitting(
             first = brief | (
                 {"shown": len(shown)} if partly or "shown" in brief else {}
             )
-            if partly or longest < snippet_chars or len(brief) < len(head):
+            all_shown = whole and not partly and len(brief) == len(head)
+            if not all_shown or longest < snippet_chars:
                 first["cut"] = True
             texts = ((bare[i], excerpt(entries[i].text, query, longest)) for i in shown)
             lines = (
-                f'{line[:-1]}, "text": {json_line(text)}}}' if text else line
+                f'{line[:-1]},"text":{json_line(text)}}}' if text else line
                 for line, text in texts
             )
             text = "\n".join([json_line(first), *lines])
@@ -153,6 +162,20 @@ def fitting(
             longest = longest // 2 if longest >= 5 * _LEAST else 0
         else:
             shown.pop()
+
+
+def _without_texts(entries: Sequence[NodeEntry], room: float) -> tuple[list[str], bool]:
+    """Write the lines of entries without their texts, with as many properties of each
+    as there is room for; return whether these are all.
+    """
+    if any(entry.text for entry in entries):
+        room *= 1 - _TEXTS_SHARE
+    most = most_of_all = max((len(entry.properties) for entry in entries), default=0)
+    while True:
+        lines = [json_line(entry.with_properties(most)) for entry in entries]
+        if not most or sum(map(len, lines)) <= room:
+            return lines, most == most_of_all
+        most //= 2
 
 
 def hits_text(question: str, hits: Sequence[Mapping[str, Any]], **more: Any) -> str:

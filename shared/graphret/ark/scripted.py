@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
@@ -49,8 +48,6 @@ QUESTION, QUESTION_K, SPAN_K, SELECTED = 2_000, 20, 10, 100
 #: What a path that is followed may cost, less than one to an end of the wrong kind, and
 #: how much more than the best.
 WORST, CLOSE = 2.2, 0.3
-#: A property in the text of a node, as `NodeText` writes those of one without text.
-_KEY = re.compile(r"(?:^|\s)(\w+): ")
 
 
 class ScriptedExplorer:
@@ -354,7 +351,7 @@ def _step(hop: Hop, looks: Sequence[ExploredNeighbors]) -> tuple[list[str], bool
 @dataclass(frozen=True, slots=True)
 class Neighbor:
     """A node as it was seen; `via` are the relations to the node explored, and whether
-    they lead here, `keys` the properties that its text shows.
+    they lead here, `keys` its properties.
     """
 
     id: str
@@ -450,12 +447,8 @@ class Transcript:
             self.searches.append(shown)
         elif tool == EXPLORE and head is not None:
             limits = frozenset(given.get("relation_types") or ()) or None
-            counts = (
-                (*_way(arrow), label, int(str(n).rstrip("+")))
-                for arrow, label, n in head.get("relations", ())
-            )
             explored = ExploredNeighbors(
-                head["explored"], _types(head), tuple(counts), shown, limits
+                head["explored"], _types(head), _counts(head, shown), shown, limits
             )
             self.explorations.setdefault(explored.node, []).append(explored)
         elif tool == FINISH:
@@ -490,7 +483,7 @@ def _shown(content: str) -> tuple[dict[str, Any] | None, tuple[Neighbor, ...]]:
             line.get("name", line["id"]),
             _types(line),
             tuple(map(_way, line.get("via", ()))),
-            tuple(_KEY.findall(line.get("text", ""))),
+            tuple(line.get("properties", ())),
         )
         for line in lines
         if "id" in line
@@ -503,6 +496,23 @@ def _types(line: dict[str, Any]) -> tuple[str, ...]:
     return (types,) if isinstance(types, str) else tuple(types)
 
 
-def _way(arrow: str) -> tuple[str, bool]:
-    relation, outgoing = read_arrow(arrow)
+def _counts(
+    head: dict[str, Any], shown: Sequence[Neighbor]
+) -> tuple[tuple[str, bool, str, int], ...]:
+    """The relations around a node, as they were counted, or as all its neighbours show
+    them.
+    """
+    if listed := head.get("relations"):
+        return tuple(
+            (*_way(way), label, int(str(n).rstrip("+"))) for way, label, n in listed
+        )
+    edges = Counter(
+        (*way, "".join(other.types[:1])) for other in shown for way in other.via
+    )
+    return tuple((*kind, n) for kind, n in edges.items())
+
+
+def _way(shown: str | list[Any]) -> tuple[str, bool]:
+    """A relation as an arrow, or as one with what its edges say behind it."""
+    relation, outgoing = read_arrow(shown if isinstance(shown, str) else shown[0])
     return relation, bool(outgoing)

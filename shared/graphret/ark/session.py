@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from graphret.ark.arguments import InvalidCall, SelectArguments, read
+from graphret.ark.arguments import InvalidCall, SelectArguments, read, separate
 from graphret.ark.observation import (
     LONGEST_ERROR,
     Observation,
@@ -337,7 +337,8 @@ class ArkSession:
         self, arguments: Mapping[str, Any], shown: Collection[str]
     ) -> Observation:
         try:
-            asked = list(dict.fromkeys(read(SelectArguments, arguments).nodes))
+            nodes = read(SelectArguments, arguments).nodes
+            asked = list(dict.fromkeys(separate(nodes, shown)))
         except InvalidCall as problem:
             return failure(str(problem))
         unknown = [node for node in asked if node not in shown]

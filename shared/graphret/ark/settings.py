@@ -65,6 +65,16 @@ class ArkSettings:
     max_tokens: int | None = None
     max_seconds: float | None = None
 
+    @classmethod
+    def paper(cls) -> ArkSettings:
+        """Return the settings of the paper: three agents of twenty steps, five nodes of
+        a search and twenty of an exploration (appendix A.2), each to its own end
+        (section 3.2).
+        """
+        return cls(
+            n_agents=3, max_steps=20, search_k=5, neighbors_k=20, early_stop=False
+        )
+
     def __post_init__(self) -> None:
         least = {"observation_tokens": 500, "snippet_chars": 0}
         for one in fields(self):

@@ -6,15 +6,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter
-from typing_extensions import TypedDict
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    model_validator,
+)
 
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
+from graphret.llm.json_text import read_object
 from graphret.llm.schema import plain_schema
 from graphret.llm.structured import (
     StructuredReply,
@@ -40,13 +47,37 @@ Answer each turn with the calls to make now: {{"calls": [{{"tool": "name", "argu
 return comes in the next turn."""
 
 
-class _Call(TypedDict):
-    tool: str
-    arguments: dict[str, Any]
+# What is around a name: a namespace, a number, tokens of the chat format, brackets.
+_AROUND_NAME = re.compile(r"[^\w-]+")
 
 
-class _Calls(TypedDict):
+class _Call(BaseModel):
+    """A call as JSON, also by the names that other formats have for its parts."""
+
+    tool: str = Field(validation_alias=AliasChoices("tool", "name", "tool_name"))
+    arguments: Annotated[dict[str, Any], BeforeValidator(read_object)] = Field(
+        {}, validation_alias=AliasChoices("arguments", "parameters", "args", "input")
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _function(cls, written: Any) -> Any:
+        """OpenAI's format, in which the call is in a part of its own."""
+        function = written.get("function") if isinstance(written, Mapping) else None
+        if isinstance(function, str):
+            return {"tool": function, **written}
+        return function or written
+
+
+class _Calls(BaseModel):
     calls: list[_Call]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_call(cls, written: Any) -> Any:
+        if isinstance(written, Mapping) and "calls" not in written:
+            return {"calls": [written]}
+        return written
 
 
 class ToolCaller:
@@ -96,6 +127,7 @@ class ToolCaller:
                     raise
                 self._by_json, in_words = str(error), Reply(usage=error.usage)
             else:
+                reply = _with_offered_names(reply, tools)
                 self._calls_tools = self._calls_tools or bool(reply.tool_calls)
                 if self._calls_tools or not reply.text.strip():
                     return reply
@@ -114,14 +146,15 @@ class ToolCaller:
             return self._without_calls(error, in_words)
         self._by_json = self._by_json or "it answered in words"
         turn = sum(message.role == "assistant" for message in messages)
-        calls = _tool_calls(answer.value["calls"], turn)
-        return Reply(
+        calls = _tool_calls(answer.value.calls, turn)
+        reply = Reply(
             "",
             calls,
             answer.usage + in_words.usage,
             "tool_calls" if calls else "stop",
             self.name,
         )
+        return _with_offered_names(reply, tools)
 
     def _without_calls(self, error: ChatError, in_words: Reply) -> Reply:
         """Return what the model said in words when it could not say calls in JSON."""
@@ -149,12 +182,42 @@ def _refuses_tools(error: ChatError) -> bool:
     )
 
 
+def _with_offered_names(reply: Reply, tools: Sequence[Tool]) -> Reply:
+    """A reply whose calls name the tools as they were offered, where it is clear which
+    are meant: ``functions.global_search:0`` and ``Global-Search`` are
+    ``global_search``.
+    """
+    offered = {_plain(tool.name): tool.name for tool in tools}
+    calls = tuple(
+        replace(call, name=_offered_name(call.name, offered))
+        for call in reply.tool_calls
+    )
+    if calls == reply.tool_calls:
+        return reply
+    return replace(reply, tool_calls=calls, native=None)  # which has the other names
+
+
+def _offered_name(name: str, offered: Mapping[str, str]) -> str:
+    if name in offered.values():
+        return name
+    meant = {
+        offered[_plain(part)]
+        for part in (name, *_AROUND_NAME.split(name))
+        if _plain(part) in offered
+    }
+    return meant.pop() if len(meant) == 1 else name
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]+", "", name).lower()
+
+
 def _tool_calls(calls: Sequence[_Call], turn: int) -> tuple[ToolCall, ...]:
     return tuple(
         ToolCall(
             f"call_{turn}_{number}",
-            call["tool"],
-            json.dumps(call["arguments"], ensure_ascii=False),
+            call.tool,
+            json.dumps(call.arguments, ensure_ascii=False),
         )
         for number, call in enumerate(calls)
     )

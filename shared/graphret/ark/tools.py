@@ -6,23 +6,31 @@ import asyncio
 import time
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from graphret.ark.arguments import (
     ExploreArguments,
     InvalidCall,
     SearchArguments,
-    arrow,
+    condition,
     directions,
     meant,
     no_such_name,
     no_such_node,
     read,
+    separate,
 )
-from graphret.ark.neighborhood import Neighborhood, explore, matching
+from graphret.ark.entries import (
+    SHOWN_CHARS,
+    entry_of,
+    kind_of,
+    neighbor_entries,
+    relation_counts,
+)
+from graphret.ark.neighborhood import CAP, Neighborhood, explore, matching
 from graphret.ark.observation import (
     ADDED,
-    NodeEntry,
     Observation,
     failure,
     fitting,
@@ -35,14 +43,14 @@ from graphret.contracts import implements, require_same_view
 from graphret.errors import GraphretError, InvalidInput, StoreError
 from graphret.llm.chat import ToolCall
 from graphret.llm.event_loop import in_thread
-from graphret.search.fields import NodeText
+from graphret.schema import GraphSchema
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore
 from graphret.types import Node
+from graphret.where import PROPERTIES, Where
 
 _LONGEST_QUERY = 2_000
-_SHOWN_CHARS = 200  # of a query and of a name
-_SHOWN_COUNTS = 30
+_NODE_FIELDS = ("id", "name", "text", "label")  # of which conditions may be, too
 
 
 class CallOutcome(NamedTuple):
@@ -66,8 +74,7 @@ class Toolbox:
     Parameters
     ----------
     store, index, settings
-        The graph, what ranks its nodes for a query, and how much a call shows; excerpts
-        are of the text and the properties that the index reads.
+        The graph, what ranks its nodes for a query, and how much a call shows.
 
     Raises
     ------
@@ -103,7 +110,6 @@ class Toolbox:
         self.operations = tuple(
             tool for tool in self.tools if tool.name in (SEARCH, EXPLORE)
         )
-        self.text = _own_text(index).bound(store)
         chars, tokens = settings.snippet_chars, settings.observation_tokens - ADDED
         self._fitting = partial(fitting, snippet_chars=chars, max_tokens=tokens)
 
@@ -157,29 +163,66 @@ class Toolbox:
         return [outcome for part in parts for outcome in part]
 
     def _search(self, given: SearchArguments) -> Observation:
-        if not (query := given.query.strip()[:_LONGEST_QUERY]):
+        query = given.query.strip()[:_LONGEST_QUERY]
+        labels, where = self._labels(given.node_types), condition(given.where)
+        if not query and labels is None and where is None:
             raise InvalidCall(
-                "A search needs a query: words that the name or the text of a node"
-                " should hold."
+                "A search needs a query, words that the name or the text of a node"
+                " should hold, or node_types or where."
             )
-        # an id of words that no index keeps: a film called “They”
-        hits = matching(self.index, query, _count(given.k, self.settings.search_k)) or [
-            query
-        ]
-        nodes = [node for node in self.store.get(hits) if node is not None]
-        head = {"found": len(nodes), "query": shortened(query, _SHOWN_CHARS)}
+        k = _count(given.k, self.settings.search_k)
+        head: dict[str, Any]
+        if query:
+            nodes = self._found(query, k, labels, where)
+            total = len(nodes)
+            head = {"found": total, "query": _brief(query)}
+        else:
+            nodes, total, more = self._listed(k, labels, where)
+            head = {"shown": 0, "of": f"{total}+" if more else total}
         if not nodes:
+            self._require_known_names(labels or (), (), where)
             head["note"] = "nothing matches; try other words, fewer of them, or a name"
-        text, shown = self._fitting(head, self._entries(nodes), query)
-        return Observation(text, tuple(nodes[i].id for i in shown), total=len(nodes))
+        text, shown = self._fitting(head, [*map(entry_of, nodes)], query)
+        return Observation(text, tuple(nodes[i].id for i in shown), total=total)
+
+    def _found(
+        self,
+        query: str,
+        k: int,
+        labels: frozenset[str] | None,
+        where: Where | None,
+    ) -> list[Node]:
+        """Return the nodes that match a query, best first."""
+        ids = matching(self.index, query, k, labels=labels, where=where)
+        if ids:
+            return [node for node in self.store.get(ids) if node is not None]
+        # an id of words that no index keeps: a film called “They”
+        [node] = self.store.get([query])
+        passes = (
+            node is not None
+            and (labels is None or any(label in labels for label in node.labels))
+            and (where is None or where.matches(node))
+        )
+        return [node] if node is not None and passes else []
+
+    def _listed(
+        self, k: int, labels: Collection[str] | None, where: Where | None
+    ) -> tuple[list[Node], int, bool]:
+        """Return the first nodes that pass the filters, how many do, and whether there
+        may be more: no more than `CAP` are read.
+        """
+        nodes = chain.from_iterable(self.store.nodes(labels, where))
+        read = list(islice(nodes, CAP + 1))
+        return read[:k], min(len(read), CAP), len(read) > CAP
 
     def _explore(self, given: ExploreArguments) -> Observation:
         [node] = self.store.get([given.node])
         if node is None:
             message, named = no_such_node(self.store, self.index, given.node)
             return failure(message, named)
-        labels = frozenset(map(meant, given.node_types)) if given.node_types else None
-        relations = directions(given.relation_types) if given.relation_types else None
+        labels, where = self._labels(given.node_types), condition(given.where)
+        ways = self._separate(given.relation_types)
+        relations = directions(ways) if ways else None
         query = given.query.strip()[:_LONGEST_QUERY] or None
         neighborhood = explore(
             self.store,
@@ -188,15 +231,13 @@ class Toolbox:
             query,
             labels=labels,
             relations=relations,
+            where=where,
             k=_count(given.k, self.settings.neighbors_k),
         )
-        if not neighborhood.total:
-            self._require_known_names(labels or (), relations or ())
-        text, shown = self._fitting(
-            _explored(node, query, neighborhood),
-            self._neighbor_entries(neighborhood),
-            query,
-        )
+        filtered = bool(labels or relations or where)
+        if not neighborhood.total and filtered:
+            self._require_known_names(labels or (), relations or (), where)
+        text, shown = self._explored(node, query, neighborhood, filtered)
         return Observation(
             text,
             tuple(neighborhood.nodes[i].id for i in shown),
@@ -214,46 +255,54 @@ class Toolbox:
                 f" {', '.join(tool.parameters['properties'])}."
             )
 
+    def _explored(
+        self, node: Node, query: str | None, found: Neighborhood, filtered: bool
+    ) -> tuple[str, list[int]]:
+        """Write what is around a node.
+
+        Its relations are counted where they do not all stand among the neighbours
+        shown: where a filter lets nothing pass, or, without one, not all are shown.
+        """
+        head: dict[str, Any] = {"explored": node.id, **kind_of(node)}
+        if query:
+            head["query"] = _brief(query)
+        head |= {"shown": 0, "of": f"{found.total}+" if found.partial else found.total}
+        entries = neighbor_entries(node, found)
+        text, shown = self._fitting(head, entries, query)
+        if not found.total or (len(shown) < found.total and not filtered):
+            return self._fitting(head | relation_counts(found), entries, query)
+        return text, shown
+
+    def _labels(self, names: Sequence[str]) -> frozenset[str] | None:
+        return frozenset(map(meant, self._separate(names))) if names else None
+
+    def _separate(self, names: Sequence[str]) -> Sequence[str]:
+        if not any("," in name for name in names):
+            return names
+        schema = self.store.schema()
+        return separate(names, {*schema.labels, *schema.relation_names})
+
     def _require_known_names(
-        self, labels: Collection[str], relations: Collection[str]
+        self,
+        labels: Collection[str],
+        relations: Collection[str],
+        where: Where | None,
     ) -> None:
-        """Say which labels and relations asked for the graph does not have."""
-        if not labels and not relations:
-            return
+        """Say which labels, relations and properties asked for the graph does not
+        have.
+        """
         schema = self.store.schema()
         problems = [
             no_such_name(kind, unknown, known)
             for kind, names, known in (
                 ("node type", labels, schema.labels),
                 ("relation", relations, schema.relation_names),
+                ("property", _properties_in(where), _known_properties(schema)),
             )
             if (unknown := set(names) - set(known))
         ]
         if problems:
             raise InvalidCall(" ".join(problems))
-
-    def _neighbor_entries(self, neighborhood: Neighborhood) -> list[NodeEntry]:
-        """What is shown of neighbours: also by which relations they are joined."""
-        entries = self._entries(neighborhood.nodes)
-        return [
-            NodeEntry(entry.fields | {"via": [arrow(*way) for way in via]}, entry.text)
-            for entry, via in zip(entries, neighborhood.via, strict=True)
-        ]
-
-    def _entries(self, nodes: Sequence[Node]) -> list[NodeEntry]:
-        """What is shown of nodes: id, name and type, and what they say besides their
-        names.
-        """
-        entries = []
-        for node, text in zip(nodes, self.text.all_texts(nodes), strict=True):
-            named = (
-                {"name": shortened(node.name, _SHOWN_CHARS)}
-                if node.name not in ("", node.id)
-                else {}
-            )
-            own = "" if text == node.name else text.removeprefix(f"{node.name}\n")
-            entries.append(NodeEntry({"id": node.id, **named, **_kind(node)}, own))
-        return entries
 
 
 def as_store_error(error: Exception) -> GraphretError:
@@ -271,16 +320,25 @@ def _count(asked: int, default: int) -> int:
     return min(asked if asked > 0 else default, MAX_K)
 
 
-def _explored(
-    node: Node, query: str | None, neighborhood: Neighborhood
-) -> dict[str, Any]:
-    """What an exploration says first: of which node, and how much is around it."""
-    head = {"explored": node.id, **_kind(node)}
-    if query:
-        head["query"] = shortened(query, _SHOWN_CHARS)
-    total = neighborhood.total
-    head |= {"shown": 0, "of": f"{total}+" if neighborhood.partial else total}
-    return head | _counts(neighborhood)
+def _brief(query: str) -> str:
+    return shortened(query, SHOWN_CHARS)
+
+
+def _properties_in(where: Where | None) -> set[str]:
+    """The properties that a condition names, without what is nested in them."""
+    if where is None:
+        return set()
+    named = {
+        name for child in where.children for name in _properties_in(child)
+    }  # of a combination
+    own = where.field.removeprefix(PROPERTIES).partition(".")[0]
+    return named | ({own} if own and own not in _NODE_FIELDS else set())
+
+
+def _known_properties(schema: GraphSchema) -> set[str]:
+    """The properties that nodes have; of a large graph those seen in a sample."""
+    named = {name for own in schema.properties.values() for name in own}
+    return {name.removeprefix(PROPERTIES) for name in named}.difference(_NODE_FIELDS)
 
 
 def _edges(
@@ -291,39 +349,6 @@ def _edges(
     edges = [
         (node.id, relation, other) if outgoing else (other, relation, node.id)
         for other, via in neighbors
-        for relation, outgoing in via
+        for relation, outgoing, _ in via
     ]
     return tuple(dict.fromkeys(edges))
-
-
-def _counts(found: Neighborhood) -> dict[str, Any]:
-    """The most frequent relations with the type of the neighbour, and how many edges
-    there are of others.
-    """
-    counts = sorted(
-        found.counts.items(),
-        key=lambda item: (-item[1], item[0][0], not item[0][1], item[0][2]),
-    )
-    listed = [
-        [arrow(relation, outgoing), label, f"{n}+" if found.capped else n]
-        for (relation, outgoing, label), n in counts[:_SHOWN_COUNTS]
-    ]
-    rest = sum(n for _, n in counts[_SHOWN_COUNTS:])
-    return ({"relations": listed} if listed else {}) | (
-        {"other_relations": rest} if rest else {}
-    )
-
-
-def _kind(node: Node) -> dict[str, Any]:
-    labels = [label for label in node.labels if label]
-    return {"type": labels[0] if len(labels) == 1 else labels} if labels else {}
-
-
-def _own_text(index: TextIndex) -> NodeText:
-    """How an index reads a node, without the names of neighbours: the tools
-    show these.
-    """
-    properties = dict.fromkeys(
-        name for text in index.node_texts() for name in text.properties
-    )
-    return NodeText(properties=tuple(properties))

@@ -11,6 +11,7 @@ from graphret.cli import (
     bench,
     demo,
     documents,
+    evaluate,
     graphs,
     mcp,
     query,
@@ -61,6 +62,7 @@ for _command in (
         documents.remove,
         graphs.export,
         train.tune,
+        evaluate.evaluate,
         mcp.mcp,
         serve.serve,
     ),
@@ -81,7 +83,10 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "student": train_models.student,
 }
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
-    "bench": ("Measure retrieval on public data.", bench.BENCHMARKS),
+    "bench": (
+        "Measure retrieval on public data.",
+        {**bench.BENCHMARKS, "stark": evaluate.stark},
+    ),
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Learn of labelled questions.", _TRAIN),
 }

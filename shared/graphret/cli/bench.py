@@ -177,12 +177,19 @@ def metaqa(
         option("The share of the training questions to learn from.", min=0, max=1),
     ] = None,
     writer: Writer = None,
+    model: Annotated[
+        str | None, option("A chat model; else rules decide.", metavar="NAME")
+    ] = None,
+    base_url: Annotated[
+        str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
+    ] = None,
     seed: Seed = 0,
     json: ResultFile = None,
 ) -> None:
     """Questions of one to three hops over films: MetaQA."""
     from graphret.evaluation import bench_metaqa
 
+    chat = MethodOptions(model=model, base_url=base_url).chat_model()
     with progress() as report:
         result = bench_metaqa(
             data,
@@ -193,6 +200,7 @@ def metaqa(
             aliases=aliases,
             train=train,
             writer=writer,
+            model=chat,
             seed=seed,
             progress=report,
         )

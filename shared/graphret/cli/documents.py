@@ -8,7 +8,7 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -17,12 +17,24 @@ from graphret.cli import options
 from graphret.cli.console import progress, remark, show, stdout
 from graphret.cli.errors import MODEL
 from graphret.cli.options import option
-from graphret.methods import folder_of
+from graphret.methods import Preset, folder_of
 
 if TYPE_CHECKING:
-    from graphret.sage import SageGraph
+    from graphret.sage import SageGraph, SageSettings
 
 Chunker = Literal["default", "semantic", "sentence", "none"]
+
+
+def _settings(preset: Preset, rows_per_segment: int, percentile: float) -> SageSettings:
+    """Return how a graph is built, by the preset and what is given besides."""
+    from graphret.sage import SageSettings
+
+    chosen = SageSettings.paper() if preset == "paper" else SageSettings()
+    return replace(
+        chosen,
+        rows_per_segment=rows_per_segment,
+        similarity=replace(chosen.similarity, percentile=percentile),
+    )
 
 
 def build(
@@ -40,6 +52,7 @@ def build(
         float,
         option("Similarities of candidates from this percentile on become edges."),
     ] = 95.0,
+    preset: options.PresetName = "default",
     metadata: options.Extractor = "heuristic",
     model: options.ModelName = None,
     base_url: options.BaseUrl = None,
@@ -54,16 +67,12 @@ def build(
     from graphret import storage
     from graphret.corpus import read
     from graphret.executors import LOCAL, RayExecutor
-    from graphret.sage import SageGraph, SageSettings
-    from graphret.sage.settings import SimilaritySettings
+    from graphret.sage import SageGraph
 
     folder = folder_of(out)
     start = time.perf_counter()
     with progress() as report:
-        settings = SageSettings(
-            rows_per_segment=rows_per_segment,
-            similarity=SimilaritySettings(percentile=percentile),
-        )
+        settings = _settings(preset, rows_per_segment, percentile)
         extractor = options.metadata_of(metadata, model, base_url, llm_cache, report)
         corpus = read(
             sources, encoding=encoding, literal_quotes=literal_quotes, strict=strict

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from graphret.errors import InvalidInput
-from graphret.methods import MethodOptions, folder_of
+from graphret.methods import BASELINES, MethodOptions, Preset, folder_of
 
 if TYPE_CHECKING:
     from graphret.corpus import MetadataExtractor
@@ -45,7 +45,11 @@ PLANNERS, PATHS, HINTED = (
     f"{GRASP} or graphraft",
     f"{ARK}, spark or grasp",
 )
-WALKERS, MODELS = f"{ARK}, grasp or graphraft", f"{ARK}, spark, grasp or graphraft"
+AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE} or expand"
+WALKERS, MODELS = (
+    f"{ARK}, grasp or graphraft",
+    (f"{ARK}, spark, grasp, graphraft or a baseline"),
+)
 TABLES, LLM = "Tables", "With --metadata llm"
 WHERE = "A folder, a Ladybug file, or the address of a Neo4j."
 _SOURCES = "Files (.jsonl .csv .tsv .md .txt .html .rst .ipynb) and folders of them."
@@ -110,6 +114,24 @@ Scorer = Annotated[
     Path | None,
     option("What train paths wrote.", "--scorer", metavar="FILE.npz", panel=PATHS),
 ]
+Agents = Annotated[int, option("How many explore at once.", panel=ARK, min=1)]
+Steps = Annotated[int, option("Replies that each may take.", panel=AGENTS, min=1)]
+ShowValues = Annotated[
+    bool, option("Let the model see values of the graph, as examples.", panel=PLANNERS)
+]
+RepairCalls = Annotated[
+    int,
+    option("How often the model is asked again, with the error.", panel=SPARK, min=0),
+]
+GraspFile = Annotated[
+    Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
+]
+WriterFolder = Annotated[
+    Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
+]
+PresetName = Annotated[
+    Preset, option("'paper' for what the papers have, and nothing of ours.", "--preset")
+]
 LlmCache = Annotated[
     Path | None,
     option("A folder that keeps the model's answers.", "--llm-cache", panel=LLM),
@@ -155,16 +177,17 @@ def metadata_of(
     return LLMMetadata(chat, cache=cache, progress=partial(report, "describe"))
 
 
-def refuse_others(context: typer.Context, method: str) -> None:
-    """Refuse, by name, an option that was given and whose panel in the help names other
-    methods.
+def refuse_others(context: typer.Context, *methods: str) -> None:
+    """Refuse, by name, an option that was given and whose panel in the help names none
+    of some methods.
     """
+    named = {*methods, *(["baseline"] if {*methods} & {*BASELINES} else [])}
     for parameter in context.command.params:
         panel = getattr(parameter, "rich_help_panel", None)
         source = context.get_parameter_source(parameter.name or "")
         if (
             panel
-            and method not in re.split(r"\W+", panel)
+            and named.isdisjoint(re.split(r"[ ,]+", panel))
             and source is not None
             and source.name != "DEFAULT"
         ):

@@ -17,18 +17,16 @@ from graphret.cli.console import remark, show, stderr
 from graphret.cli.errors import MODEL, writing_to
 from graphret.cli.options import (
     ARK,
-    GRASP,
+    EXPANDERS,
     HINTED,
     MODELS,
-    PLANNERS,
-    RAFT,
-    SAGE,
     SPARK,
     OnFailure,
     option,
 )
 from graphret.errors import InvalidInput
 from graphret.methods import (
+    BASELINES,
     Method,
     MethodOptions,
     OpenGraph,
@@ -47,9 +45,12 @@ _ENCODER = (
     " for the others any other."
 )
 EncoderName = Annotated[str | None, option(_ENCODER, "--encoder", metavar="NAME")]
+ExpansionPolicy = Annotated[
+    Expansion, option("When the graph around the answer is added.", panel=SPARK)
+]
 RankingName = Annotated[
     Literal["coverage", "propagate", "paper"] | None,
-    option("How it ranks; as trained, or by coverage.", panel=SAGE),
+    option("How it ranks; as trained, or by coverage.", panel=EXPANDERS),
 ]
 
 
@@ -81,8 +82,8 @@ def query(
     ] = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
-    agents: Annotated[int, option("How many explore at once.", panel=ARK, min=1)] = 3,
-    steps: Annotated[int, option("Replies that each may take.", panel=ARK, min=1)] = 20,
+    agents: options.Agents = 3,
+    steps: options.Steps = 20,
     hints: Annotated[
         str,
         option(
@@ -101,27 +102,14 @@ def query(
     verbose: Annotated[
         bool, option("Show every step of every agent.", "-v", "--verbose", panel=ARK)
     ] = False,
-    expand: Annotated[
-        Expansion, option("When the graph around the answer is added.", panel=SPARK)
-    ] = "auto",
-    show_values: Annotated[
-        bool,
-        option("Let the model see values of the graph, as examples.", panel=PLANNERS),
-    ] = False,
-    repair_calls: Annotated[
-        int,
-        option(
-            "How often the model is asked again, with the error.", panel=SPARK, min=0
-        ),
-    ] = 0,
-    settings: Annotated[
-        Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
-    ] = None,
+    expand: ExpansionPolicy = "auto",
+    show_values: options.ShowValues = False,
+    repair_calls: options.RepairCalls = 1,
+    settings: options.GraspFile = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
-    writer: Annotated[
-        Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
-    ] = None,
+    writer: options.WriterFolder = None,
+    preset: options.PresetName = "default",
     json: options.JsonFlag = False,
 ) -> None:
     """Ask a graph, and print the hits with the evidence for each."""
@@ -133,8 +121,10 @@ def query(
     options.refuse_others(context, given.method)
     if not text.strip():
         raise InvalidInput("QUESTION: it is empty")
-    if given.model is None and given.method == "spark":
-        raise InvalidInput("--method spark needs --model, the name of a model")
+    if given.model is None and given.method in ("spark", *BASELINES):
+        raise InvalidInput(
+            f"--method {given.method} needs --model, the name of a model"
+        )
     on_run: Any = None
     if record is not None:
         from graphret.ark.trajectory import Recorder
@@ -204,6 +194,9 @@ def _print(retrieval: Retrieval, lookup: Lookup, given: Any) -> None:
 
     for stage in () if given.json else retrieval.trace.fallbacks:
         remark(f"fallback: {fallback_text(stage)}")
+    for stage in () if given.json else retrieval.trace.stages:
+        if "loosened" in stage.details:
+            remark(str(stage.details["outcome"]))
     shown = [render_timeline(retrieval, lookup), ""] if given.verbose else []
     shown.append(render(retrieval) if retrieval.hits else "nothing qualifies")
     shown += [
@@ -226,6 +219,10 @@ def _require_answers(retrieval: Retrieval, given: Any) -> None:
     if given.method == "graphraft" and {"entities", "reasoner"} <= {
         one.details.get("failed") for one in retrieval.trace.fallbacks
     }:
+        raise typer.Exit(MODEL)
+    if given.method in BASELINES and any(
+        one.details.get("failed") == given.model for one in retrieval.trace.fallbacks
+    ):
         raise typer.Exit(MODEL)
     failed = [
         one.details

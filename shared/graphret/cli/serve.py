@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.options import GRASP, HINTED, RAFT, option
+from graphret.cli.options import HINTED, option
 from graphret.cli.query import EncoderName, method_options
 from graphret.errors import InvalidInput, MissingDependency
 
@@ -37,14 +37,11 @@ def serve(
             panel=HINTED,
         ),
     ] = "",
-    settings: Annotated[
-        Path | None, option("What tune wrote.", metavar="FILE.json", panel=GRASP)
-    ] = None,
+    settings: options.GraspFile = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
-    writer: Annotated[
-        Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
-    ] = None,
+    writer: options.WriterFolder = None,
+    preset: options.PresetName = "default",
     most: Annotated[
         int, option("Hits that a question may ask for.", "--max-k", min=1)
     ] = 100,

@@ -124,7 +124,6 @@ def conversations(
             "graphraft", MethodOptions(writer=writer, aliases=aliases)
         )
         assert isinstance(raft, GraphRAFT)
-        raft.fill = False
         done = write_conversations(
             raft, questions, out, progress=partial(report, "conversations")
         )

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -15,9 +16,11 @@ from graphret.corpus.chunkers import split_sentences
 from graphret.corpus.markdown import running_text
 from graphret.corpus.names import clean_name
 from graphret.executors import LOCAL, Executor, batched
+from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
 from graphret.stopwords import FUNCTION_WORDS
 from graphret.text import Token, normalize_name, tokenize
+from graphret.text import words as words_of
 from graphret.types import Node
 
 EXTRACTED = "extracted"
@@ -88,8 +91,43 @@ def describe(
     What the user gave wins over what is extracted. A field that an earlier call filled
     is filled anew.
     """
-    bare = [without(node, EXTRACTED) for node in nodes]
-    extracted = extractor.extract(bare, executor)
+    bare = [*undescribed(nodes)]
+    return _described(bare, extractor.extract(bare, executor))
+
+
+def described(
+    nodes: Sequence[Node],
+    extractor: MetadataExtractor | None,
+    executor: Executor = LOCAL,
+) -> tuple[Sequence[Node], CorpusNames | None]:
+    """Return the nodes of a corpus with their metadata, and the names that these depend
+    on, where they depend on nothing else of other nodes.
+    """
+    if extractor is None:
+        return nodes, None
+    if not depends_on_names_alone(extractor):
+        return describe(nodes, extractor, executor), None
+    names, _ = CorpusNames().changed((), undescribed(nodes))
+    return describe_by(nodes, names, executor), names
+
+
+def describe_by(
+    nodes: Sequence[Node], names: CorpusNames, executor: Executor = LOCAL
+) -> list[Node]:
+    """Return the nodes as `describe` does with `HeuristicMetadata`, for a corpus of
+    known names.
+    """
+    bare = [*undescribed(nodes)]
+    extracted = executor.map(names, batched(bare))
+    return _described(bare, [*chain.from_iterable(extracted)])
+
+
+def undescribed(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Yield nodes without what an extractor filled."""
+    return (without(node, EXTRACTED) for node in nodes)
+
+
+def _described(bare: Sequence[Node], extracted: Sequence[dict[str, Any]]) -> list[Node]:
     return [
         filled(node, metadata, metadata.get("title", ""), EXTRACTED)
         for node, metadata in zip(bare, extracted, strict=True)
@@ -154,8 +192,16 @@ class HeuristicMetadata(MetadataExtractor):
         self, nodes: Sequence[Node], executor: Executor = LOCAL
     ) -> list[dict[str, Any]]:
         """Return the metadata of each node; the names of all are the gazetteer."""
-        blocks = executor.map(_EntityExtractor.of(nodes), batched(nodes))
-        return [*chain.from_iterable(blocks)]
+        names, _ = CorpusNames().changed((), nodes)
+        return [*chain.from_iterable(executor.map(names, batched(nodes)))]
+
+
+def depends_on_names_alone(extractor: MetadataExtractor) -> bool:
+    """Whether the metadata of a node depend on other nodes by what these are called:
+    then `describe_by` says them.
+    """
+    rules = isinstance(extractor, HeuristicMetadata)
+    return rules and type(extractor).extract is HeuristicMetadata.extract
 
 
 def named_by_lead(node: Node) -> bool:
@@ -183,7 +229,7 @@ def _name_of_lead(lead: str) -> str:
     )
 
 
-def _of_text(node: Node, names: _EntityExtractor) -> dict[str, Any]:
+def _of_text(node: Node, names: CorpusNames) -> dict[str, Any]:
     title, given = node.name or str(node.properties.get("title") or ""), node.properties
     lead = _lead(node.text)
     found, made = [*_bearers(node), *names.in_text(node.text)], ""
@@ -204,7 +250,7 @@ def _of_text(node: Node, names: _EntityExtractor) -> dict[str, Any]:
     return {"topic": topic, "title": "" if title else made, "entities": distinct(found)}
 
 
-def _of_table(node: Node, names: _EntityExtractor) -> dict[str, Any]:
+def _of_table(node: Node, names: CorpusNames) -> dict[str, Any]:
     given = node.properties
     about = [
         text
@@ -238,25 +284,52 @@ def _of_table(node: Node, names: _EntityExtractor) -> dict[str, Any]:
     }
 
 
-class _EntityExtractor:
-    """The names of a corpus, and what else in a text looks like one."""
+class CorpusNames:
+    """The names of a corpus, and what else in a text looks like one.
 
-    def __init__(self, given: Iterable[str]) -> None:
-        names: dict[str, str] = {}
-        for name in given:
-            if _can_be_name(words := normalize_name(name).split()):
-                names.setdefault(" ".join(words), name)
-        self._names = list(names.values())
-        self._single = [" " not in key for key in names]
-        self._gazetteer = Gazetteer(self._names)
+    It is never changed once made; `changed` makes the next. Of those who bear a name
+    the first by id says how it is spelled.
+
+    Parameters
+    ----------
+    bearers
+        By its words, who bears a name: their ids, and how each spells it.
+    """
+
+    def __init__(
+        self,
+        bearers: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+        gazetteer: Gazetteer | None = None,
+    ) -> None:
+        self._bearers = bearers or {}
+        self._gazetteer = gazetteer or Gazetteer(self._bearers)
         self.in_cell = cache(self._in_cell)  # cells repeat
 
-    @classmethod
-    def of(cls, nodes: Iterable[Node]) -> _EntityExtractor:
-        return cls(name for node in nodes for name in _bearers(node))
+    def changed(
+        self, gone: Iterable[Node], come: Iterable[Node]
+    ) -> tuple[CorpusNames, list[list[str]]]:
+        """Return the names when some nodes go and others come, and the words of those
+        that nobody bore before, nobody bears now, or that are spelled otherwise.
+        """
+        left, new = (
+            [(key, (node.id, name)) for node in nodes for key, name in _keys(node)]
+            for nodes in (gone, come)
+        )
+        bearers = with_bearers(self._bearers, left, new)
+        gazetteer, differ = copy(self._gazetteer), list[list[str]]()
+        for key in dict.fromkeys(key for key, _ in (*left, *new)):
+            before, after = (
+                {name for _, name in of.get(key, ())[:1]}
+                for of in (self._bearers, bearers)
+            )
+            if before != after:
+                differ.append(key.split())
+                (gazetteer.add if after else gazetteer.discard)(key)
+        return CorpusNames(bearers, gazetteer), differ
 
-    def __reduce__(self) -> Any:  # the names alone go to other processes
-        return _EntityExtractor, (self._names,)
+    def __reduce__(self) -> Any:  # one who bears each name goes to other processes
+        first = {key: bearers[:1] for key, bearers in self._bearers.items()}
+        return CorpusNames, (first,)
 
     def __call__(self, nodes: Sequence[Node]) -> list[dict[str, Any]]:
         """Return the metadata of each node."""
@@ -273,27 +346,34 @@ class _EntityExtractor:
         phrases = set(_phrases(text, tokens))
         inside = {i for start, end in phrases for i in range(start, end)}
         found = {span: text[slice(*span)] for span in phrases}
-        for i, start, end in self._known(text, tokens):
-            if not (
-                self._single[i] and start in inside and (start, end) not in phrases
-            ):
-                found[start, end] = self._names[i]
+        for name, is_single, start, end in self._known(text, tokens):
+            if not (is_single and start in inside and (start, end) not in phrases):
+                found[start, end] = name
         return [found[span] for span in sorted(found)]
 
     def _in_cell(self, cell: str) -> list[str]:
         """Return the cell, if it can be a name, and the names of the corpus in it."""
         own = [cell.strip()] if _is_textual(cell) else []
-        return own + [self._names[i] for i, _, _ in self._known(cell, tokenize(cell))]
+        return own + [name for name, *_ in self._known(cell, tokenize(cell))]
 
     def _known(
         self, text: str, tokens: Sequence[Token]
-    ) -> Iterator[tuple[int, int, int]]:
-        for match in self._gazetteer.find_tokens(tokens):
-            if not (
-                self._single[match.name_index]
-                and text[match.start : match.end].islower()
-            ):
-                yield match
+    ) -> Iterator[tuple[str, bool, int, int]]:
+        """Yield the names in a text, whether each is a single word, and where it is."""
+        words = [word for word, _, _ in tokens]
+        for match in self._gazetteer.find_words(words):
+            key = " ".join(words[match.start : match.end])
+            start, end = tokens[match.start][1], tokens[match.end - 1][2]
+            is_single = match.end - match.start == 1
+            if not (is_single and text[start:end].islower()):
+                yield self._bearers[key][0][1], is_single, start, end
+
+
+def _keys(node: Node) -> Iterator[tuple[str, str]]:
+    """Yield what a node is called that can be a name: its words, and its spelling."""
+    for name in _bearers(node):
+        if _can_be_name(normalize_name(name).split()):
+            yield " ".join(words_of(name)), name
 
 
 def _bearers(node: Node) -> Iterator[str]:

@@ -14,7 +14,14 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode, Direction
 
-from graphret.cypher.tree import LabelName, Span, parts_of_union, span, walk
+from graphret.cypher.tree import (
+    LabelName,
+    Span,
+    parts_of_union,
+    span,
+    variable_name,
+    walk,
+)
 from graphret.errors import InvalidInput
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -145,8 +152,45 @@ def returns(tree: AstNode) -> list[ast.Return]:
 
 
 def is_ordered(tree: AstNode) -> bool:
-    """Whether a query says in which order its rows come."""
-    return any(clause.args.get("order") is not None for clause in returns(tree))
+    """Whether a query says in which order what it returns comes: by ``ORDER BY`` in its
+    ``RETURN``, or in a ``WITH`` before it, or along a path.
+    """
+    statement: Any = tree.this if isinstance(tree, ast.Cypher) else tree
+    return any(map(_is_ordered, parts_of_union(statement)))
+
+
+def _is_ordered(query: Any) -> bool:
+    last = query.clauses[-1]
+    if not isinstance(last, ast.Return):
+        return False
+    if last.order is not None or _follows_a_path(last, query):
+        return True
+    for clause in reversed(query.clauses[:-1]):
+        # What matches, groups or tells rows apart after an order does not keep it.
+        if not isinstance(clause, ast.With) or last.distinct:
+            return False
+        if clause.order is not None:
+            return True
+        last = clause
+    return False
+
+
+def _follows_a_path(clause: ast.Return, query: Any) -> bool:
+    """Whether a clause returns a path, or what lies along one."""
+    paths = {
+        variable_name(path.variable)
+        for path in walk(query)
+        if isinstance(path, ast.PathPattern) and path.args.get("variable")
+    }
+    return any(
+        variable_name(part) in paths
+        or (
+            isinstance(part, ast.FunctionCall)
+            and str(part.name.this).lower() == "nodes"
+        )
+        for item in clause.expressions
+        for part in walk(item)
+    )
 
 
 def turn(relationship: RelationshipPlace) -> list[Edit]:
@@ -174,28 +218,34 @@ def rename(place: NamePlace, name: str) -> Edit:
             f"name: {name!r} has a backslash before u, which can be written in no name"
             " that may run"
         )
-    return Edit(
-        place.start,
-        place.end,
-        name if _PLAIN.fullmatch(name) else "`" + name.replace("`", "``") + "`",
-    )
+    plain = _PLAIN.fullmatch(name) is not None
+    return Edit(place.start, place.end, name if plain else quoted(name))
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def text_literal(text: str) -> str:
+    """A text as a string of a query."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def limit(tree: AstNode, rows: int) -> list[Edit]:
     """The edits after which each ``RETURN`` that ends a query gives at most so many
     rows.
 
-    A limit that is a smaller number stays; a parameter or an expression gives way to
-    the number.
+    A limit that is a smaller number stays, and so does one that is computed; a larger
+    number and a parameter give way to the number.
     """
     edits = []
     for clause in returns(tree):
         if clause.limit is None:
             end = span(clause)[1]
             edits.append(Edit(end, end, f" LIMIT {rows}"))
-        elif not (
-            isinstance(clause.limit.this, ast.Integer)
-            and clause.limit.this.this <= rows
+        elif isinstance(clause.limit.this, ast.Parameter) or (
+            isinstance(clause.limit.this, ast.Integer) and clause.limit.this.this > rows
         ):
             edits.append(Edit(*span(clause.limit.this), str(rows)))
     return edits

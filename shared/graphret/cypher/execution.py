@@ -5,6 +5,7 @@ transaction.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Mapping
 from time import monotonic
 from typing import Any
@@ -13,6 +14,7 @@ from typing_extensions import TypedDict, Unpack
 
 from graphret.cypher.check import check
 from graphret.cypher.report import Report
+from graphret.cypher.translation import bearers_of, translate, with_all_bearers
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore, Rows, require_cypher, require_limit
@@ -21,6 +23,7 @@ TIMEOUT = 30.0
 MAX_ROWS = 1000
 MAX_BYTES = 16 << 20
 _READS = "r"
+_log = logging.getLogger(__name__)
 
 
 class Allowed(TypedDict, total=False):
@@ -45,6 +48,9 @@ def run_checked(
 ) -> Rows:
     """Run a query if the guard finds no error in it and the database agrees that it
     only reads.
+
+    A text is put in the words of the database first (`graphret.cypher.translation`),
+    and logged as it runs where that changes it.
 
     Parameters
     ----------
@@ -80,6 +86,7 @@ def run_checked(
     """
     started = monotonic()
     report = _check(store, query, schema, timeout, max_rows, allowed)
+    _require_ok(report)
     query = report.query
     # Of a database in this process, which cannot always be stopped: see
     # `LadybugStore.query_in_subprocess`.
@@ -161,16 +168,24 @@ def _check(
         raise InvalidInput(
             "max_rows: expected a number; a query that nobody wrote by hand needs a cap"
         )
-    report = (
-        check(query, schema, dialect=dialect, **allowed)
-        if isinstance(query, str)
-        else query
-    )
+    if isinstance(query, Report):
+        return query
+
+    def checked(text: str) -> Report:
+        return check(text, schema, dialect=dialect, **allowed)
+
+    translated = translate(checked(query), checked, schema)
+    spread = with_all_bearers(translated.report, bearers_of(store), checked)
+    if notes := (*translated.notes, *spread.notes):
+        _log.info("the query runs as %s: %s", spread.report.query, "; ".join(notes))
+    return spread.report
+
+
+def _require_ok(report: Report) -> None:
     if not report.ok:
         raise QueryRefused(
             f"the query was refused: {'; '.join(map(str, report.errors))}", report
         )
-    return report
 
 
 def _left(timeout: float, started: float) -> float:

@@ -31,7 +31,7 @@ from graphret.llm import ChatModel, Message, Reply
 from graphret.schema import GraphSchema, PropertySchema
 from graphret.search.bm25 import BM25Index
 from graphret.spark import CypherStep, Spark
-from graphret.spark.repairs import compared
+from graphret.spark.values import compared
 from graphret.stores import MemoryStore
 from graphret.types import Edge, Node
 

@@ -25,13 +25,18 @@ def render(result: Mapping[str, Any]) -> Group:
     if "missed" in result:
         return _shares(result)
     parts: list[Any] = []
+    decimals: Mapping[str, int] = result.get("places", {})
     for title, rows, intervals in sections(result):
         metrics = result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
             table = _table(title_of(group, result) or title, metrics)
             for row in members:
                 cells = [
-                    _cell(rows[row].get(m), intervals.get(row, {}).get(m))
+                    _cell(
+                        rows[row].get(m),
+                        intervals.get(row, {}).get(m),
+                        decimals.get(m, 1),
+                    )
                     for m in metrics
                 ]
                 table.add_row(row.rpartition("/")[2], *map(Text.from_markup, cells))
@@ -136,11 +141,13 @@ def grouped(rows: Mapping[str, Any]) -> dict[str, list[str]]:
     return groups
 
 
-def _cell(value: float | None, interval: Mapping[str, float] | None) -> str:
+def _cell(
+    value: float | None, interval: Mapping[str, float] | None, places: int
+) -> str:
     if value is None:
         return ""
     if not interval:
-        return f"{value:.1f}"
+        return f"{value:,.{places}f}"
     sure = interval["low"] > 0 or interval["high"] < 0
     color = "dim" if not sure else "green" if interval["gain"] > 0 else "red"
     return f"{value:.1f} [{color}]{interval['gain']:+5.1f}[/{color}]"

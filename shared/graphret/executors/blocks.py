@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 B = TypeVar("B")
 R = TypeVar("R")
-S = TypeVar("S", bound="Sequence[Any] | NDArray[np.float32]")
+S = TypeVar("S", bound="Sequence[Any] | NDArray[Any]")
 
 #: Items of a block: texts, nodes, rows. What is computed is the same for any executor,
 #: as the blocks are.

@@ -27,6 +27,7 @@ from graphret.retriever import (
     Retriever,
     Steps,
     require_on_failure,
+    sure_of,
     unwrap_or_fallback,
 )
 from graphret.search.bm25 import BM25Index
@@ -66,7 +67,11 @@ class Expand(Retriever):
         When it walks from seeds that a retriever found by queries (section 3.2).
         ``"+edge"``: always. ``"-edge"``: not where the query that found them walked
         relations itself; the seeds are the answer then. ``"auto"``, beyond the paper:
-        not where such a query found `k` nodes; where it found fewer, these stay first.
+        what any query found stays in front, and the walk only fills the places that it
+        leaves. Rows of values stay in front by every policy.
+    fill
+        Whether a search of `index` fills the places that seeds and neighbours leave;
+        SAGE returns their union alone (listing 1).
     on_failure
         ``"fallback"`` seeds from `index` when `seeds` fails, ``"raise"`` does not.
 
@@ -92,6 +97,7 @@ class Expand(Retriever):
         ranking: Ranking | None = None,
         links: int | None = 100,
         policy: Policy = "+edge",
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
         if policy not in get_args(Policy):
@@ -108,6 +114,7 @@ class Expand(Retriever):
         self._search = IndexRetriever(self.index, store)
         self.seeds = seeds or self._search
         self.ranking = ranking or Coverage()
+        self.fill = fill
         self.on_failure = require_on_failure(on_failure)
         self.name = f"expand({self.seeds}, {self.ranking.name})"
 
@@ -126,18 +133,18 @@ class Expand(Retriever):
                 )
                 return from_index
         seeds = yield from self._ask_for_seeds(query, k, where, trace)
-        selected = self._selected(seeds.answer, k, where)
-        if (self.policy == "-edge" and selected) or len(selected) >= k:
-            trace.note(
-                "expand",
-                skipped="the query that found the seeds walked relations itself",
-            )
+        answer = seeds.answer
+        rows, selected = self._selected(answer, where)
+        front = [*rows, *selected]
+        skipped = self._why_not_to_walk(rows, selected, k)
+        if skipped:
+            trace.note("expand", skipped=skipped)
             kept: list[Hit] = yield Compute(
-                lambda: self._filled(query, k, where, selected[:k])
+                lambda: self._filled(query, k, where, front[:k])
             )
-            return Retrieval(query, k, kept, seeds.answer.signals, trace)
+            return Retrieval(query, k, kept, answer.signals, trace, answer.rows)
         hits = self._walked_from(seeds, selected, k)
-        labels = seeds.answer.signals.answer_labels or ()
+        labels = answer.signals.answer_labels or ()
         expanded: Retrieval = yield Compute(
             lambda: self._expanded(
                 query,
@@ -149,9 +156,24 @@ class Expand(Retriever):
             )
         )
         ranked = _with_seeds(expanded.hits, hits)
-        if selected:
-            ranked = filled(selected, ranked, k, mark=False)
-        return replace(expanded, hits=ranked)
+        if front:
+            ranked = filled(front, ranked, k, mark=False)
+        doubts = answer.signals.doubts
+        confidence = sure_of(expanded.signals.confidence, doubts)
+        signals = replace(expanded.signals, confidence=confidence, doubts=doubts)
+        return replace(expanded, hits=ranked, signals=signals, rows=answer.rows)
+
+    def _why_not_to_walk(
+        self, rows: Sequence[Hit], selected: Sequence[Hit], k: int
+    ) -> str:
+        """Return why what a query found is the answer as it is; empty where it is
+        not.
+        """
+        if len(rows) + len(selected) >= k:
+            return "the query that found the seeds fills all places"
+        if selected and self.policy == "-edge":
+            return "the query that found the seeds walked relations itself"
+        return "the answer is rows of values" if rows and not selected else ""
 
     def _ask_for_seeds(
         self, query: str, k: int, where: Where | None, trace: Trace
@@ -180,21 +202,28 @@ class Expand(Retriever):
     def _walked_from(self, seeds: _Seeds, selected: Sequence[Hit], k: int) -> list[Hit]:
         """Return the hits to walk from, each once, with those that qualify."""
         # what a plan's answer was filled up with says nothing of it
-        walked = selected or seeds.answer.hits
+        walked = selected or [hit for hit in seeds.answer if not hit.is_row]
         hits = (*walked[: self.ranking.n_seeds(k)], *seeds.qualifying)
         return list({hit.id: hit for hit in hits}.values())
 
-    def _selected(self, seeds: Retrieval, k: int, where: Where | None) -> list[Hit]:
-        """Return what a query found by walking relations, where `policy` has it stay as
-        it is.
+    def _selected(
+        self, seeds: Retrieval, where: Where | None
+    ) -> tuple[list[Hit], list[Hit]]:
+        """Return what stays in front: rows of values, and the nodes that a query found,
+        where `policy` has them stay.
         """
-        if self.policy == "+edge" or not seeds.signals.walked_edges:
-            return []
-        return [
+        found = [
             hit
             for hit in seeds
             if not hit.fill and (where is None or where.matches(hit.node))
         ]
+        rows = [hit for hit in found if hit.is_row]
+        nodes = [hit for hit in found if not hit.is_row]
+        if self.policy == "+edge":
+            nodes = []
+        elif not seeds.signals.walked_edges:
+            nodes = [hit for hit in nodes if self.policy == "auto" and _queried(hit)]
+        return rows, nodes
 
     def _here(self) -> tuple[Graph, HybridIndex] | None:
         """Return the graph and the index where both are in this process, over one table
@@ -255,7 +284,7 @@ class Expand(Retriever):
                     "hybrid search alone: links add nothing to what one node says"
                 )
             hits, confidence = _hits(frontier, ranked, k, where)
-        if len(hits) < k:
+        if self.fill and len(hits) < k:
             with trace.stage("fill", missing=k - len(hits)):
                 hits = self._filled(query, k, where, hits)
         walked = bool((ranked.via != NO_EDGE).any())
@@ -282,6 +311,8 @@ class Expand(Retriever):
     def _filled(
         self, query: str, k: int, where: Where | None, hits: list[Hit]
     ) -> list[Hit]:
+        if not self.fill:
+            return hits
         found = self.index.search(query, k + len(hits), where=where)
         table = None if self._hybrid is None else self._hybrid.table
         nodes = (
@@ -310,6 +341,11 @@ class _Seeds(NamedTuple):
     answer: Retrieval
     qualifying: Sequence[Hit]
     from_index: bool
+
+
+def _queried(hit: Hit) -> bool:
+    """Whether a Cypher query returned a hit."""
+    return any(evidence.kind == "query" for evidence in hit.evidence)
 
 
 def _labelled_first(

@@ -20,6 +20,7 @@ from graphret.expansion.frontier import (
     RankedNodes,
     spread,
 )
+from graphret.search.hybrid import DEFAULT_ALPHA
 from graphret.search.index import min_max
 
 _TOLD = frozenset(
@@ -44,10 +45,19 @@ class SageRanking:
     seed_share
         The share of the total that goes to seeds, rounded up; the paper gives totals
         only.
+    alpha
+        The share of BM25 in the scores of seeds and neighbours; `None` for that of the
+        index.
     """
 
     seed_share: float = 0.7
+    alpha: float | None = None
     name: str = "paper"
+
+    @classmethod
+    def paper(cls) -> SageRanking:
+        """Return the ranking with the paper's share of BM25, 0.6 (appendix E)."""
+        return cls(alpha=DEFAULT_ALPHA)
 
     def n_seeds(self, k: int) -> int:
         """How many seeds are needed for `k` hits."""

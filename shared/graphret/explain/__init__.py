@@ -5,8 +5,10 @@ browser.
 from graphret.explain.pages import (
     Figures,
     Panel,
+    evaluation_page,
     html_page,
     timeline_page,
+    write_evaluation,
     write_html,
     write_timeline,
 )
@@ -24,4 +26,11 @@ __all__ = [
     "render_timeline",
     "store_lookup",
 ]
-__all__ += ["timeline", "timeline_page", "write_html", "write_timeline"]
+__all__ += [
+    "evaluation_page",
+    "timeline",
+    "timeline_page",
+    "write_evaluation",
+    "write_html",
+    "write_timeline",
+]

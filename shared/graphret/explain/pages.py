@@ -15,7 +15,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from graphret.explain import runs
+from graphret.explain import plots, runs
 from graphret.explain.pictures import EDGES, retrieval_picture, run_picture
 from graphret.explain.runs import Source, timeline
 from graphret.explain.words import (
@@ -123,6 +123,49 @@ def timeline_page(
         drawn=run_picture(run, known),
         words=runs,
     )
+
+
+def evaluation_page(result: Mapping[str, Any], *, title: str = "graphret") -> str:
+    """Return a page with plots and tables of what `graphret.evaluation.evaluate`
+    returned; the same input makes the same page.
+    """
+    methods = list(result["recall"])
+    hues = {
+        method: round(360 * number / len(methods) + 215) % 360
+        for number, method in enumerate(methods)
+    }
+    over_all = {method: f"all/{method}" for method in methods}
+    measures = list(result["spread"][over_all[methods[0]]])
+    places: Mapping[str, int] = result["places"]
+    return _rendered(
+        "evaluation.html",
+        title=title,
+        lead=f"{result['counts']['questions']} questions over"
+        f" {result['counts']['nodes']:,} nodes",
+        result=result,
+        methods=methods,
+        measures=measures,
+        bars=plots.bars(
+            {method: result["spread"][row] for method, row in over_all.items()},
+            measures,
+        ),
+        curves=plots.curves(result["recall"]),
+        dots=plots.dots(
+            {method: result["rows"][row] for method, row in over_all.items()}, "hit@1"
+        ),
+        plots=plots,
+        color=lambda method: f"hsl({hues[method]} 58% 50%)",
+        shown=lambda value, measure: f"{value:,.{places.get(measure, 1)}f}",
+    )
+
+
+def write_evaluation(
+    path: str | os.PathLike[str], result: Mapping[str, Any], *, title: str = "graphret"
+) -> Path:
+    """Write `evaluation_page` to a file, making its folder if need be; return its
+    path.
+    """
+    return _written(path, evaluation_page(result, title=title))
 
 
 def write_timeline(

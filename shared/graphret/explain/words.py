@@ -264,7 +264,7 @@ def name_of(node: Node) -> str:
     """Return what a node is called: its name, with the section and rows of a segment of
     a table, or its id.
     """
-    name, given = node.name or node.id, node.properties
+    name, given = node.called, node.properties
     if "table_rows" not in given:
         return name
     section = given.get("section")

@@ -5,6 +5,7 @@ runs and as text to write.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
@@ -133,6 +134,20 @@ class GraphRAFTSettings:
     queries: int = 10
     nodes: int = 20
     timeout: float = TIMEOUT
+
+    @classmethod
+    def paper(cls) -> GraphRAFTSettings:
+        """Return the settings of the paper: one hop, two hops, and paths of two between
+        entities (appendix A.2), every result of them, and queries until there are
+        twenty nodes (section 5.2).
+        """
+        every = sys.maxsize
+        return cls(
+            templates=((1,), (2,), (1, 1)),
+            results=every,
+            hub=every,
+            nodes=20,
+        )
 
     def __post_init__(self) -> None:
         if not self.templates or not all(

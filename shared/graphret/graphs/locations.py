@@ -70,7 +70,8 @@ def opened(
     """Open the graph at a place (see `kind_of`) as `open_store` does, and close what
     holds a connection or a file.
 
-    With `create`, a Ladybug database that is not there is made.
+    With `create`, a Ladybug database that is not there is made, and may be written to;
+    else it is read only, beside another process that may have it open.
     """
     kind = kind_of(where)
     if kind == LADYBUG and create:
@@ -80,6 +81,7 @@ def opened(
     else:
         store = open_store(
             where,
+            read_only=kind == LADYBUG,
             id_property=id_property,
             name_property=name_property,
             text_property=text_property,

@@ -23,27 +23,36 @@ from graphret.types import Node
 
 _TASK = """\
 You translate a question into a plan over a graph. You do not answer it, and you cannot see the graph: the plan is run \
-on it, and the nodes that the target stands for are the answer.
+on it, and the nodes that its target may stand for are the answer.
 
 {schema}
 
-A plan is one JSON object:
-- "anchors": what the question mentions by name or by description. "var": a new variable such as "A1"; "text": the \
-words that say which node is meant; "label": its label; "match_mode": "name" for a name, "doc" for a description.
-- "hops": the relations between anchors, nodes in between, and the target. "from": a variable; "rel": a relation of \
-the schema, or a list of which any will do; "to_var": a variable; "to_label": its label; "negated": true for a \
-relation that there must not be, as in "not expressed in"; several in a row are a path that there must not be. The \
-direction does not matter.
-- "target": "var": the variable of the answer; "labels": the labels that it may bear; "relevance_text": what its own \
-text should say that no hop expresses, or "" where the hops say all.
-- "where": for a variable a condition on properties of the schema, such as {{"T": {{"year": {{"$gte": 2010}}}}}}; \
-"order": {{"by": a property of the target, "descending": true, "limit": 5}} where the question asks for the most or \
-the last; with "of": a variable, "by" is its property, or, left out, how many nodes there are of it, as in "most \
-orders". Leave both out otherwise.
-- "risk_level": how far the plan is to be trusted beside a search by text: "no_trade" where you are not sure of it, \
-"weak" where it says little of the question, "normal", or "aggressive" where it says all of it.
+A plan is one JSON object; leave out what does not apply:
+- "anchors": what the question names or describes. "var": such as "A1"; "text": its words for it; "label"; \
+"match_mode": "doc" for a description.
+- "hops": relations between two variables, either of which may be "from". "rel": one, or a list of which any will do; \
+"to_var"; "to_label": the label of "to_var". "direction": "out" or "in", seen from "from", where a relation joins a \
+label to itself, as in "whom she manages" and "who manages her"; else leave it out. "negated": true where there must be none, as in "never ordered"; several in a row are a path that \
+there must not be. "where": a condition on the relation's own properties.
+- "target": "var", "T" if left out; "labels"; "relevance_text": what its text should say that nothing else here does.
+- "where": for a variable a condition on properties, such as {{"T": {{"year": {{"$gte": 2010, "$lt": 2020}}}}}}; \
+operators are $ne $in $gt $gte $lt $lte $contains $icontains $exists, and $or with a list of conditions.
+- "order": {{"by": a property, "descending": true, "limit": 5}} for the most, the first, the last; the property is the \
+target's, or that of the variable "of". With "of" alone: by how many nodes it stands for, as in "most orders".
+- "count": true where it is asked how many targets there are.
+- "apart": true where other nodes than the anchors are asked for, as in "films that share an actor with Heat".
+- "cannot": what is asked that none of this says, such as a sum; the rest then finds the nodes that it is about.
+- "risk_level": how far the plan is to be trusted beside a search by text: "no_trade" (not at all), "weak", "normal" or \
+"aggressive" (it says all of the question).
 
-Every variable is joined to the target by hops. Use the labels, relations and properties above and no others."""
+A condition, an order, a count or a negated hop needs no anchor: "customers who never ordered". Hops join every \
+variable to the target. Use the labels, relations and properties above and no others.
+
+An example, of another graph: Which other papers since 2015 by the authors of Deep Roots cite Quiet Water?
+{{"anchors": [{{"var": "A1", "text": "Deep Roots", "label": "Paper"}}, {{"var": "A2", "text": "Quiet Water", "label": \
+"Paper"}}], "hops": [{{"from": "P", "rel": "WROTE", "to_var": "A1"}}, {{"from": "P", "rel": "WROTE", "to_var": "T"}}, \
+{{"from": "T", "rel": "CITES", "to_var": "A2", "direction": "out"}}], "target": {{"labels": ["Paper"]}}, "where": \
+{{"T": {{"year": {{"$gte": 2015}}}}}}, "apart": true, "risk_level": "aggressive"}}"""
 
 #: Examples that a model is shown, and about the most tokens of the system message: of a
 #: large schema the rarest goes.
@@ -54,9 +63,10 @@ class LLMPlanner:
     """Write plans with a chat model: one call a question, one more where the first plan
     cannot be used.
 
-    The prompt is made of the schema of any graph, in four parts as in the paper: role,
-    schema, structure of a plan, and how far it is to be trusted. A plan that is invalid
-    still after its repair is none: what it is fused with answers alone.
+    The prompt is made of the schema of any graph, in parts as in the paper: role,
+    schema, structure of a plan, how far it is to be trusted, and an example. A plan
+    that is invalid still after its repair is none: what it is fused with answers alone.
+    What the model says that no plan can say is a doubt.
 
     Parameters
     ----------
@@ -171,9 +181,13 @@ class LLMPlanner:
         return plan.checked(self._schema)
 
     def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> Planned:
-        return Planned(
-            plan, details={"tokens": usage.total_tokens, "replies": attempts}
-        )
+        details = {"tokens": usage.total_tokens, "replies": attempts}
+        doubts = (f"no plan can say: {plan.cannot}",) if plan.cannot else ()
+        if not plan.begins:
+            return Planned(
+                None, problem="; ".join(doubts), details=details, doubts=doubts
+            )
+        return Planned(plan, details=details, doubts=doubts)
 
     def _failed(self, error: Exception) -> Planned:
         told = as_chat_error(error, self.model.name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from graphret.cypher.execution import TIMEOUT
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, Target
-from graphret.planning.matches import Bindings, PlanMatch
+from graphret.planning.matches import Bindings, PlanMatch, has_properties
 from graphret.planning.planner import Planned, Planner
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import (
@@ -27,6 +27,7 @@ from graphret.retriever import (
     require_on_failure,
     sure_of,
 )
+from graphret.rows import row_node
 from graphret.schema import GraphSchema
 from graphret.search.index import TextIndex
 from graphret.stores.base import GraphStore, as_cypher, require_cypher
@@ -37,6 +38,7 @@ from graphret.where import Where
 #: Hits for which the path of the plan is found, edge by edge, and the most edges that
 #: are looked at for a hop of it.
 _PATHS, _MOST_EDGES = 10, 10_000
+_MOST_COUNTED = 10_000  # nodes that a plan which counts is asked for
 
 
 class PlanRetriever(Retriever):
@@ -64,7 +66,7 @@ class PlanRetriever(Retriever):
         `DenseIndex`, as in the paper, or any other's scores, as shares of the highest
         possible. Without one they are left out.
     limit
-        Most nodes that a plan finds: the best.
+        Most nodes that a plan finds, unless it counts them: the best.
     timeout
         Seconds for the query of a plan, in a database.
     on_failure
@@ -202,7 +204,32 @@ class PlanRetriever(Retriever):
             plan_valid=True,
             risk=plan.risk_level,
         )
-        return Retrieval(query, k, hits, signals, trace)
+        if not plan.count or not all(bindings.values()):
+            return Retrieval(query, k, hits, signals, trace)
+        rows: list[dict[str, Any]] = [{"count": self._counted(matches, where)}]
+        hits = [self._count_hit(plan, rows[0], hits), *hits][:k]
+        return Retrieval(query, k, hits, signals, trace, rows)
+
+    def _counted(self, matches: Sequence[PlanMatch], where: Where | None) -> int | str:
+        """Return how many matches satisfy `where`, and at least how many where there
+        may be more than were found.
+        """
+        n = len(matches)
+        if where is not None:
+            nodes = self.store.get([match.id for match in matches])
+            n = sum(node is not None and where.matches(node) for node in nodes)
+        return n if len(matches) < _MOST_COUNTED else f"at least {n}"
+
+    def _count_hit(
+        self, plan: GraphPlan, row: Mapping[str, Any], counted: Sequence[Hit]
+    ) -> Hit:
+        """Return the number of a plan's targets as a hit, as good as the best of
+        them.
+        """
+        plan_text = {"plan": str(plan)}
+        reason = Evidence("path", retriever=self.name, rank=1, properties=plan_text)
+        score = max((hit.score for hit in counted), default=1.0)
+        return Hit(row_node(row, str(plan), 1), score, (reason,))
 
     def _bindings(
         self, plan: GraphPlan, linked: Bindings, trace: Trace
@@ -223,15 +250,17 @@ class PlanRetriever(Retriever):
     ) -> list[PlanMatch]:
         """Find what matches the plan; the trace has the query where there is one."""
         with trace.stage("match") as stage:
-            matches = self._matches(plan, bindings, self.limit)
+            most = _MOST_COUNTED if plan.count else self.limit
+            matches = self._matches(plan, bindings, most)
             stage.details["candidates"] = len(matches)
-            if matches and self._database is not None:
+            database = None if plan.reads_relations else self._database
+            if matches and database is not None:
                 stage.details["cypher"], _ = compile_plan(
                     plan,
-                    self._database,
+                    database,
                     bindings,
                     schema=self._schema,
-                    limit=self.limit,
+                    limit=most,
                 )
         return matches
 
@@ -365,7 +394,7 @@ class PlanRetriever(Retriever):
                 continue
             scores = self._scores_of(plan, far, bindings)
             ends = dict.fromkeys(chosen[near].values())
-            best = self._best_edges(ends, hop.rel, scores)
+            best = self._best_edges(ends, hop, scores)
             hop_steps = [
                 _Step(hit, node, *best[node])
                 for hit, node in chosen[near].items()
@@ -387,7 +416,7 @@ class PlanRetriever(Retriever):
     def _best_edges(
         self,
         ends: Collection[str],
-        relations: Collection[str],
+        hop: PlanHop,
         scores: Mapping[str, float],
     ) -> dict[str, tuple[str, Edge]]:
         """Return for each end the edge to the neighbour of the highest score.
@@ -397,8 +426,10 @@ class PlanRetriever(Retriever):
         if not ends:
             return {}
         best: dict[str, tuple[str, Edge]] = {}
-        edges = self.store.neighbors(list(ends), relations=relations, limit=_MOST_EDGES)
+        edges = self.store.neighbors(list(ends), relations=hop.rel, limit=_MOST_EDGES)
         for edge in edges:
+            if not has_properties({**edge.properties, "weight": edge.weight}, hop):
+                continue
             for end, other in (
                 (edge.source, edge.target),
                 (edge.target, edge.source),

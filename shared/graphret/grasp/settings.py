@@ -134,6 +134,25 @@ class GraspSettings:
     rerank_weight: float = 0.5
     rerank_k: float = 10.0
 
+    @classmethod
+    def paper(cls) -> GraspSettings:
+        """Return the settings of the paper: a hundred hits reranked (section 3.3), the
+        reranker's list fused by ``(w, k) = (0.5, 2)``, which are best on Prime (section
+        4.5).
+
+        Of the fusion before it the paper has ranges (appendix A) and no values: they
+        are the middle of the range and the usual constant until ``graphret tune``
+        chooses them on validation questions (section 3.2).
+        """
+        return cls(
+            weights=StaticWeights(0.5),
+            rrf_k=60.0,
+            depth=100,
+            rerank_depth=100,
+            rerank_weight=0.5,
+            rerank_k=2.0,
+        )
+
     def save(self, path: str | Path) -> None:
         """Write the settings as JSON, which `load` reads and a person can."""
         Path(path).write_text(

@@ -52,6 +52,13 @@ class Gazetteer:
         """Find a name, and those equal to it, no longer."""
         self._names.pop(" ".join(words(name)), None)
 
+    def __copy__(self) -> Gazetteer:
+        """Return a list of the same names, which changes by itself."""
+        other = object.__new__(Gazetteer)
+        other._names, other._lengths = self._names.copy(), self._lengths.copy()
+        other._first, other._next = self._first.copy(), self._next
+        return other
+
     def position(self, name: str) -> int | None:
         """Return the position that the matches of a name have, `None` if it is not
         among these.

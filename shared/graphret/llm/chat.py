@@ -62,6 +62,8 @@ class ToolCall:
     def _read(self) -> dict[str, Any] | str:
         from pydantic_core import from_json
 
+        from graphret.llm.json_text import json_values, read_object
+
         if self.arguments.strip() in (
             "",
             "null",
@@ -73,7 +75,13 @@ class ToolCall:
             )
         try:
             value = from_json(self.arguments, allow_inf_nan=False)
-            json.dumps(value, allow_nan=False)  # 1e400 is read as infinite
+        except ValueError as problem:
+            value = next(json_values(self.arguments), None)
+            if not isinstance(value, dict):
+                return f"the arguments of {self.name} are not valid JSON: {problem}"
+        value = read_object(value)  # some write the object as a text in JSON
+        try:  # 1e400 is read as infinite, and half a character as one
+            json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
         except ValueError as problem:
             return f"the arguments of {self.name} are not valid JSON: {problem}"
         if not isinstance(value, dict):

@@ -34,6 +34,9 @@ _LOST = (
     "Pipe",
 )
 _KINDS |= dict.fromkeys(_LOST, "connection")
+# What clients raise that read a reply without a look at it.
+_UNREADABLE = (TypeError, AttributeError, KeyError, IndexError)
+_KINDS |= {kind.__name__: "invalid_reply" for kind in _UNREADABLE}
 _ENDED = (
     "its connections are of an event loop that has ended; ask within one loop, or give"
     " each a client of its own"
@@ -70,6 +73,8 @@ def as_chat_error(
             if timeout is not None
             else "no answer in time"
         )
+    elif isinstance(error, _UNREADABLE):
+        said = f"the reply lacks what its client reads ({kind}: {error})"
     elif status is not None and isinstance(body, Mapping) and body.get("message"):
         said = str(body["message"])
     else:

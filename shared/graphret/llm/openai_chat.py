@@ -5,11 +5,10 @@ llama.cpp, a gateway.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import weakref
 from asyncio import run_coroutine_threadsafe
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import urlsplit
@@ -21,18 +20,16 @@ from graphret.llm.event_loop import elsewhere, run_sync
 from graphret.llm.openai_wire import (
     content_text,
     native_parts,
-    refused_part,
     response_format,
     token_logprobs,
     token_usage,
     tool_calls,
     wire_message,
 )
+from graphret.llm.refusals import MAX_TOKENS, TEMPERATURE, Refusals
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, repr=False)
@@ -40,10 +37,10 @@ class OpenAIChat:
     """A model behind the chat completions API.
 
     Calls are retried by the official client. An endpoint that refuses an optional part
-    of a request with HTTP 400 (``response_format``, ``temperature``, ``max_tokens``,
-    the reasoning of earlier replies) is asked again without it or with its successor,
-    and the object remembers that. It serves any number of threads, tasks and event
-    loops.
+    of a request (``response_format``, ``temperature``, ``max_tokens``, the reasoning of
+    earlier replies) with HTTP 400, 422, 500 or 501 is asked again without it or with
+    its successor, and the object remembers that. A complaint that names no part costs
+    one request more. It serves any number of threads, tasks and event loops.
 
     Parameters
     ----------
@@ -98,7 +95,7 @@ class OpenAIChat:
         if endpoint := self.base_url or os.environ.get("OPENAI_BASE_URL"):
             _require_address(endpoint)
         self.name = self.model
-        self._refused: set[str] = set()
+        self._refusals = Refusals(self.name)
         # Connections belong to the event loop that opened them: all calls run in one,
         # and in another once forked.
         self._clients: dict[asyncio.AbstractEventLoop, AsyncOpenAI] = {}
@@ -152,19 +149,23 @@ class OpenAIChat:
     async def _asked(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
+        attempt = self._refusals.attempt()
         while True:
-            request = self._request(messages, **options)
+            request = self._request(messages, attempt.left_out, **options)
             try:
                 async with asyncio.timeout(self.max_seconds):
                     completion = await self._client().chat.completions.create(**request)
             except Exception as error:
-                self._adapt(error, request)
+                if not attempt.failed(error, request):
+                    raise self._failure(attempt.problem or error) from None
             else:
+                attempt.succeeded(request)
                 return self._reply(completion)
 
     def _request(
         self,
         messages: Sequence[Message],
+        left_out: Collection[str],
         *,
         tools: Sequence[Tool] | None = None,
         temperature: float | None = None,
@@ -174,15 +175,13 @@ class OpenAIChat:
         top_logprobs: int | None = None,
     ) -> dict[str, Any]:
         temperature = self.temperature if temperature is None else temperature
-        limit = (
-            "max_completion_tokens" if "max_tokens" in self._refused else "max_tokens"
-        )
+        limit = MAX_TOKENS if MAX_TOKENS not in left_out else "max_completion_tokens"
         optional = {
             "tools": [tool.to_dict() for tool in tools or ()] or None,
-            "temperature": None if "temperature" in self._refused else temperature,
+            TEMPERATURE: None if TEMPERATURE in left_out else temperature,
             limit: self.max_tokens if max_tokens is None else max_tokens,
             "response_format": (
-                response_format(json_schema, self._refused)
+                response_format(json_schema, left_out)
                 if json_schema is not None
                 else None
             ),
@@ -191,7 +190,7 @@ class OpenAIChat:
             "top_logprobs": top_logprobs,
             "extra_body": self.parameters or None,
         }
-        thinks = "reasoning" not in self._refused
+        thinks = "reasoning" not in left_out
         wired = [
             wire_message(
                 one, (one.native or {}).get(f"openai:{self.name}") if thinks else None
@@ -200,25 +199,6 @@ class OpenAIChat:
         ]
         given = {name: value for name, value in optional.items() if value is not None}
         return {"model": self.name, "messages": wired, **given}
-
-    def _adapt(self, error: Exception, request: Mapping[str, Any]) -> None:
-        """Note what optional part of a request the endpoint refuses, and raise where it
-        is something else.
-        """
-        told = status_of(error) in (400, 422)
-        refused = (
-            refused_part(request, str(error), getattr(error, "param", None))
-            if told
-            else None
-        )
-        if refused is None:
-            raise self._failure(error) from None
-        _log.info(
-            "%s does not take %s as it was given; going on without it",
-            self.name,
-            refused,
-        )
-        self._refused.add(refused)
 
     def _reply(self, completion: Any) -> Reply:
         choices = getattr(completion, "choices", None)

@@ -6,30 +6,12 @@ Replies may lack any part.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from graphret.llm.chat import Message, ToolCall, Usage
+from graphret.llm.refusals import JSON_OBJECT, JSON_SCHEMA, REASONING
 from graphret.llm.schema import strict_schema
-
-# Where endpoints put a model's reasoning and its signatures: DeepSeek, vLLM and
-# OpenRouter in the message, Google in each call, LiteLLM in both.
-_NATIVE = (
-    "reasoning_content reasoning reasoning_details thinking_blocks extra_content"
-    " provider_specific_fields".split()
-)
-
-# How endpoints say that they do not take a JSON schema, or JSON as a format; and a
-# parameter.
-_FORMAT_REFUSED = re.compile(
-    r"response_format|json_schema|json_object|json mode|structured output",
-    re.IGNORECASE,
-)
-_UNSUPPORTED = re.compile(
-    r"unsupported|not support|unrecognized|unknown|not permitted|not allowed",
-    re.IGNORECASE,
-)
 
 
 def wire_message(
@@ -45,14 +27,22 @@ def wire_message(
         (native["message"], native["tool_calls"]) if native else ({}, {})
     )
     for call, sent in zip(message.tool_calls, out.get("tool_calls", ()), strict=True):
-        if not call.parsed:
-            sent["function"]["arguments"] = json.dumps(
-                {"malformed": call.arguments} if call.error else {}
-            )
+        sent["function"]["arguments"] = _sent_arguments(call)
         sent.update(of_calls.get(call.id, {}))
     if message.tool_calls and not message.content:
         out["content"] = None
     return out | of_message
+
+
+def _sent_arguments(call: ToolCall) -> str:
+    """The arguments of a call as they came where they are an object, else as one."""
+    if call.parsed is None:
+        return json.dumps({"malformed": call.arguments})
+    try:
+        as_it_came = isinstance(json.loads(call.arguments), dict)
+    except ValueError:
+        as_it_came = False
+    return call.arguments if as_it_came else json.dumps(call.parsed)
 
 
 def native_parts(message: Any) -> dict[str, Any] | None:
@@ -60,7 +50,9 @@ def native_parts(message: Any) -> dict[str, Any] | None:
     stands; `None` if nothing.
     """
     of_calls = {
-        call.id: _native(call) for call in getattr(message, "tool_calls", None) or ()
+        call_id: _native(call)
+        for call in _calls_of(message)
+        if (call_id := _part(call, "id"))
     }
     found = {
         "message": _native(message),
@@ -71,50 +63,24 @@ def native_parts(message: Any) -> dict[str, Any] | None:
 
 def _native(holder: Any) -> dict[str, Any]:
     extra = getattr(holder, "model_extra", None) or {}
-    return {name: extra[name] for name in _NATIVE if extra.get(name)}
-
-
-def refused_part(
-    request: Mapping[str, Any], message: str, parameter: str | None
-) -> str | None:
-    """Return what an endpoint does not take of a request, by its complaint; `None` if
-    it complains of something else.
-
-    That is ``json_schema`` or ``json_object``, the type of the format; ``reasoning``;
-    ``temperature``; ``max_tokens``.
-    """
-    complaint = f"{parameter or ''} {message}"
-    if "response_format" in request and _FORMAT_REFUSED.search(complaint):
-        return str(request["response_format"]["type"])
-    turns = request["messages"]
-    parts = [*turns, *(call for turn in turns for call in turn.get("tool_calls", ()))]
-    if any(name in part and name in complaint for name in _NATIVE for part in parts):
-        return "reasoning"
-    for name in ("temperature", "max_tokens"):
-        if (
-            name in request
-            and re.search(rf"\b{name}\b", complaint)
-            and _UNSUPPORTED.search(message)
-        ):
-            return name
-    return None
+    return {name: extra[name] for name in REASONING if extra.get(name)}
 
 
 def response_format(
-    schema: Mapping[str, Any], refused: set[str]
+    schema: Mapping[str, Any], refused: Collection[str]
 ) -> dict[str, Any] | None:
     """Return how a JSON schema is asked for: by schema, as any JSON object, or, if both
     are `refused`, not at all.
     """
-    if "json_schema" not in refused:
+    if JSON_SCHEMA not in refused:
         strict = strict_schema(schema)
         described = {
             "name": "answer",
             "schema": dict(strict or schema),
             "strict": strict is not None,
         }
-        return {"type": "json_schema", "json_schema": described}
-    return None if "json_object" in refused else {"type": "json_object"}
+        return {"type": JSON_SCHEMA, "json_schema": described}
+    return None if JSON_OBJECT in refused else {"type": JSON_OBJECT}
 
 
 def content_text(content: Any) -> str:
@@ -129,15 +95,38 @@ def content_text(content: Any) -> str:
 
 
 def tool_calls(message: Any) -> tuple[ToolCall, ...]:
-    """Return the calls of a reply; local servers may leave out their ids, or send
-    arguments that are no string.
+    """Return the calls of a reply; servers may leave out any part of one.
+
+    A call without a name is one of a tool that there is not.
     """
     calls = []
-    for position, call in enumerate(getattr(message, "tool_calls", None) or ()):
-        name, arguments = call.function.name, call.function.arguments
-        raw = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
-        calls.append(ToolCall(call.id or f"call_{position}", name, raw))
+    for position, call in enumerate(_calls_of(message)):
+        called = _part(call, "function") or _part(call, "custom") or call
+        arguments = _part(called, "arguments") or _part(called, "input") or {}
+        calls.append(
+            ToolCall(
+                str(_part(call, "id") or f"call_{position}"),
+                str(_part(called, "name") or ""),
+                arguments if isinstance(arguments, str) else json.dumps(arguments),
+            )
+        )
     return tuple(calls)
+
+
+def _calls_of(message: Any) -> list[Any]:
+    """The calls in a message, or the one in the field that came before
+    ``tool_calls``.
+    """
+    calls = getattr(message, "tool_calls", None)
+    calls = calls or getattr(message, "function_call", None) or []
+    return calls if isinstance(calls, list) else [calls]
+
+
+def _part(holder: Any, name: str) -> Any:
+    """A part of what an endpoint sent, which may be an object, JSON or anything."""
+    if isinstance(holder, Mapping):
+        return holder.get(name)
+    return getattr(holder, name, None)
 
 
 def token_logprobs(choice: Any) -> list[dict[str, float]]:

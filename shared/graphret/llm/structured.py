@@ -5,12 +5,13 @@ and repaired.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack, cast
 
 from graphret.errors import InvalidInput
 from graphret.llm.chat import ChatError, ChatModel, ChatOptions, Message, Reply, Usage
+from graphret.llm.json_text import json_values, readings
+from graphret.llm.reply_text import answer_candidates, answer_text
 from graphret.llm.schema import plain_schema
 
 if TYPE_CHECKING:
@@ -18,12 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# A reply is searched for JSON up to so many characters, and from so many opening
-# brackets.
-_MAX_REPLY_CHARS, _MAX_CANDIDATES = 1_000_000, 64
-_QUOTED_CHARS = 4_000
-_THOUGHT = re.compile(r"<think>.*?</think>", re.DOTALL)
-_OPENING = re.compile(r"[{\[]")
+# A reply is searched for JSON up to so many characters, and quoted up to so many.
+_MAX_REPLY_CHARS, _QUOTED_CHARS = 1_000_000, 4_000
 
 _INSTRUCTION = """\
 Answer with one JSON value and nothing else: no explanation, no code fence. It must be valid against this JSON schema:
@@ -163,37 +160,47 @@ def with_schema(
 def parse_json(text: str, adapter: TypeAdapter[T]) -> tuple[T, None] | tuple[None, str]:
     """Find the JSON value in a model's reply and validate it.
 
-    The first value that validates wins: of what follows each opening bracket, then the
-    whole text. Reasoning in ``<think>`` tags is skipped. Returns ``(value, None)``, or
-    ``(None, problem)`` with what is wrong with the first.
+    The first value that validates wins, in what follows the model's reasoning. Returns
+    ``(value, None)``, or ``(None, problem)`` with what is wrong with the first.
     """
     from pydantic import ValidationError
 
-    text = _THOUGHT.sub("", text[:_MAX_REPLY_CHARS]).strip()
-    problem = "" if text else "it is empty"
-    for piece in (*_json_values(text), text):
-        try:
-            return adapter.validate_json(piece), None
-        except ValidationError as error:
-            problem = problem or _explained(error)
-    return None, problem
+    schema = adapter.json_schema()
+    reply = text[:_MAX_REPLY_CHARS]
+    problem = ""
+    for found in _values_of(reply):
+        for reading in readings(found, schema):
+            try:
+                return adapter.validate_json(json.dumps(reading)), None
+            except (ValidationError, RecursionError) as error:
+                problem = problem or _explained(error)
+        problem = problem or f"it has none of {', '.join(schema['properties'])}"
+    return None, problem or _without_json(reply)
 
 
-def _json_values(text: str) -> Iterator[str]:
-    decoder, position = json.JSONDecoder(), 0
-    for _ in range(_MAX_CANDIDATES):
-        opening = _OPENING.search(text, position)
-        if opening is None:
-            return
-        try:
-            _, position = decoder.raw_decode(text, opening.start())
-            yield text[opening.start() : position]
-        except (ValueError, RecursionError):
-            position = opening.end()
+def _values_of(reply: str) -> Iterator[Any]:
+    """The JSON values of a reply: the whole where it is JSON, else those of its
+    answer.
+    """
+    try:
+        yield json.loads(reply, strict=False)
+    except (ValueError, RecursionError):
+        for candidate in answer_candidates(reply):
+            yield from json_values(candidate)
 
 
-def _explained(error: ValidationError) -> str:
+def _without_json(reply: str) -> str:
+    if not reply.strip():
+        return "it is empty"
+    if not answer_text(reply):
+        return "it is reasoning that never ends in an answer"
+    return "Invalid JSON: no object or list in it is complete"
+
+
+def _explained(error: ValidationError | RecursionError) -> str:
     """A validation error in one line, without the values, which may be long."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
     found = error.errors(include_url=False, include_input=False, include_context=False)
     return "; ".join(
         f"{'.'.join(map(str, each['loc'])) or 'the value'}: {each['msg']}"

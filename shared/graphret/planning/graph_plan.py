@@ -5,7 +5,7 @@ target (GRASP, section 3.1).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -16,10 +16,9 @@ from pydantic import (
     model_validator,
 )
 
-from graphret.cypher.suggestions import nearest
 from graphret.errors import InvalidInput
+from graphret.planning.plan_check import problems_of
 from graphret.schema import GraphSchema
-from graphret.where import Where
 
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
 
@@ -32,8 +31,15 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _without_description(schema: dict[str, Any]) -> None:
+    """Leave the docstring, which is for people, out of what a model is told."""
+    schema.pop("description", None)
+
+
 class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, populate_by_name=True, json_schema_extra=_without_description
+    )
 
 
 class Anchor(_Part):
@@ -74,6 +80,9 @@ class PlanHop(_Part):
     negated
         Whether there must be no such relation, as in "not expressed in"; of negated
         hops in a row, as in "never ordered tea", no path along all of them.
+    where
+        The condition that the relation's own properties satisfy, as in "ordered more
+        than 20 pieces of".
     """
 
     source: str = Field(alias="from", min_length=1)
@@ -82,6 +91,7 @@ class PlanHop(_Part):
     to_label: str | None = None
     direction: Literal["any", "out", "in"] = "any"
     negated: bool = False
+    where: dict[str, Any] = {}
 
     def ends(self, seen: Collection[str]) -> tuple[str, str]:
         """The variables, one that is among those seen before the other."""
@@ -96,6 +106,7 @@ class PlanHop(_Part):
         return (
             f"{'no ' if self.negated else ''}{self.source}"
             f" {arrow[0]}{'|'.join(self.rel)}{arrow[1]} {self.to_var}"
+            f"{f' where {self.where}' if self.where else ''}"
         )
 
 
@@ -174,9 +185,14 @@ class GraphPlan(_Part):
         everywhere.
     order
         In which order results come, in place of their scores.
+    count
+        Whether not the nodes but their number is asked for.
     apart
         Whether the nodes that anchors may mean are no answers, nor on the way to one:
         "films that share actors with Heat" are other films.
+    cannot
+        What the question asks that no plan can say, such as a sum: the plan finds the
+        nodes that it is about, if anything.
     risk_level
         How far the planner trusts the plan; it weighs the plan in `Fuse` (section 3.2).
     """
@@ -186,7 +202,9 @@ class GraphPlan(_Part):
     target: Target = Target()
     where: dict[str, dict[str, Any]] = {}
     order: Order | None = None
+    count: bool = False
     apart: bool = False
+    cannot: str = ""
     risk_level: RiskLevel = "normal"
 
     def labels_of(self) -> dict[str, list[str]]:
@@ -200,13 +218,28 @@ class GraphPlan(_Part):
                 found[hop.to_var] = [hop.to_label]
         return found
 
-    def joined(self) -> set[str]:
-        """The variables that hops join the target to, and the target."""
+    def joined(self, *, negated: bool = False) -> set[str]:
+        """The variables that hops join the target to, and the target; by `negated`
+        ones too.
+        """
         reached = {self.target.var}
-        for hop in [hop for hop in self.hops if not hop.negated] * len(self.hops):
+        hops = [hop for hop in self.hops if negated or not hop.negated]
+        for hop in hops * len(self.hops):
             if reached & {hop.source, hop.to_var}:
                 reached |= {hop.source, hop.to_var}
         return reached
+
+    @property
+    def begins(self) -> bool:
+        """Whether it asks for less than all nodes, or for their number or order."""
+        absences = any(hop.negated for hop in self.hops)
+        narrowed = self.anchors or self.where or self.target.relevance_text
+        return bool(narrowed or self.order or self.count or absences)
+
+    @property
+    def reads_relations(self) -> bool:
+        """Whether it asks for properties of relations."""
+        return any(hop.where for hop in self.hops)
 
     def steps(self, sizes: Mapping[str, int]) -> tuple[str, list[Step]]:
         """Return the variable to begin with, and the hops in the order in which they
@@ -261,89 +294,9 @@ class GraphPlan(_Part):
         """Return the plan; an `InvalidInput` says what is wrong with it, in words that
         a model can act on.
         """
-        if found := [*self._problems(schema)]:
+        if found := [*problems_of(self, schema)]:
             raise InvalidInput(f"plan: {'; '.join(found)}")
         return self
-
-    def _problems(self, schema: GraphSchema) -> Iterator[str]:
-        begins = (self.anchors, self.target.relevance_text, self.where, self.order)
-        if not any(begins):
-            yield (
-                "there is neither an anchor, a condition, an order nor a"
-                " relevance_text to begin with"
-            )
-        bound = [anchor.var for anchor in self.anchors]
-        yield from (
-            f"the variable {var!r} has two anchors"
-            for var in sorted({v for v in bound if bound.count(v) > 1})
-        )
-        labels = self.labels_of()
-        named = [*self.target.labels, *(a.label for a in self.anchors if a.label)]
-        named += [hop.to_label for hop in self.hops if hop.to_label]
-        for label in dict.fromkeys(named):
-            if label not in schema.labels:
-                yield f"there is no label {label!r}{_close(label, schema.labels)}"
-        for hop in self.hops:
-            yield from self._hop_problems(hop, labels, schema)
-        for var in sorted(labels.keys() - self._within_reach()):
-            yield (
-                f"the variable {var!r} is not joined to the target {self.target.var!r}"
-                " by hops"
-            )
-        if self.order is not None and self.order.of not in {None, *self.joined()}:
-            yield (
-                f"order: the variable {self.order.of!r} is not joined to the target"
-                f" {self.target.var!r} by hops"
-            )
-        for var, condition in self.where.items():
-            if var not in labels:
-                yield f"where: the variable {var!r} is in no anchor, hop or target"
-            try:
-                Where.parse(condition)
-            except InvalidInput as error:
-                yield f"where: {error}"
-
-    def _within_reach(self) -> set[str]:
-        """The variables that hops join the target to, negated ones too."""
-        reached = self.joined()
-        for hop in self.hops * len(self.hops):
-            if reached & {hop.source, hop.to_var}:
-                reached |= {hop.source, hop.to_var}
-        return reached
-
-    def _hop_problems(
-        self, hop: PlanHop, labels: dict[str, list[str]], schema: GraphSchema
-    ) -> Iterator[str]:
-        for relation in hop.rel:
-            joins = [
-                (one, other)
-                for one, name, other in schema.relations
-                if name == relation
-            ]
-            if not joins:
-                yield (
-                    "there is no relation"
-                    f" {relation!r}{_close(relation, schema.relation_names)}"
-                )
-                continue
-            if relation in schema.sampled_relations:
-                continue
-            here, there = (
-                set(labels[var]) & schema.labels.keys()
-                for var in (hop.source, hop.to_var)
-            )
-            ways = [
-                *(joins if hop.direction != "in" else []),
-                *((b, a) for a, b in joins if hop.direction != "out"),
-            ]
-            if not any(
-                (not here or a in here) and (not there or b in there) for a, b in ways
-            ):
-                known = ", ".join(f"{a} to {b}" for a, b in joins[:4])
-                yield (
-                    f"{hop}: {relation!r} leads from {known}, and not between the"
-                    " labels of the two"
-                )
 
     def __str__(self) -> str:
         told = [f"{self.target.var}: {' or '.join(self.target.labels) or 'node'}"]
@@ -357,9 +310,6 @@ class GraphPlan(_Part):
             told.append(f"about “{self.target.relevance_text}”")
         if self.order is not None:
             told.append(str(self.order))
-        return "; ".join(told)
-
-
-def _close(name: str, known: Any) -> str:
-    close = nearest(name, list(known), 3)
-    return f"; there is {', '.join(map(repr, close))}" if close else ""
+        if self.cannot:
+            told.append(f"cannot say: {self.cannot}")
+        return f"{'how many ' if self.count else ''}{'; '.join(told)}"

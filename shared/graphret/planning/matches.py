@@ -110,6 +110,13 @@ def measured(
     return found
 
 
+def has_properties(properties: Mapping[str, Any], hop: PlanHop) -> bool:
+    """Whether an edge's properties satisfy what a hop asks of them."""
+    where = Where.parse(hop.where)
+    # conditions read nodes: an edge stands as one that has nothing but properties
+    return where is None or where.matches(Node("edge", (), properties=properties))
+
+
 def direction_from(hop: PlanHop, var: str) -> str:
     """Return how a store is asked for the edges of a hop, seen from one end of it."""
     if hop.direction == "any":
@@ -208,7 +215,9 @@ class _Join:
         edges = self.graph.edges
         codes = [code for code, name in enumerate(edges.relations) if name in hop.rel]
         found, which = edges.incident_each(positions, direction_from(hop, begin))
-        kept = np.isin(edges.relation[found], codes)
+        kept = np.flatnonzero(np.isin(edges.relation[found], codes))
+        if hop.where:
+            kept = kept[self._fitting(found[kept], hop)]
         found, own, n = found[kept], positions[which[kept]], len(self.graph.nodes)
         other = np.where(
             edges.source[found] == own, edges.target[found], edges.source[found]
@@ -223,6 +232,19 @@ class _Join:
         else:
             return own, other
         return own[inside], other[inside]
+
+    def _fitting(self, found: NDArray[np.int64], hop: PlanHop) -> NDArray[np.bool_]:
+        """Which of some edges have the properties that a hop asks for."""
+        edges = self.graph.edges
+        properties = edges.properties.take(found)
+        weights = edges.weight[found].tolist()
+        return np.asarray(
+            [
+                has_properties({**own, "weight": weight}, hop)
+                for own, weight in zip(properties, weights, strict=True)
+            ],
+            dtype=bool,
+        )
 
     def _between(self, hop: PlanHop, near: str, far: str) -> _Pairs:
         """The pairs of a hop from a variable that has rows, by whichever of its ends

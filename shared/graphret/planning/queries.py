@@ -37,7 +37,8 @@ def find_matches(
     """Return what a plan finds in a graph.
 
     It is found by one query where the store answers Cypher, and else by set joins: over
-    the graph in this process, or over the part of it that the plan may match.
+    the graph in this process, or over the part of it that the plan may match. A plan
+    that asks for properties of relations is found by joins everywhere.
 
     Parameters
     ----------
@@ -61,7 +62,7 @@ def find_matches(
         When it took longer.
     """
     database = as_cypher(store)
-    if database is None:
+    if database is None or plan.reads_relations:
         graph = store.local_graph()
         if graph is None:
             graph = fetch_plan_graph(plan, store, bindings)

@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
+from graphret.fusion import filled
 from graphret.retriever import Ask, Compute, Retriever, Steps, require_on_failure
 from graphret.search.index import min_max
 from graphret.stores.base import GraphStore
@@ -103,10 +104,14 @@ class Rerank(Retriever):
         result = yield Ask(self.inner, query, max(k, self.depth), where)
         if isinstance(result, Exception):
             raise result
-        trace, hits, signals = Trace(), result.hits, replace(result.signals)
+        trace, signals = Trace(), replace(result.signals)
         trace.extend(result.trace, f"{self.inner}/")
+        # Rows are computed: no text could be more relevant.
+        rows = [hit for hit in result if hit.is_row]
+        hits = [hit for hit in result if not hit.is_row]
+        found = Retrieval(query, k, result.hits[:k], signals, trace, result.rows)
         if not hits:
-            return Retrieval(query, k, hits, signals, trace)
+            return found
         try:
             with trace.stage(
                 "rerank", reranker=self.reranker.name, scored=len(hits[: self.depth])
@@ -124,13 +129,15 @@ class Rerank(Retriever):
                 failed=self.reranker.name,
                 error=f"{type(error).__name__}: {error}",
             )
-            return Retrieval(query, k, hits[:k], signals, trace)
+            return found
         best = max(scores.values())
         odds = any(
             not 0 <= score <= 1 for score in scores.values()
         )  # of some cross-encoders, of others a share
         signals.confidence = 0.5 + 0.5 * math.tanh(best / 2) if odds else best
-        return Retrieval(query, k, self._fused(hits, scores)[:k], signals, trace)
+        return replace(
+            found, hits=filled(rows, self._fused(hits, scores), k, mark=False)
+        )
 
     def _scores(
         self, query: str, hits: Sequence[Hit], stage: Stage

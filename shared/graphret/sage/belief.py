@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,7 +13,7 @@ _EVERYDAY = 0.1
 
 
 def beliefs(
-    names: Sequence[str], everyday: Mapping[str, float] | None = None
+    names: NDArray[np.int32], everyday: NDArray[np.float64]
 ) -> NDArray[np.float32]:
     """Return how far links of one relation can be believed, ``(m,)``, by the names that
     make them.
@@ -28,14 +25,12 @@ def beliefs(
 
     Parameters
     ----------
+    names
+        The number of each link's name, ``(m,)``.
     everyday
-        The share by name; 0 where it is not known.
+        The share by the number of a name; 0 where it is not known.
     """
-    made = Counter(names)
-    shares = everyday or {}
-    many = {name: max(0.0, float(np.log(n / _FEW))) for name, n in made.items()}
-    known = {
-        name: max(0.0, (1 - _EVERYDAY * shares.get(name, 0.0)) * (1 - _PER_LOG * over))
-        for name, over in many.items()
-    }
-    return np.asarray([known[name] for name in names], dtype=np.float32)
+    made = np.maximum(np.bincount(names, minlength=len(everyday)), _FEW)
+    over = np.log(made / _FEW)
+    believed = (1 - _EVERYDAY * everyday) * (1 - _PER_LOG * over)
+    return np.maximum(0.0, believed)[names].astype(np.float32)

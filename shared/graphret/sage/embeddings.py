@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.executors import LOCAL, Executor
-from graphret.nodes import NodeTable
-from graphret.sage.neighbors import Neighbors, Side, changed
+from graphret.sage.change import Change
+from graphret.sage.neighbors import COLUMNS, Neighbors, Side, changed
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import CONTENT, SIGNALS, Signal, role_of, text_of
 from graphret.search.dense import DenseIndex
@@ -43,39 +43,39 @@ class Embeddings:
 
     def changed(
         self,
-        nodes: NodeTable,
-        came_from: NDArray[np.int64],
+        change: Change,
         dense: DenseIndex,
         settings: SimilaritySettings,
         executor: Executor = LOCAL,
-    ) -> Embeddings:
-        """Return the embeddings of a changed table, embedding only new texts.
+    ) -> tuple[Embeddings, NDArray[np.int64]]:
+        """Return the embeddings after a change, embedding only new texts, and the nodes
+        that have other neighbours than before.
 
-        `came_from` has the position of every node before the change, ``(n,)``, -1 for
-        those that are new or altered; `dense` the embeddings of their contents, and
-        what embeds the other texts.
+        `dense` has the embeddings of the nodes' contents, and embeds the other texts.
         """
+        nodes = change.after
         bare = settings.contents_only or dense.encoder is None
         signals = [s for s in SIGNALS if s.left == s.right == CONTENT or not bare]
         texts = _Texts(self, len(nodes), signals)
-        texts.keep(came_from)
-        new = np.flatnonzero(came_from < 0)
-        for position, node in zip(new.tolist(), nodes.at(new), strict=True):
+        texts.keep(change.came_from)
+        for position, node in zip(change.fresh.tolist(), change.nodes, strict=True):
             texts.add(position, node, dense.text)
         embeddings = texts.embedded(dense, executor)
         role_by_labels = np.asarray([role_of(labels) for labels in nodes.label_sets])
         role = role_by_labels[nodes.labels]
+        others = [change.fresh]
         for signal in signals:
             key = signal.kind, signal.name
-            embeddings.neighbors[key] = changed(
+            embeddings.neighbors[key], differ = changed(
                 self.neighbors.get(key, Neighbors.joined([])),
                 embeddings.vectors,
                 embeddings.sides(signal, role),
-                came_from,
+                change,
                 settings.neighbors,
                 executor,
             )
-        return embeddings
+            others.append(differ)
+        return embeddings, np.unique(np.concatenate(others))
 
     def sides(self, signal: Signal, role: NDArray[np.int8]) -> list[Side]:
         """Return the nodes that a signal compares: two sides, or one that is both."""
@@ -94,7 +94,7 @@ class Embeddings:
         for (kind, name), near in self.neighbors.items():
             parts.arrays |= {
                 f"near.{kind}.{name}.{column}": getattr(near, column)
-                for column in _COLUMNS
+                for column in COLUMNS
             }
         return parts
 
@@ -114,7 +114,7 @@ class Embeddings:
         ]
         near = {
             (kind, name): Neighbors(
-                *(arrays[f"near.{kind}.{name}.{column}"] for column in _COLUMNS)
+                *(arrays[f"near.{kind}.{name}.{column}"] for column in COLUMNS)
             )
             for kind, name in heads
         }
@@ -200,9 +200,6 @@ class _Texts:
             {field: moved[rows] for field, rows in self.rows.items()},
             {},
         )
-
-
-_COLUMNS = ("own", "other", "similarity")
 
 
 def _hash(text: str, field: str) -> int:

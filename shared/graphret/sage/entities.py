@@ -5,8 +5,8 @@ rarest. Never all pairs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret.sage.change import Change
+from graphret.sage.codes import CodeLists, Codes, flags
+from graphret.sage.neighbors import Neighbors
 from graphret.text import normalize_name
+from graphret.types import Node
 
 _CHUNK = 1 << 16  # pairs at once
 _PRODUCTS = 1 << 22  # that are in memory at once
@@ -22,9 +26,103 @@ _DECIMALS = 5
 
 
 @dataclass(frozen=True, eq=False)
+class Entities:
+    """Which nodes name which entities, however many do.
+
+    Parameters
+    ----------
+    names, spellings
+        What the lists have numbers for: names for comparison, and as they are spelled.
+    borne, spelled
+        For each node its names, each once, and how it spells them.
+    """
+
+    names: Codes[str] = field(default_factory=Codes)
+    spellings: Codes[str] = field(default_factory=Codes)
+    borne: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    spelled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+
+    def changed(self, change: Change) -> Entities:
+        """Return the entities after a change, reading the fresh nodes."""
+        found = [self._read(node) for node in change.nodes]
+        names, spelled = (CodeLists.of(one[i] for one in found) for i in (0, 1))
+        return replace(
+            self,
+            borne=self.borne.changed(change, names),
+            spelled=self.spelled.changed(change, spelled),
+        )
+
+    def _read(self, node: Node) -> tuple[list[int], list[int]]:
+        """Return the names of a node, and how it spells them."""
+        given = node.properties.get("entities") or ()
+        found: dict[int, int] = {}
+        for name in [given] if isinstance(given, str) else given:
+            if isinstance(name, str) and (key := _normalized(name)):
+                code = self.names.of(key)
+                if code not in found:
+                    found[code] = self.spellings.of(name)
+        return [*found], [*found.values()]
+
+    @cached_property
+    def counts(self) -> NDArray[np.int64]:
+        """How many nodes bear each name, ``(names,)``."""
+        return np.bincount(self.borne.codes, minlength=len(self.names))
+
+    @cached_property
+    def spelling(self) -> NDArray[np.int32]:
+        """How the first node that bears a name spells it, ``(names,)``."""
+        first = np.full(len(self.names), -1, np.int32)
+        first[self.borne.codes[::-1]] = self.spelled.codes[::-1]  # the last one stays
+        return first
+
+    def shared(self, cap: int) -> NDArray[np.bool_]:
+        """Return which names 2 nodes or more bear, and at most `cap`, ``(names,)``."""
+        return (self.counts >= 2) & (self.counts <= cap)
+
+    def rarest_first(self, names: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return names in the order of how many bear them, then of the alphabet."""
+        ordered = sorted(names.tolist(), key=self.names.values.__getitem__)
+        by_name = np.asarray(ordered, dtype=np.int64)
+        return by_name[np.argsort(self.counts[by_name], kind="stable")]
+
+    def bearers(self, cap: int, of: NDArray[np.int64]) -> EntityIncidence:
+        """Return who bears the names that the nodes at some positions share with
+        others.
+        """
+        names = flags(self.borne.at(of), len(self.counts)) & self.shared(cap)
+        ranked = self.rarest_first(np.flatnonzero(names))
+        column = np.full(len(names), -1, np.int64)
+        column[ranked] = np.arange(len(ranked))
+        chosen = np.flatnonzero(names[self.borne.codes])
+        columns, owners = column[self.borne.codes[chosen]], self.borne.owners[chosen]
+        incidence = sp.csr_array(
+            (np.ones(len(chosen), np.float32), (owners, columns)),
+            shape=(len(self.borne.starts) - 1, len(ranked)),
+        )
+        spelled = self.spelling[ranked].tolist()
+        names_of = [self.spellings.values[code] for code in spelled]
+        return EntityIncidence(incidence, names_of, self.counts[ranked])
+
+    def whose_names_changed(
+        self, before: Entities, change: Change, cap: int
+    ) -> NDArray[np.int64]:
+        """Return the nodes that bear a name which others share with them now, or
+        before.
+        """
+        touched = [before.borne.at(change.left), self.borne.at(change.fresh)]
+        names = flags(np.concatenate(touched), len(self.counts))
+        shared = self.shared(cap)
+        shared[: len(before.counts)] |= before.shared(cap)
+        chosen = (names & shared)[self.borne.codes]
+        return np.unique(self.borne.owners[chosen])
+
+
+_normalized = lru_cache(1 << 18)(normalize_name)
+
+
+@dataclass(frozen=True, eq=False)
 class EntityIncidence:
-    """Which nodes bear which names, for the names that 2 nodes or more bear, and not
-    too many.
+    """Which nodes bear which names, for names that some nodes share with others.
 
     Parameters
     ----------
@@ -39,41 +137,6 @@ class EntityIncidence:
     incidence: Any
     names: Sequence[str]
     counts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, sets: Sequence[Sequence[str]], cap: int) -> EntityIncidence:
-        """Read the names of each node, spelled in any way; a name that more than `cap`
-        nodes bear is left out.
-        """
-        normalized = lru_cache(maxsize=None)(normalize_name)
-        codes: dict[str, int] = {}
-        names: list[str] = []
-        indptr, columns = [0], []
-        for own in sets:
-            found = set()
-            for name in own:
-                if key := normalized(name):
-                    found.add(code := codes.setdefault(key, len(codes)))
-                    names += [name] * (code == len(names))
-            columns += sorted(found)
-            indptr.append(len(columns))
-        counts = np.bincount(np.asarray(columns, dtype=np.int64), minlength=len(names))
-        keys, shared = (
-            list(codes),
-            np.flatnonzero((counts >= 2) & (counts <= cap)).tolist(),
-        )
-        ranked = np.asarray(
-            sorted(shared, key=lambda code: (counts[code], keys[code])), dtype=np.int64
-        )
-        whole = sp.csr_array(
-            (np.ones(len(columns), np.float32), columns, indptr),
-            shape=(len(sets), len(names)),
-        )
-        return cls(
-            sp.csr_array(whole[:, ranked]),
-            [names[i] for i in ranked.tolist()],
-            counts[ranked],
-        )
 
     def shared_names(
         self, i: NDArray[np.int64], j: NDArray[np.int64]
@@ -91,52 +154,43 @@ class EntityIncidence:
             )
 
 
-def overlapping_pairs(
+def overlapping(
     entities: EntityIncidence,
     role: NDArray[np.int8],
     source: NDArray[np.int32],
     most: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """Return the pairs of nodes that share entities, the lower position first,
-    ascending, and how rare these are.
+    rows: NDArray[np.int64],
+    n_fitted: int,
+) -> Neighbors:
+    """Return for the nodes at `rows`, ascending, the others that share the rarest
+    entities with them, and how rare these are.
 
     The rarity of a pair is Σ over the shared entities of ``ln(1 + n / bearers) / ln(1 +
-    n / 2)``, their inverse document frequency as a share of the highest possible. Each
-    node proposes the `most` best of each `role`, ``(n,)``. Pairs of nodes from one
-    `source`, ``(n,)``, are left out: they share its title, and structure joins them.
+    n / 2)``, their inverse document frequency as a share of the highest possible, among
+    the `n_fitted` nodes that there were when thresholds were fitted. Each node proposes
+    the `most` best of each `role`, ``(n,)``. Pairs of nodes from one `source`,
+    ``(n,)``, are left out: they share its title, and structure joins them.
     """
-    n, roles = len(role), int(role.max(initial=0)) + 1
-    rarity = np.log1p(n / entities.counts) / np.log1p(n / 2)
-    weighted = sp.csr_array(entities.incidence.multiply(rarity[None, :])).astype(
-        np.float32
-    )
+    n_roles = int(role.max(initial=0)) + 1
+    rarity = np.log1p(n_fitted / entities.counts) / np.log1p(n_fitted / 2)
+    chosen = sp.csr_array(entities.incidence[rows])
+    weighted = sp.csr_array(chosen.multiply(rarity[None, :])).astype(np.float32)
     transposed = sp.csr_array(entities.incidence.T)
-    cost = np.concatenate(
-        [[0], np.cumsum(entities.incidence @ entities.counts.astype(np.float64))]
-    )
-    keys, values = [np.zeros(0, np.int64)], [np.zeros(0, np.float32)]
-    start = 0
-    while start < n:
-        stop = max(
-            start + 1,
-            int(np.searchsorted(cost, cost[start] + _PRODUCTS, side="right")) - 1,
-        )
+    cost = np.append(0, np.cumsum(chosen @ entities.counts.astype(np.float64)))
+    found, start = [Neighbors.joined([])], 0
+    while start < len(rows):
+        end = cost[start] + _PRODUCTS
+        stop = max(start + 1, int(np.searchsorted(cost, end, side="right")) - 1)
         product = sp.coo_array(weighted[start:stop] @ transposed)
-        own, other = product.row + np.int64(start), product.col.astype(np.int64)
+        own, other = rows[start + product.row], product.col
         kept = source[own] != source[other]
-        own, other, value = (
-            own[kept],
-            other[kept],
-            np.round(product.data[kept], _DECIMALS),
-        )
-        group = own * roles + role[other]
+        own, other, value = own[kept], other[kept], product.data[kept]
+        value = np.round(value, _DECIMALS)
+        group = own * n_roles + role[other]
         order = np.lexsort((other, -value, group))
         group = group[order]
         order = order[np.arange(len(group)) - np.searchsorted(group, group) < most]
-        own, other = own[order], other[order]
-        keys.append(np.minimum(own, other) * n + np.maximum(own, other))
-        values.append(value[order])
+        pairs = (own[order].astype(np.int32), other[order].astype(np.int32))
+        found.append(Neighbors(*pairs, value[order]))
         start = stop
-    key, first = np.unique(np.concatenate(keys), return_index=True)
-    low, high = np.divmod(key, max(n, 1))
-    return low, high, np.concatenate(values)[first]
+    return Neighbors.joined(found)

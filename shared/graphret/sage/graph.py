@@ -20,11 +20,11 @@ from graphret.corpus import (
     HeuristicMetadata,
     Item,
     MetadataExtractor,
-    describe,
     to_edges,
     to_nodes,
 )
 from graphret.corpus.chunkers import named_chunker
+from graphret.corpus.metadata import described
 from graphret.corpus.readers import file_id
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
@@ -34,12 +34,13 @@ from graphret.nodes import NodeTable
 from graphret.ranker import LearnedRanking
 from graphret.retriever import Retriever
 from graphret.sage import persistence
+from graphret.sage.connections import Connections
 from graphret.sage.dense_quality import fitted_dense_quality
 from graphret.sage.documents import outdated
 from graphret.sage.report import GraphReport, warn_if_flat
 from graphret.sage.retriever import SageRetriever
 from graphret.sage.settings import SageSettings
-from graphret.sage.similarity import SimilarityIndex, Thresholds
+from graphret.sage.similarity import Thresholds
 from graphret.sage.state import Changes, SageState, with_siblings
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
@@ -181,9 +182,8 @@ class SageGraph:
         if not listed:
             raise InvalidInput(_EMPTY)
         report("describe", 0, len(listed))
-        table = NodeTable.of(
-            describe(listed, metadata, executor) if metadata else listed
-        )
+        told, names = described(listed, metadata, executor)
+        table = NodeTable.of(told)
         report("index", 0, len(table))
         lexical = BM25Index.build(
             table,
@@ -209,15 +209,16 @@ class SageGraph:
             report("embed", len(table), len(table))
         index = HybridIndex(lexical, dense, alpha=settings.alpha)
         report("connect", 0, len(table))
-        similarity = SimilarityIndex.build(table, dense, settings.similarity, executor)
-        state = SageState.connected(
-            index, similarity, EdgeTable.of(table, edges), settings.links, executor
+        connections = Connections.of(
+            table, dense, settings.similarity, settings.links, executor
         )
+        given_edges = EdgeTable.of(table, edges)
+        state = SageState.connected(index, connections, given_edges, names)
         report("connect", len(table), len(table))
         # Whoever gives embeddings expects that nothing is embedded again.
         if settings.alpha is None and not given:
             index.dense_quality = fitted_dense_quality(index)
-        warn_if_flat(state.graph.nodes, state.graph.edges)
+        warn_if_flat(table, state.graph.edges, connections.facts.source)
         return cls(state, settings, chunker=chunker, metadata=metadata)
 
     # -- reading
@@ -252,7 +253,7 @@ class SageGraph:
     @property
     def thresholds(self) -> Thresholds:
         """The thresholds of similarity edges: ``{kind of pair: {signal: value}}``."""
-        return self.state.similarity.thresholds if self.state.similarity else {}
+        return self.state.thresholds
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -269,6 +270,7 @@ class SageGraph:
         ranking: Ranking | str | None = None,
         *,
         seeds: Retriever | None = None,
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> SageRetriever:
         """Return a retriever over the graph; it sees later changes.
@@ -281,8 +283,12 @@ class SageGraph:
             was.
         seeds
             Who finds the seeds; the graph's own hybrid search by default.
+        fill
+            Whether a search fills the places that seeds and neighbours leave.
         """
-        return SageRetriever(self, ranking, seeds=seeds, on_failure=on_failure)
+        return SageRetriever(
+            self, ranking, seeds=seeds, fill=fill, on_failure=on_failure
+        )
 
     def report(self) -> GraphReport:
         """Count nodes, edges, degrees and components."""
@@ -306,7 +312,7 @@ class SageGraph:
                 Graph(table, graph.edges.induced(positions)),
                 index.induced(table, positions),
             )
-        cut = SageState(graph, index, None, EdgeTable.empty(len(graph.nodes)))
+        cut = SageState(graph, index, EdgeTable.empty(len(graph.nodes)), {}, None)
         return type(self)(
             cut,
             self.settings,
@@ -325,7 +331,8 @@ class SageGraph:
 
         A document or table that was read from a Markdown file takes the place of all
         that was read from it earlier. The edges afterwards are those of a graph built
-        of everything with the same thresholds.
+        of everything with the same thresholds. What is read and linked again is what
+        the items touch; the first change of a graph that was opened reads every node.
         """
         corpus = items if isinstance(items, Corpus) else Corpus(tuple(items))
         rows = self.settings.rows_per_segment
@@ -417,14 +424,17 @@ class SageGraph:
         return sorted(gone)
 
     def refit(self) -> None:
-        """Fit the thresholds of similarity edges, and what embeddings are worth, to the
-        nodes that there are now.
+        """Fit to the nodes that there are now what changes leave as it was: the
+        thresholds of similarity edges, how rare entities and the words of names are,
+        and what embeddings are worth.
         """
         with self._writing:
             state = self.state
-            refitted = replace(state.changeable, given={})
             connected = SageState.connected(
-                state.index, refitted, state.explicit, self.settings.links
+                state.index,
+                state.connections.refitted(),
+                state.explicit,
+                state.names,
             )
             index = copy(connected.index)
             if self.settings.alpha is None:
@@ -436,9 +446,7 @@ class SageGraph:
     ) -> None:
         """Put the state in force that has `fresh` and not `gone`; the lock is held."""
         given = to_edges(edges, fresh, self.nodes.ids.tolist() if edges else ())
-        self.state = self.state.changed(
-            fresh, gone, given, self.metadata, self.settings.links
-        )
+        self.state = self.state.changed(fresh, gone, given, self.metadata)
 
     # -- on disk
 

@@ -6,9 +6,8 @@ They are found by an index of values: no two rows are ever compared.
 from __future__ import annotations
 
 import re
-from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -18,11 +17,14 @@ from numpy.typing import NDArray
 from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, ranges, row_starts
 from graphret.nodes import NodeTable
+from graphret.sage.change import Change
+from graphret.sage.codes import Codes
 from graphret.sage.names import MAX_NAME_WORDS
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import words as words_of
+from graphret.types import Node
 
 #: The relation from a row to the row of another table whose key it says.
 JOINS = "JOINS"
@@ -55,20 +57,17 @@ class _Column(NamedTuple):
     header: str
 
 
-class _Row(NamedTuple):
-    """A row of a table, by the position of the node that holds it."""
-
-    position: int
-    row: int
-
-
-class _Cell(NamedTuple):
-    """A cell that is not empty; its key is empty where it identifies nothing."""
-
-    key: str
-    text: str
-    column: _Column
-    row: _Row
+#: A cell that is not empty: the node that holds it, its row and column there, and the
+#: numbers of its column, of its value, 0 where it identifies nothing, and of its text.
+CELL = np.dtype(
+    [
+        ("node", np.int32),
+        ("row", np.int32),
+        ("column", np.int32),
+        ("value", np.int32),
+        ("text", np.int32),
+    ]
+)
 
 
 def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTable:
@@ -82,32 +81,58 @@ def join_links(nodes: NodeTable, settings: LinkSettings | None = None) -> EdgeTa
     ``customer_id`` and ``customer_id``, or ``id`` in a table of customers.
     """
     settings = settings or LinkSettings()
-    cells = _Cells.of(_cells(nodes) if settings.join_weight else ())
-    is_key = cells.key_columns()
-    pairs = _pairs_of_equal_value(cells, is_key)
-    pairs = _pairs_between_tables(pairs, cells, is_key)
-    pairs = _pairs_of_joinable_columns(pairs, cells)
-    pairs = _rarest_pairs_of_each_row(pairs, cells)
-    return _edges(pairs, cells, len(nodes), settings.join_weight)
+    return TableCells().changed(Change.whole(nodes)).edges(len(nodes), settings)
 
 
-def _cells(nodes: NodeTable) -> Iterator[_Cell]:
-    """Yield the cells of all tables that are not empty."""
-    for position, (title, properties) in enumerate(
-        zip(nodes.names, nodes.properties, strict=True)
-    ):
-        headers = [str(cell) for cell in properties.get("table_header") or ()]
-        table = str(properties.get("source_id") or nodes.ids[position])
-        for row, cells in enumerate(properties.get("table_rows") or ()):
+@dataclass(frozen=True, eq=False)
+class TableCells:
+    """The cells of all tables that are not empty, in the order of their nodes."""
+
+    columns: Codes[_Column] = field(default_factory=Codes)
+    values: Codes[str] = field(default_factory=lambda: Codes([""]))
+    texts: Codes[str] = field(default_factory=Codes)
+    cells: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, CELL))
+
+    def changed(self, change: Change) -> TableCells:
+        """Return the cells after a change, reading the fresh nodes."""
+        kept = self.cells.copy()
+        kept["node"] = change.moved[kept["node"]]
+        made = np.asarray(
+            [
+                (position, *cell)
+                for position, node in zip(
+                    change.fresh.tolist(), change.nodes, strict=True
+                )
+                for cell in self._cells(node)
+            ],
+            dtype=CELL,
+        )
+        cells = np.concatenate([kept[kept["node"] >= 0], made])
+        order = np.argsort(cells["node"], kind="stable")
+        return replace(self, cells=cells[order])
+
+    def _cells(self, node: Node) -> Iterator[tuple[int, int, int, int]]:
+        """Yield the cells of a node, in the order of `CELL`."""
+        given = node.properties
+        headers = [str(cell) for cell in given.get("table_header") or ()]
+        table = str(given.get("source_id") or node.id)
+        for row, cells in enumerate(given.get("table_rows") or ()):
             for place, text in enumerate(map(str.strip, map(str, cells))):
                 if text:
                     header = headers[place] if place < len(headers) else ""
-                    yield _Cell(
-                        key=_key(text, _subject(header, title)),
-                        text=text,
-                        column=_Column(table, place, header),
-                        row=_Row(position, row),
-                    )
+                    key = _key(text, _subject(header, node.name))
+                    column = self.columns.of(_Column(table, place, header))
+                    yield row, column, self.values.of(key), self.texts.of(text)
+
+    def edges(self, n_nodes: int, settings: LinkSettings) -> EdgeTable:
+        """Return the edges between rows that share the value of a key."""
+        cells = _Cells.of(self if settings.join_weight else TableCells())
+        is_key = cells.key_columns()
+        pairs = _pairs_of_equal_value(cells, is_key)
+        pairs = _pairs_between_tables(pairs, cells, is_key)
+        pairs = _pairs_of_joinable_columns(pairs, cells)
+        pairs = _rarest_pairs_of_each_row(pairs, cells)
+        return _edges(pairs, cells, n_nodes, settings.join_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,9 +140,9 @@ class _Cells:
     """The cells that identify something, with values, columns and rows as numbers.
 
     `value`, `column` and `row` are those of each cell, ``(c,)``. By these numbers
-    `spellings` are the values as they are first written, `columns` and `rows` what they
-    stand for; `filled` says how many cells of each column are not empty, and `distinct`
-    how many different values it has.
+    `spellings` are the values as they are first written, `columns` what they stand for,
+    `rows` the node and the row in it; `filled` says how many cells of each column are
+    not empty, and `distinct` how many different values it has.
     """
 
     value: NDArray[np.int64]
@@ -125,36 +150,32 @@ class _Cells:
     row: NDArray[np.int64]
     spellings: list[str]
     columns: list[_Column]
-    rows: list[_Row]
+    rows: NDArray[np.int64]
     filled: NDArray[np.int64]
     distinct: NDArray[np.int64]
 
     @classmethod
-    def of(cls, cells: Iterable[_Cell]) -> _Cells:
-        """Number the values, columns and rows of cells."""
-        values: dict[str, int] = {}
-        spellings: list[str] = []
-        columns: dict[_Column, int] = {}
-        rows: dict[_Row, int] = {}
-        numbers = array("q")
-        for cell in cells:
-            if cell.key not in values:
-                values[cell.key] = len(values)
-                spellings.append(cell.text)
-            numbers.append(values[cell.key])
-            numbers.append(columns.setdefault(cell.column, len(columns)))
-            numbers.append(rows.setdefault(cell.row, len(rows)))
-        every = np.asarray(numbers).reshape(-1, 3)
-        value, column, row = every[every[:, 0] != values.get("", -1)].T
+    def of(cls, known: TableCells) -> _Cells:
+        """Number the values, columns and rows of cells without gaps."""
+        cells = known.cells
+        columns, column = np.unique(cells["column"], return_inverse=True)
+        new_row = np.diff(cells["node"], prepend=-1) != 0
+        new_row |= np.diff(cells["row"], prepend=-1) != 0
+        row = np.cumsum(new_row) - 1
+        values, first, value = np.unique(
+            cells["value"], return_index=True, return_inverse=True
+        )
+        tells = cells["value"] > 0
+        value, of_value = value[tells], column[tells]
         return cls(
             value=value,
-            column=column,
-            row=row,
-            spellings=spellings,
-            columns=[*columns],
-            rows=[*rows],
-            filled=np.bincount(every[:, 1], minlength=len(columns)),
-            distinct=_count_distinct(column, value, len(columns), len(values)),
+            column=of_value,
+            row=row[tells],
+            spellings=[known.texts.values[i] for i in cells["text"][first].tolist()],
+            columns=[known.columns.values[i] for i in columns.tolist()],
+            rows=np.stack([cells["node"], cells["row"]], axis=1)[new_row].astype(int),
+            filled=np.bincount(column, minlength=len(columns)),
+            distinct=_count_distinct(of_value, value, len(columns), len(values)),
         )
 
     def key_columns(self) -> NDArray[np.bool_]:
@@ -236,9 +257,8 @@ def _count_distinct(
 
 def _edges(pairs: _Pairs, cells: _Cells, n_nodes: int, weight: float) -> EdgeTable:
     """Return an edge for each pair, from the row on the left to that on the right."""
-    rows = np.asarray(cells.rows, dtype=np.int64).reshape(-1, 2)
-    source, source_row = rows[cells.row[pairs.left]].T
-    target, target_row = rows[cells.row[pairs.right]].T
+    source, source_row = cells.rows[cells.row[pairs.left]].T
+    target, target_row = cells.rows[cells.row[pairs.right]].T
     properties = [
         to_json(
             {

@@ -6,26 +6,39 @@ each kind of link is worth.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from hashlib import blake2b
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.corpus.chunks import number_of
-from graphret.corpus.readers import file_id
+from graphret.columns import Records, to_json
 from graphret.edges import NO_ROW, EdgeTable
 from graphret.executors import LOCAL, Executor, batched
 from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.mentions import Mention, NodeNames, TextUnit, units_of
-from graphret.sage.names import names_of, title_of
-from graphret.sage.settings import LinkSettings
+from graphret.sage.change import Change
+from graphret.sage.codes import Codes, flags
+from graphret.sage.facts import NodeFacts
+from graphret.sage.mentions import (
+    MIN_COMPLETED,
+    Mention,
+    NodeNames,
+    Renamed,
+    TextUnit,
+    WordRarity,
+    units_of,
+)
+from graphret.sage.names import names_of
+from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
+from graphret.sage.words_said import WordsSaid
+from graphret.storage import Bundle, Parts
 
 # An alias by which more than this share of all sources say a node, and more than this
 # many, is an everyday word ("World" for "World (TV channel)"): it makes no links from
@@ -36,12 +49,31 @@ _COMMON_SHARE, _COMMON_LEAST = 0.01, 20
 _HUB_SHARE = 0.1
 # An everyday word is a word among others in more than this share of its occurrences.
 _MOSTLY = 0.5
+_KINDS = tuple(KIND_WEIGHTS)
 _ALIASES = ("text_alias", "inside_alias")
 _TEXTS = ("text", "text_alias")
 _SAID = (*_TEXTS, "inside", "inside_alias")
 
-#: A unit, the node that it names, and by what.
-Said: TypeAlias = tuple[TextUnit, int, Mention]
+#: That a unit names a node: both nodes, the row that says it, the kind of the link, by
+#: its place in `KIND_WEIGHTS`, how much of the name is said, the name, and what the
+#: edge tells. Of a name that can be an everyday word, how often the unit uses it as a
+#: word and as a name, whether it may at all, and which text it is.
+SAID = np.dtype(
+    [
+        ("owner", np.int32),
+        ("target", np.int32),
+        ("row", np.int32),
+        ("kind", np.int8),
+        ("share", np.float32),
+        ("name", np.int32),
+        ("about", np.int32),
+        ("words", np.int16),
+        ("names", np.int16),
+        ("may_be_word", np.bool_),
+        ("text", np.uint64),
+    ]
+)
+Said: TypeAlias = NDArray[np.void]
 
 
 def name_links(
@@ -52,190 +84,260 @@ def name_links(
     The edge leaves the chunk that says the name first, or the row, ``source_row``,
     where a table says it, and leads to the first chunk of what is named: a ranking
     finds out which of the chunks the question means. Its properties are the kind of the
-    link, the name and, in a table, the column. Names are titles, with and without
+    link, the name and, in a table, the column. NodeNames are titles, with and without
     brackets and what follows a comma, the property ``aliases``, and the ids of records.
     They are found by hash and by an inverted index over the words of names; no two
     nodes are ever compared.
     """
-    settings = settings or LinkSettings()
-    chunks = _Chunks.of(nodes)
-    said = _mentions(nodes, chunks, settings, executor)
-    used = _uses(said)
-    everyday = _everyday(used)
-    links = _as_names(said, everyday, used)
-    links = _between_sources(links, chunks.sources, chunks.titles)
-    links = _without_hubs(links, len(chunks.heads))
-    return _edges(links, len(nodes), settings.kind_weights, everyday)
+    change = Change.whole(nodes)
+    facts, words = NodeFacts().changed(change), WordsSaid().changed(change)
+    mentions = Mentions(NodeNames(settings or LinkSettings()))
+    return mentions.changed(change, NodeFacts(), facts, words, executor).edges(facts)
 
 
 @dataclass(frozen=True, eq=False)
-class _Chunks:
-    """What the nodes are chunks of, by position: source, number there and title.
-
-    `heads` are the first chunks of the sources, ascending: texts before tables.
+class Mentions:
+    """Which rows and texts name which nodes, before anything that depends on how many
+    do; `edges` has what remains of them.
     """
 
-    sources: list[str]
-    numbers: list[int]
-    titles: list[str]
-    heads: NDArray[np.int64]
+    names: NodeNames
+    said: Said = field(default_factory=lambda: np.zeros(0, SAID))
+    #: What `said` has numbers for: names as they are spelled, and records of edges.
+    spelled: Codes[str] = field(default_factory=Codes)
+    about: Codes[str] = field(default_factory=Codes)
+
+    def changed(
+        self,
+        change: Change,
+        before: NodeFacts,
+        facts: NodeFacts,
+        words: WordsSaid,
+        executor: Executor = LOCAL,
+    ) -> Mentions:
+        """Return the mentions after a change of the nodes, `facts` and `words` being
+        those after it.
+
+        Read anew are the fresh nodes, and those that say a name which others bear now.
+        """
+        names, renamed = self.names.changed(*_renaming(change, before, facts))
+        names = names if names.rarity else names.fitted()
+        again = flags(change.fresh, len(change.after))
+        if not again.all():
+            again[words.saying(renamed.phrases)] = True
+            again[_completing(renamed, names, words, facts)] = True
+        kept = self.said.copy()
+        for end in ("owner", "target"):
+            kept[end] = change.places[kept[end]]
+        # what names a node that is gone is read again, as the name changed
+        kept = kept[(kept["owner"] >= 0) & ~again[kept["owner"]]]
+        made = self._read(change.after, np.flatnonzero(again), names, executor)
+        said = np.concatenate([kept, made])
+        return replace(self, names=names, said=said)
+
+    def refitted(self, nodes: NodeTable, facts: NodeFacts) -> Mentions:
+        """Return the mentions with words as rare as they are now in names, of which
+        those depend that a cell and what stands around it make up.
+        """
+        names, tables = self.names.fitted(), facts.is_table
+        kept = self.said[~tables[self.said["owner"]]]
+        made = self._read(nodes, np.flatnonzero(tables), names, LOCAL)
+        return replace(self, names=names, said=np.concatenate([kept, made]))
+
+    def _read(
+        self,
+        nodes: NodeTable,
+        chosen: NDArray[np.int64],
+        names: NodeNames,
+        executor: Executor,
+    ) -> Said:
+        """Return what some nodes name."""
+        units = [*units_of(nodes, chosen)]
+        found = [*chain.from_iterable(executor.map(names, batched(units)))]
+        ids = [*{id_ for by_target in found for id_ in by_target}]
+        place = dict(zip(ids, nodes.positions(ids).tolist(), strict=True))
+        rows = [
+            (unit.owner, place[id_], unit.row, *self._told(unit, mention))
+            for unit, by_target in zip(units, found, strict=True)
+            for id_, mention in by_target.items()
+        ]
+        return np.asarray(rows, dtype=SAID)
+
+    def _told(self, unit: TextUnit, mention: Mention) -> tuple[Any, ...]:
+        """Return a mention without its ends, in the order of `SAID`."""
+        about = {"kind": mention.kind, "name": mention.name}
+        if mention.column < len(unit.header):
+            about["column"] = unit.header[mention.column]
+        return (
+            _KINDS.index(mention.kind),
+            mention.share,
+            self.spelled.of(mention.name),
+            self.about.of(to_json(about)),
+            *_used(mention, unit.cells[mention.column]),
+        )
+
+    def parts(self) -> Parts:
+        """The mentions as they are saved, without the names, which the nodes say."""
+        parts = Parts({"said": self.said})
+        parts.add_texts("spelled", self.spelled.texts())
+        parts.add_texts("about", self.about.texts())
+        if self.names.rarity is not None:
+            parts.add("rarity", self.names.rarity.parts())
+        return parts
 
     @classmethod
-    def of(cls, nodes: NodeTable) -> _Chunks:
-        sources: list[str] = []
-        numbers: list[int] = []
-        titles: list[str] = []
-        first: dict[str, tuple[bool, int, int]] = {}
-        for position, node in enumerate(nodes):
-            source = file_id(str(node.properties.get("source_id", node.id)))
-            number = number_of(node, "chunk_index")
-            sources.append(source)
-            numbers.append(number)
-            titles.append(title_of(node))
-            order = "table_rows" in node.properties, number, position
-            first[source] = min(order, first.get(source, order))
-        heads = [position for _, _, position in first.values()]
-        return cls(sources, numbers, titles, np.sort(np.asarray(heads, dtype=np.int64)))
+    def from_bundle(
+        cls,
+        bundle: Bundle,
+        nodes: NodeTable,
+        facts: NodeFacts,
+        settings: LinkSettings,
+    ) -> Mentions:
+        """Open saved mentions over their nodes."""
+        rarity = WordRarity.from_bundle(bundle.sub("rarity"))
+        change = Change.whole(nodes)
+        named = _renaming(change, NodeFacts(), facts)
+        names, _ = NodeNames(settings, rarity=rarity).changed(*named)
+        spelled, about = (
+            Codes(bundle.texts(name).tolist()) for name in ("spelled", "about")
+        )
+        return cls(names, bundle.arrays["said"], spelled, about)
+
+    def edges(self, facts: NodeFacts) -> EdgeTable:
+        """Return the edges that the mentions make."""
+        everyday = _everyday(self.said, len(self.spelled))
+        links = _as_names(self.said, everyday)
+        links = _between_sources(links, facts)
+        links = _without_hubs(links, len(facts.heads))
+        weights = self.names.settings.kind_weights
+        of_kind = np.asarray([weights.get(kind, 0) for kind in _KINDS], np.float32)
+        strength = of_kind[links["kind"]]
+        # a corpus of text alone loses nothing
+        weight = strength * links["share"] / (strength.max(initial=0) or 1)
+        weight *= beliefs(links["name"], everyday)
+        return EdgeTable.build(
+            len(facts.file),
+            source=links["owner"],
+            target=links["target"],
+            relation=np.zeros(len(links), dtype=np.int16),
+            relations=[MENTIONS],
+            weight=weight,
+            source_row=links["row"],
+            properties=Records(self.about.texts().take(links["about"])),
+        )
 
 
-def _mentions(
-    nodes: NodeTable, chunks: _Chunks, settings: LinkSettings, executor: Executor
-) -> list[Said]:
-    """Return which sources cells and texts name, those of first chunks first."""
-    bearers = zip(
-        chunks.heads.tolist(), map(names_of, nodes.at(chunks.heads)), strict=True
-    )
-    names = NodeNames([*bearers], settings)
-    units = sorted(units_of(nodes), key=lambda unit: chunks.numbers[unit.owner])
-    mentions = chain.from_iterable(executor.map(names, batched(units)))
-    return [
-        (unit, target, mention)
-        for unit, by_target in zip(units, mentions, strict=True)
-        for target, mention in by_target.items()
-    ]
-
-
-def _edges(
-    links: Sequence[Said],
-    n_nodes: int,
-    weights: Mapping[str, float],
-    everyday: Mapping[str, float],
-) -> EdgeTable:
-    """Return an edge for each link, weighed by its kind and by belief in its name."""
-    ends = np.asarray(
-        [(unit.owner, target, unit.row) for unit, target, _ in links], np.int32
-    ).reshape(-1, 3)
-    measured = [(weights[mention.kind], mention.share) for _, _, mention in links]
-    strength = np.asarray(measured, dtype=np.float32).reshape(-1, 2)
-    # a corpus of text alone loses nothing
-    weight = strength.prod(axis=1) / (strength[:, 0].max(initial=0) or 1)
-    weight *= beliefs([mention.name for _, _, mention in links], everyday)
-    return EdgeTable.build(
-        n_nodes,
-        source=ends[:, 0],
-        target=ends[:, 1],
-        relation=np.zeros(len(links), dtype=np.int16),
-        relations=[MENTIONS],
-        weight=weight,
-        source_row=ends[:, 2],
-        properties=[_properties(unit, mention) for unit, _, mention in links],
-    )
-
-
-def _properties(unit: TextUnit, mention: Mention) -> dict[str, str]:
-    """Return the kind of a link, the name and, in a table, the column."""
-    properties = {"kind": mention.kind, "name": mention.name}
-    if mention.column < len(unit.header):
-        properties["column"] = unit.header[mention.column]
-    return properties
-
-
-def _uses(said: Sequence[Said]) -> dict[str, dict[str, UseCounts]]:
-    """Return, by name and text, how texts use names.
-
-    They are the names that at least one text may use as a word.
+def _completing(
+    renamed: Renamed, names: NodeNames, words: WordsSaid, facts: NodeFacts
+) -> NDArray[np.int64]:
+    """Return the tables in which a cell and what stands around it may make up another
+    name than before.
     """
-    used: dict[str, dict[str, UseCounts]] = {}
-    for name, texts in _texts_by_name(said).items():
-        if can_be_everyday(name) and any(may_be_word(name, text) for text in texts):
-            used[name] = {text: UseCounts.of(name, text) for text in texts}
-    return used
+    if names.rarity is None or not facts.is_table.any():
+        return np.zeros(0, np.int64)
+    least = MIN_COMPLETED - 1e-6  # sums in another order differ
+    said = words.saying([word] for word in renamed.words)
+    covered = words.covering(renamed.bags, names.rarity, least, facts.is_table)
+    return np.union1d(said, covered)
 
 
-def _everyday(used: Mapping[str, Mapping[str, UseCounts]]) -> dict[str, float]:
-    """Return how everyday names are, where texts use them as words at all."""
-    shares: dict[str, float] = {}
-    for name, by_text in used.items():
-        total = UseCounts()
-        for uses in by_text.values():
-            total.add(uses)
-        if total.words:
-            shares[name] = total.everyday
+def _renaming(
+    change: Change, before: NodeFacts, facts: NodeFacts
+) -> tuple[set[str], dict[str, Sequence[str]]]:
+    """Return the nodes that bear names no more, and the names of those that do now: the
+    first of each source bear them.
+    """
+    was, now = before.heads, facts.heads
+    stays = change.moved[was]
+    stays = stays[flags(now, len(change.after))[stays] & (stays >= 0)]
+    gone = was[~flags(change.came_from[stays], len(change.before))[was]]
+    come = now[~flags(stays, len(change.after))[now]]
+    named: dict[str, Sequence[str]] = {}
+    for block in batched(come):
+        named.update((node.id, names_of(node)) for node in change.after.at(block))
+    return set(change.before.ids.take(gone)), named
+
+
+def _used(mention: Mention, text: str) -> tuple[int, int, bool, int]:
+    """Return how often a text uses a name as a word and as a name, whether it may use
+    it as a word, and what tells the text; zeros for a name that is no everyday word.
+    """
+    if mention.kind not in _SAID or not _can_be_everyday(mention.name):
+        return 0, 0, False, 0
+    uses = UseCounts.of(mention.name, text)
+    told = int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+    return uses.words, uses.names, may_be_word(mention.name, text), told
+
+
+_can_be_everyday = lru_cache(1 << 16)(can_be_everyday)
+
+
+def _of_kinds(said: Said, *kinds: str) -> NDArray[np.bool_]:
+    return np.isin(said["kind"], [_KINDS.index(kind) for kind in kinds])
+
+
+def _everyday(said: Said, n_names: int) -> NDArray[np.float64]:
+    """Return how everyday each name is, by its number; 0 where no text uses it as a
+    word.
+    """
+    texts = said[_of_kinds(said, *_TEXTS)]
+    texts = texts[flags(texts["name"][texts["may_be_word"]], n_names)[texts["name"]]]
+    order = np.lexsort((texts["text"], texts["name"]))
+    texts = texts[order]  # each text once
+    texts = texts[
+        (np.diff(texts["name"], prepend=-1) != 0)
+        | (np.diff(texts["text"], prepend=np.uint64(0)) != 0)
+    ]
+    words, names = (
+        np.bincount(texts["name"], texts[use], n_names) for use in ("words", "names")
+    )
+    shares = np.zeros(n_names)
+    np.divide(words, words + names, out=shares, where=words > 0)
     return shares
 
 
-def _as_names(
-    said: Sequence[Said],
-    everyday: Mapping[str, float],
-    used: Mapping[str, Mapping[str, UseCounts]],
-) -> list[Said]:
+def _as_names(said: Said, everyday: NDArray[np.float64]) -> Said:
     """Return the mentions without those that use an everyday word as a word.
 
     An everyday word is a name that the texts of the corpus say more often as a word
     among others. A cell may begin with its capital.
     """
-    names: list[Said] = []
-    for unit, target, mention in said:
-        name, text = mention.name, unit.cells[mention.column]
-        if everyday.get(name, 0) > _MOSTLY and mention.kind in _SAID:
-            uses = used[name].get(text) or UseCounts.of(name, text)
-            if not uses.names and (uses.words or mention.kind in _TEXTS):
-                continue
-        names.append((unit, target, mention))
+    is_word = (everyday[said["name"]] > _MOSTLY) & _of_kinds(said, *_SAID)
+    tells = (said["words"] > 0) | _of_kinds(said, *_TEXTS)
+    names: Said = said[~(is_word & (said["names"] == 0) & tells)]
     return names
 
 
-def _texts_by_name(said: Iterable[Said]) -> dict[str, list[str]]:
-    """Return the running texts that say each name, each once."""
-    texts: dict[str, dict[str, None]] = defaultdict(dict)
-    for unit, _, mention in said:
-        if mention.kind in _TEXTS:
-            texts[mention.name][unit.cells[mention.column]] = None
-    return {name: [*of_name] for name, of_name in texts.items()}
-
-
-def _between_sources(
-    said: Sequence[Said], sources: Sequence[str], titles: Sequence[str]
-) -> list[Said]:
+def _between_sources(said: Said, facts: NodeFacts) -> Said:
     """Return the mentions of another source, which bears another title.
 
     Of those by a source's text only the first is returned.
     """
-    links: list[Said] = []
-    linked: set[tuple[str, int, bool]] = set()
-    for unit, target, mention in said:
-        same_title = titles[target] and titles[unit.owner] == titles[target]
-        if same_title or unit.owner == target:
-            continue
-        if unit.row == NO_ROW:
-            link = sources[unit.owner], target, mention.kind in _ALIASES
-            if link[0] == sources[target] or link in linked:
-                continue
-            linked.add(link)
-        links.append((unit, target, mention))
-    return links
+    owner, target = said["owner"], said["target"]
+    title, file = facts.title, facts.file
+    same_title = (title[target] > 0) & (title[owner] == title[target])
+    text = said["row"] == NO_ROW
+    same_file = text & (file[owner] == file[target])
+    said = said[~same_title & (owner != target) & ~same_file]
+    by_text = np.flatnonzero(said["row"] == NO_ROW)
+    owner, target = said["owner"][by_text], said["target"][by_text]
+    alias = _of_kinds(said, *_ALIASES)[by_text]
+    keys = alias, target, file[owner]
+    order = np.lexsort((owner, facts.number[owner], *keys))
+    first = np.any([np.diff(key[order], prepend=-1) != 0 for key in keys], axis=0)
+    return np.delete(said, by_text[order[~first]])
 
 
-def _without_hubs(links: Sequence[Said], n_sources: int) -> list[Said]:
+def _without_hubs(links: Said, n_sources: int) -> Said:
     """Return the mentions without those of what too many sources say."""
-    said = Counter(
-        (target, mention.kind) for _, target, mention in links if mention.kind in _TEXTS
+    target, n = links["target"], int(links["target"].max(initial=-1)) + 1
+    by_alias, by_title = (
+        np.bincount(target[_of_kinds(links, kind)], minlength=n)[target]
+        for kind in ("text_alias", "text")
     )
-    most = max(_COMMON_LEAST, _COMMON_SHARE * n_sources)
-    most_hub = max(_COMMON_LEAST, _HUB_SHARE * n_sources)
-    return [
-        (unit, target, mention)
-        for unit, target, mention in links
-        if (mention.kind not in _ALIASES or said[target, "text_alias"] <= most)
-        and (mention.kind not in ("text", "inside") or said[target, "text"] <= most_hub)
-    ]
+    is_alias = _of_kinds(links, *_ALIASES)
+    is_title = _of_kinds(links, "text", "inside")
+    common = is_alias & (by_alias > max(_COMMON_LEAST, _COMMON_SHARE * n_sources))
+    hub = is_title & (by_title > max(_COMMON_LEAST, _HUB_SHARE * n_sources))
+    kept: Said = links[~common & ~hub]
+    return kept

@@ -6,18 +6,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.columns import TextArray
 from graphret.edges import NO_ROW
+from graphret.executors import batched
+from graphret.linking.bearers import with_bearers
 from graphret.linking.gazetteer import Gazetteer
 from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
+from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 
 Words: TypeAlias = tuple[str, ...]
@@ -25,7 +32,8 @@ Words: TypeAlias = tuple[str, ...]
 # What completes a cell to a name: cells of so many words at most, by words that begin
 # so many names at most, where cell and context cover this share of the name's rarity;
 # and so many links of a cell.
-_MAX_CELL_WORDS, _MAX_POSTINGS, _MIN_COMPLETED, _MAX_COMPLETED = 6, 3000, 0.6, 3
+_MAX_CELL_WORDS, _MAX_POSTINGS, _MAX_COMPLETED = 6, 3000, 3
+MIN_COMPLETED = 0.6
 _RANK = {kind: rank for rank, kind in enumerate(KIND_WEIGHTS)}
 
 
@@ -53,9 +61,10 @@ class Mention(NamedTuple):
     name: str
 
 
-def units_of(nodes: NodeTable) -> Iterator[TextUnit]:
-    """Yield the texts and the rows of nodes."""
-    for owner, node in enumerate(nodes):
+def units_of(nodes: NodeTable, chosen: NDArray[np.int64]) -> Iterator[TextUnit]:
+    """Yield the texts and the rows of the nodes at some positions."""
+    read = (node for block in batched(chosen) for node in nodes.at(block))
+    for owner, node in zip(chosen.tolist(), read, strict=True):
         rows = node.properties.get("table_rows")
         text = (
             node.text
@@ -76,80 +85,160 @@ def units_of(nodes: NodeTable) -> Iterator[TextUnit]:
             yield TextUnit(owner, row, [str(cell) for cell in cells], header, context)
 
 
+class WordRarity:
+    """How rare a word is in the names of nodes, as it was when this was fitted.
+
+    It stays as thresholds do: else every name that comes would change what the cells of
+    all tables make up.
+    """
+
+    def __init__(self, n_names: int, counts: Mapping[str, int]) -> None:
+        # fitted where nothing had a name, every word is as rare as another
+        self.n_names, self.counts = max(1, n_names), dict(counts)
+
+    def __call__(self, word: str) -> float:
+        """Return the rarity of a word; one that no name had is as rare as can be."""
+        return math.log(1 + self.n_names / self.counts.get(word, 1))
+
+    def parts(self) -> Parts:
+        """The rarity as it is saved."""
+        counts = np.fromiter(self.counts.values(), np.int64, len(self.counts))
+        parts = Parts({"counts": counts}, {"n_names": self.n_names})
+        parts.add_texts("words", TextArray.of(self.counts))
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> WordRarity:
+        """Open a saved rarity."""
+        words = bundle.texts("words").tolist()
+        counts = bundle.arrays["counts"].tolist()
+        return cls(bundle.meta["n_names"], dict(zip(words, counts, strict=True)))
+
+
+#: The id of a node, and how it spells a name.
+Bearer: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
 class NodeNames:
     """The names of nodes: who bears one, which a text holds, and which a cell and its
     context make up.
+
+    Never changed once made; `changed` makes the next.
+
+    Parameters
+    ----------
+    given
+        By the id of a node its names, of which the first is its full name.
+    full, alias
+        Who bears a name as the full one, or as another.
+    bags
+        The words of each full name, by the id of who bears it.
+    postings
+        Who has a word in the full name.
+    rarity
+        That of words; `None` until `fitted`.
     """
 
-    def __init__(
-        self, names: Sequence[tuple[int, Sequence[str]]], settings: LinkSettings
-    ) -> None:
-        self._made_of, self._kinds = (names, settings), settings.kind_weights
-        self.full: dict[Words, list[int]] = {}
-        self.alias: dict[Words, list[int]] = {}
-        self.bags: list[tuple[int, frozenset[str]]] = []  # the words of each full name
-        self.postings: dict[str, list[int]] = defaultdict(list)
-        self.spelled: dict[Words, str] = {}
-        for node, own in names:
-            seen: set[Words] = set()
-            for nth, name in enumerate(own):
-                words = tuple(words_of(name))
-                if not words or len(words) > MAX_NAME_WORDS or words in seen:
-                    continue
-                seen.add(words)
-                self.spelled.setdefault(words, name)
-                (self.alias if nth else self.full).setdefault(words, []).append(node)
-                if nth == 0:
-                    for word in set(words):
-                        self.postings[word].append(len(self.bags))
-                    self.bags.append((node, frozenset(words)))
-        for table in (self.full, self.alias):
-            for words in [
-                words
-                for words, nodes in table.items()
-                if len(nodes) > settings.max_bearers
-            ]:
-                del table[words]
-        self.rarity = {
-            word: math.log(1 + len(self.bags) / len(bags))
-            for word, bags in self.postings.items()
-        }
-        # Stop words in capitals, IT and AT&T, are names where a text says them so.
-        self._capitals = {
-            words: re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-            for words, name in self.spelled.items()
-            if len(name) > 1
-            and name.isupper()
-            and not is_informative(words, NAME_STOP_WORDS)
-        }
-        self._spoken = [
-            words
-            for words in dict.fromkeys([*self.full, *self.alias])
-            if is_informative(words, NAME_STOP_WORDS) or words in self._capitals
-        ]
-        self._gazetteer = Gazetteer([" ".join(words) for words in self._spoken])
+    settings: LinkSettings
+    given: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    full: Mapping[Words, tuple[Bearer, ...]] = field(default_factory=dict)
+    alias: Mapping[Words, tuple[Bearer, ...]] = field(default_factory=dict)
+    bags: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    postings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    gazetteer: Gazetteer = field(default_factory=Gazetteer)
+    rarity: WordRarity | None = None
 
     def __reduce__(self) -> Any:  # the names alone go to other processes
-        return NodeNames, self._made_of
+        return _names_of, (self.settings, dict(self.given), self.rarity)
 
-    def __call__(self, units: Sequence[TextUnit]) -> list[dict[int, Mention]]:
-        """Return the nodes that each unit of a block names."""
+    def changed(
+        self, gone: Collection[str], come: Mapping[str, Sequence[str]]
+    ) -> tuple[NodeNames, Renamed]:
+        """Return the names when some nodes bear none any more and others come, and
+        which names a text may say otherwise now.
+        """
+        left = [(id_, *name) for id_ in gone for name in _names(self.given[id_])]
+        new = [(id_, *name) for id_, own in come.items() for name in _names(own)]
+        given = {id_: own for id_, own in self.given.items() if id_ not in gone}
+        lost = {id_: words for id_, words, _, side in left if side == "full"}
+        found = {id_: words for id_, words, _, side in new if side == "full"}
+        bags = {id_: bag for id_, bag in self.bags.items() if id_ not in lost}
+        bags |= {id_: frozenset(words) for id_, words in found.items()}
+        postings = with_bearers(self.postings, _postings(lost), _postings(found))
+        after = replace(
+            self,
+            given={**given, **come},
+            full=with_bearers(self.full, *_bearers(left, new, of="full")),
+            alias=with_bearers(self.alias, *_bearers(left, new, of="alias")),
+            bags=bags,
+            postings=postings,
+        )
+        phrases = {words for _, words, *_ in (*left, *new)}
+        renamed = Renamed(
+            [words for words in phrases if self._borne(words) != after._borne(words)],
+            [frozenset(words) for words in (*lost.values(), *found.values())],
+            [
+                word
+                for words in (*lost.values(), *found.values())
+                for word in words
+                if self._completes(word) != after._completes(word)
+            ],
+        )
+        return replace(after, gazetteer=after._spoken(renamed.phrases)), renamed
+
+    def fitted(self) -> NodeNames:
+        """Return the names with the rarity that words have in them now."""
+        counts = {word: len(bearers) for word, bearers in self.postings.items()}
+        return replace(self, rarity=WordRarity(len(self.bags), counts))
+
+    def _spoken(self, phrases: Iterable[Words]) -> Gazetteer:
+        """Return the gazetteer after some names changed."""
+        gazetteer = copy(self.gazetteer)
+        for words in phrases:
+            spoken = " ".join(words)
+            full, alias, spelled = self._borne(words)
+            said = is_informative(words, NAME_STOP_WORDS) or is_capitals(spelled)
+            if said and (full or alias):
+                gazetteer.add(spoken)
+            else:
+                gazetteer.discard(spoken)
+        return gazetteer
+
+    def _borne(self, words: Words) -> tuple[Sequence[str], Sequence[str], str]:
+        """Return who bears a name in full and as an alias, where it says anything, and
+        how the first who bears it spells it.
+        """
+        sides = self.full.get(words, ()), self.alias.get(words, ())
+        full, alias = (
+            [id_ for id_, _ in side] if len(side) <= self.settings.max_bearers else []
+            for side in sides
+        )
+        first = min((side[0] for side in sides if side), default=("", " ".join(words)))
+        return full, alias, first[1]
+
+    def _completes(self, word: str) -> bool:
+        """Whether a word is in so few names that a cell of it can be completed."""
+        return len(self.postings.get(word, ())) <= _MAX_POSTINGS
+
+    def __call__(self, units: Sequence[TextUnit]) -> list[dict[str, Mention]]:
+        """Return the nodes that each unit of a block names, by id."""
         return [self._mentions(unit) for unit in units]
 
-    def _mentions(self, unit: TextUnit) -> dict[int, Mention]:
+    def _mentions(self, unit: TextUnit) -> dict[str, Mention]:
         """Return the nodes that a unit names, its own too, each by the first of the
         kinds that applies.
         """
-        best: dict[int, Mention] = {}
+        best: dict[str, Mention] = {}
 
         def add(
-            nodes: Iterable[int],
+            nodes: Iterable[str],
             kind: str,
             column: int,
-            name: Words,
+            spelled: str,
             share: float = 1.0,
         ) -> None:
-            if kind not in self._kinds:
+            if kind not in self.settings.kind_weights:
                 return
             for node in nodes:
                 known = best.get(node)
@@ -157,36 +246,32 @@ class NodeNames:
                     _RANK[known.kind],
                     -known.share,
                 ):
-                    spelled = self.spelled.get(name, " ".join(name))
                     best[node] = Mention(kind, share, column, spelled)
 
         inside = "text" if unit.context is None else "inside"
         for column, cell in enumerate(unit.cells):
             words = tuple(words_of(cell))
             if unit.context is not None and words:
-                add(self.full.get(words, ()), "exact", column, words)
-                add(self.alias.get(words, ()), "alias", column, words)
+                full, alias, spelled = self._borne(words)
+                add(full, "exact", column, spelled)
+                add(alias, "alias", column, spelled)
                 for node, share in self._completed(words, unit.context):
-                    add([node], "completed", column, words, share=share)
-            for match in self._gazetteer.find_words(words):
-                name = self._spoken[match.name_index]
-                if name in self._capitals and not self._says_capitals(name, cell):
+                    add([node], "completed", column, spelled, share=share)
+            for match in self.gazetteer.find_words(words):
+                name = words[match.start : match.end]
+                full, alias, spelled = self._borne(name)
+                if not is_informative(name, NAME_STOP_WORDS) and not _says_capitals(
+                    spelled, cell
+                ):
                     continue
                 if unit.context is None or name != words:
-                    add(self.full.get(name, ()), inside, column, name)
-                    add(self.alias.get(name, ()), f"{inside}_alias", column, name)
+                    add(full, inside, column, spelled)
+                    add(alias, f"{inside}_alias", column, spelled)
         return best
-
-    def _says_capitals(self, name: Words, cell: str) -> bool:
-        """Whether a text uses stop words in capitals as the name that they are."""
-        return any(
-            use_at(cell, *said.span(), self.spelled[name]) is NameUse.NAME
-            for said in self._capitals[name].finditer(cell)
-        )
 
     def _completed(
         self, cell: Words, context: frozenset[str]
-    ) -> list[tuple[int, float]]:
+    ) -> list[tuple[str, float]]:
         """Return the nodes whose name holds every word of a cell and otherwise mostly
         words of its context.
 
@@ -194,7 +279,8 @@ class NodeNames:
         """
         need, rarity = without_stop_words(cell), self.rarity
         if (
-            not need
+            rarity is None
+            or not need
             or len(cell) > _MAX_CELL_WORDS
             or any(word not in self.postings for word in need)
         ):
@@ -204,15 +290,76 @@ class NodeNames:
         ):  # a year says something, another number does not
             return []
         rarest = min(need, key=lambda word: (len(self.postings[word]), word))
-        if len(self.postings[rarest]) > _MAX_POSTINGS:
+        if not self._completes(rarest):
             return []
-        got = sum(rarity[word] for word in sorted(need))
+        got = sum(rarity(word) for word in sorted(need))
         out = []
-        for node, bag in map(self.bags.__getitem__, self.postings[rarest]):
-            if need <= bag:
+        for node in self.postings[rarest]:
+            if need <= (bag := self.bags[node]):
                 rest = sorted(bag - need)
-                said = sum(rarity[word] for word in rest if word in context)
-                share = (got + said) / (got + sum(rarity[word] for word in rest))
-                if said and share >= _MIN_COMPLETED:
+                said = sum(rarity(word) for word in rest if word in context)
+                share = (got + said) / (got + sum(rarity(word) for word in rest))
+                if said and share >= MIN_COMPLETED:
                     out.append((node, share))
         return sorted(out, key=lambda found: (-found[1], found[0]))[:_MAX_COMPLETED]
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """What a text may say otherwise after names changed.
+
+    Parameters
+    ----------
+    phrases
+        NodeNames that others bear now, or nobody.
+    bags
+        The words of the full names that came or went.
+    words
+        Words by which cells are completed no longer, or again.
+    """
+
+    phrases: Sequence[Words]
+    bags: Sequence[frozenset[str]]
+    words: Sequence[str]
+
+
+def is_capitals(name: str) -> bool:
+    """Whether a name of stop words, IT or AT&T, is one where a text says it so."""
+    return len(name) > 1 and name.isupper()
+
+
+def _says_capitals(name: str, text: str) -> bool:
+    """Whether a text uses stop words in capitals as the name that they are."""
+    return any(
+        use_at(text, *said.span(), name) is NameUse.NAME
+        for said in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    )
+
+
+def _names_of(
+    settings: LinkSettings, given: Mapping[str, Sequence[str]], rarity: WordRarity
+) -> NodeNames:
+    return NodeNames(settings, rarity=rarity).changed((), given)[0]
+
+
+def _names(own: Sequence[str]) -> Iterator[tuple[Words, str, str]]:
+    """Yield the names of a node, each once: its words, how it is spelled, and whether
+    it is the full name or an alias.
+    """
+    seen: set[Words] = set()
+    for nth, name in enumerate(own):
+        words = tuple(words_of(name))
+        if words and len(words) <= MAX_NAME_WORDS and words not in seen:
+            seen.add(words)
+            yield words, name, "alias" if nth else "full"
+
+
+def _bearers(
+    *changes: Sequence[tuple[str, Words, str, str]], of: str
+) -> Iterator[list[tuple[Words, Bearer]]]:
+    for change in changes:
+        yield [(words, (id_, name)) for id_, words, name, side in change if side == of]
+
+
+def _postings(full: Mapping[str, Words]) -> list[tuple[str, str]]:
+    return [(word, id_) for id_, words in full.items() for word in words]

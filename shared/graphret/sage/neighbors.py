@@ -11,8 +11,13 @@ from numpy.typing import NDArray
 
 from graphret.edges import ranges, row_starts
 from graphret.executors import LOCAL, Executor
+from graphret.sage.change import Change
+from graphret.sage.codes import flags
 from graphret.search.nearest import nearest_rows
 from graphret.search.vectors import Floats
+
+#: The columns of `Neighbors`.
+COLUMNS = ("own", "other", "similarity")
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,15 @@ class Neighbors:
             np.arange(len(self.own)) - np.searchsorted(self.own, self.own) < m
         )
 
+    def outdone(self, others: Neighbors, n_nodes: int, m: int) -> Neighbors:
+        """Return those of other neighbours that may be among the `m` best of a node,
+        beside these.
+        """
+        least = np.full(n_nodes, 2.0, np.float32)
+        np.minimum.at(least, self.own, self.similarity)
+        least[np.bincount(self.own, minlength=n_nodes) < m] = -1.0
+        return others.at(others.similarity >= least[others.own])
+
     def at(self, chosen: NDArray[Any]) -> Neighbors:
         """Return some of the pairs."""
         return Neighbors(self.own[chosen], self.other[chosen], self.similarity[chosen])
@@ -78,45 +92,39 @@ def changed(
     old: Neighbors,
     vectors: Floats,
     sides: Sequence[Side],
-    came_from: NDArray[np.int64],
+    change: Change,
     m: int,
     executor: Executor,
-) -> Neighbors:
-    """Return the neighbours after a change; where the search is exact, those that a
-    search of all nodes finds.
+) -> tuple[Neighbors, NDArray[np.int64]]:
+    """Return the neighbours after a change, and which nodes have others than before;
+    where the search is exact, those that a search of all nodes finds.
 
     Nodes that are new or lost a neighbour are looked up again, the others merge what is
     new. The rows of `vectors`, ``(u, d)``, are unit ones, or zero ones, which find
     nothing and are never found. Of two `sides` each is the other's targets; there is
-    one where both are the same. `came_from` is that of `Embeddings.changed`.
+    one where both are the same.
     """
-    fresh = came_from < 0
-    moved = np.full(
-        1
-        + max(int(known.max(initial=-1)) for known in (came_from, old.own, old.other)),
-        -1,
-        np.int32,
-    )
-    moved[came_from[~fresh]] = np.flatnonzero(~fresh)
-    own, other = moved[old.own], moved[old.other]
+    n = len(change.after)
+    fresh = flags(change.fresh, n)
+    own, other = (change.moved[side] for side in (old.own, old.other))
     again = fresh.copy()
     again[own[(own >= 0) & (other < 0)]] = True
-    stay = (own >= 0) & (other >= 0)
-    stay[stay] = ~again[own[stay]]
-    found = [Neighbors(own[stay], other[stay], old.similarity[stay])]
+    stay = np.flatnonzero((own >= 0) & (other >= 0))
+    stay = stay[~again[own[stay]]]
+    known = Neighbors(own[stay], other[stay], old.similarity[stay])
+    looked_up, nearer = [], []
     for rows, targets in zip(sides, sides[::-1], strict=True):
         lost = again[rows.positions]
-        found.append(nearest(vectors, rows.at(lost), targets, m, executor))
-        found.append(
-            nearest(
-                vectors,
-                rows.at(~lost),
-                targets.at(fresh[targets.positions]),
-                m,
-                executor,
-            )
-        )
-    return Neighbors.joined(found).best(m)
+        looked_up.append(nearest(vectors, rows.at(lost), targets, m, executor))
+        new = targets.at(fresh[targets.positions])
+        nearer.append(nearest(vectors, rows.at(~lost), new, m, executor))
+    came = known.outdone(Neighbors.joined(nearer), n, m)
+    merged = flags(came.own, n)
+    some = merged[known.own]
+    best = Neighbors.joined([known.at(some), came]).best(m)
+    after = Neighbors.joined([known.at(~some), best, *looked_up])
+    order = np.argsort(after.own, kind="stable")  # each node's are in order
+    return after.at(order), np.flatnonzero(again | merged)
 
 
 def nearest(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
 from graphret.ranker import LearnedRanking
+from graphret.sage.connections import Connections
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
-from graphret.sage.similarity import SimilarityIndex
 from graphret.sage.state import SageState
 from graphret.search.bm25 import BM25Index
 from graphret.search.dense import DenseIndex
@@ -37,7 +38,7 @@ def save(
     parts.add("lexical", state.index.lexical.parts())
     if state.index.dense:
         parts.add("dense", state.index.dense.parts())
-    parts.add("similarity", state.changeable.parts())
+    parts.add("connections", state.connections.parts())
     parts.add("explicit", state.explicit.parts())
     parts.meta["settings"] = {
         "rows_per_segment": settings.rows_per_segment,
@@ -46,6 +47,7 @@ def save(
         "similarity": asdict(settings.similarity),
         "links": asdict(settings.links),
     }
+    parts.meta["thresholds"] = state.thresholds
     if ranking is not None:
         parts.add("ranking", ranking.parts())
     parts.meta["chunker"] = chunker_name(chunker)
@@ -71,12 +73,15 @@ def load(
     )
     made_by = bundle.meta.get("dense", {}).get("encoder")
     model = as_encoder(made_by if encoder == "saved" else encoder)
-    dense = similarity = None
+    dense = connect = None
     if (
         model is not None or made_by is None
     ):  # without its encoder the graph can be read and not changed
-        similarity = SimilarityIndex.from_bundle(
-            bundle.sub("similarity"), graph.nodes, settings.similarity
+        own = bundle.sub("connections")
+        connect = cache(
+            lambda: Connections.from_bundle(
+                own, graph, settings.similarity, settings.links
+            )
         )
         if "dense" in bundle.meta:
             dense = DenseIndex.from_bundle(
@@ -84,18 +89,19 @@ def load(
             )
     explicit = EdgeTable.from_bundle(bundle.sub("explicit"))
     if chunker == "saved":
-        chunker = bundle.meta["chunker"] if similarity else None
+        chunker = bundle.meta["chunker"] if connect else None
     cut = named_chunker(chunker, model) if isinstance(chunker, str) else chunker
     index = HybridIndex(
         lexical, dense, alpha=meta["alpha"], dense_quality=meta["dense_quality"]
     )
+    thresholds = bundle.meta["thresholds"] if connect else {}
     ranking = (
         LearnedRanking.from_bundle(bundle.sub("ranking"))
         if "ranking" in bundle.meta
         else None
     )
     return (
-        SageState(graph, index, similarity, explicit),
+        SageState(graph, index, explicit, thresholds, connect),
         settings,
         cut,
         ranking,

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.errors import MissingDependency
@@ -18,7 +19,7 @@ from graphret.expansion.frontier import STRENGTH
 from graphret.nodes import NodeTable
 from graphret.sage.link_names import lines_of, link_names
 from graphret.sage.similarity import Thresholds
-from graphret.sage.structure import NEXT, sources_of
+from graphret.sage.structure import NEXT
 
 # The classes of the histogram of degrees, and their upper ends but the last, which is
 # open.
@@ -245,12 +246,14 @@ class GraphReport:
         figure.savefig(path)
 
 
-def warn_if_flat(nodes: NodeTable, edges: EdgeTable) -> None:
+def warn_if_flat(
+    nodes: NodeTable, edges: EdgeTable, sources: NDArray[np.int32]
+) -> None:
     """Warn, with the reason, where few sources have a link that a ranking follows.
 
-    The links are those to another source; the ranking is the default.
+    The links are those to another source; the ranking is the default. `sources` tell
+    the item that each node was made from.
     """
-    sources, _ = sources_of(nodes)
     names = dict(zip(sources.tolist(), nodes.names, strict=True))
     followed = [
         STRENGTH.get(relation, 1.0) > 0 and relation != NEXT

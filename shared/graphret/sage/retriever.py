@@ -33,6 +33,8 @@ class SageRetriever(Retriever):
         default the one that was trained for this graph, ``"coverage"`` where none was.
     seeds
         Who finds the seeds; the graph's own hybrid search by default.
+    fill
+        Whether a search fills the places that seeds and neighbours leave.
     on_failure
         ``"fallback"`` seeds from the graph's search where `seeds` fails, and goes by
         words alone where the question cannot be embedded; ``"raise"`` raises
@@ -47,11 +49,13 @@ class SageRetriever(Retriever):
         ranking: Ranking | str | None = None,
         *,
         seeds: Retriever | None = None,
+        fill: bool = True,
         on_failure: str = "fallback",
     ) -> None:
         self.graph = graph
         self.ranking = ranking_of(ranking or graph.ranking or "coverage")
         self.seeds = seeds
+        self.fill = fill
         self.on_failure = on_failure
         self._meant: Sequence[str] | Floats = ()
 
@@ -76,7 +80,12 @@ class SageRetriever(Retriever):
         )
         store = MemoryStore(state.graph)
         expand = Expand(
-            self.seeds, store, index, ranking=self.ranking, on_failure=self.on_failure
+            self.seeds,
+            store,
+            index,
+            ranking=self.ranking,
+            fill=self.fill,
+            on_failure=self.on_failure,
         )
         retrieval = yield from expand._steps(query, k, where)
         retrieval.trace.stages[:0] = trace.stages

@@ -10,6 +10,7 @@ from graphret.errors import InvalidInput
 from graphret.search.analysis import Analyzer
 from graphret.search.bm25 import BM25Settings
 from graphret.search.fields import NodeText
+from graphret.search.hybrid import DEFAULT_ALPHA
 
 #: How much a link by a name counts, by kind.
 #:
@@ -130,3 +131,18 @@ class SageSettings:
     bm25: BM25Settings = field(default_factory=BM25Settings)
     similarity: SimilaritySettings = field(default_factory=SimilaritySettings)
     links: LinkSettings = field(default_factory=LinkSettings)
+
+    @classmethod
+    def paper(cls) -> SageSettings:
+        """Return the settings of the paper: similarity edges from the 95th percentile
+        by any signal (section 2.1 B), BM25 with one length normalisation and the share
+        0.6 (appendix E), segments of ten rows (section 2.1 A), and no links by names or
+        keys, which are ours.
+        """
+        return cls(
+            rows_per_segment=10,
+            alpha=DEFAULT_ALPHA,
+            bm25=BM25Settings(field_b={}),
+            similarity=SimilaritySettings(percentile=95.0, logic="or"),
+            links=LinkSettings(kind_weights={}, join_weight=0.0, shared_weight=0.0),
+        )

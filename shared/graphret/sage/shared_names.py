@@ -5,24 +5,28 @@ on.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from itertools import combinations, pairwise, product
-from typing import NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import chain, combinations, product
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from graphret.edges import EdgeTable
+from graphret.columns import Records, TextArray, to_json
+from graphret.edges import EdgeTable, row_starts
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.entities import EntityIncidence
+from graphret.sage.change import Change
+from graphret.sage.codes import CodeLists, Codes, flags
+from graphret.sage.entities import Entities
+from graphret.sage.facts import NodeFacts
 from graphret.sage.names import names_of, parts_of, title_of
-from graphret.sage.settings import LinkSettings
-from graphret.sage.structure import sources_of
+from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
+from graphret.storage import Bundle, Parts
 from graphret.text import normalize_name
 from graphret.text import words as words_of
 
@@ -34,19 +38,14 @@ _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 _MOSTLY = 0.5
 _NUMERAL = re.compile(r"[ivx]+")
 
+T = TypeVar("T", bound=np.generic)
 
-class _NameOccurrences(NamedTuple):
-    """A name for comparison, as it is spelled, and the positions of the texts that say
-    it.
-    """
-
-    key: str
-    name: str
-    chunks: list[int]
+#: Two texts, the lower position first, and the number of a name that both say.
+PAIR = np.dtype([("low", np.int32), ("high", np.int32), ("name", np.int32)])
 
 
 def shared_name_links(
-    nodes: NodeTable, entities: EntityIncidence, settings: LinkSettings | None = None
+    nodes: NodeTable, settings: LinkSettings | None = None
 ) -> EdgeTable:
     """Return a ``SHARES_NAME`` edge for every two texts that share a name which no node
     bears.
@@ -59,163 +58,315 @@ def shared_name_links(
     of the names of both: a series has its name in all its titles. Chunks of one source,
     or of sources of one title, are not joined.
     """
-    settings = settings or LinkSettings()
-    tables = ["table_rows" in given for given in nodes.properties]
-    found, everyday = (
-        _shared_names(nodes, entities, settings, tables)
-        if settings.shared_weight
-        else ({}, {})
-    )
-    low, high = np.asarray([*found], dtype=np.int32).reshape(-1, 2).T
-    text = settings.kind_weights.get("text", 1.0)
-    share = text / max(settings.kind_weights.values()) if any(tables) else 1.0
-    weight = settings.shared_weight * share * beliefs([*found.values()], everyday)
-    about = [{"name": name} for name in found.values()]
-    codes = np.zeros(len(low), dtype=np.int16)
-    return EdgeTable.build(
-        len(nodes), low, high, codes, [SHARES_NAME], weight, properties=about
-    )
+    change = Change.whole(nodes)
+    facts, entities = NodeFacts().changed(change), Entities().changed(change)
+    shared = SharedNames(settings or LinkSettings())
+    return shared.changed(change, facts, entities, Entities()).edges(facts, entities)
 
 
-def _shared_names(
-    nodes: NodeTable,
-    entities: EntityIncidence,
-    settings: LinkSettings,
-    tables: Sequence[bool],
-) -> tuple[dict[tuple[int, int], str], dict[str, float]]:
-    """Return the rarest name of every two texts to be linked, the lower position first,
-    and how everyday names are.
+@dataclass(frozen=True, eq=False)
+class Sharers:
+    """By the number of a name: whether it can join texts, how many texts say it, and
+    how everyday it is; ``(names,)`` each.
+
+    Parameters
+    ----------
+    joins
+        Whether it joins the texts that say it, or these and those that have it in
+        their title.
+    is_rare, leads
+        Whether it joins all that say it, and these to titles.
+    n_said
+        How many texts say it.
+    is_word
+        Whether its first word is an everyday one.
+    everyday
+        How everyday it is itself; 0 for several words.
+    limits
+        How many texts may say a name that joins them, and one that leads to titles.
     """
-    source = sources_of(nodes)[0].tolist()
-    borne: set[str] = set()
-    titles: list[str] = []
-    for node in nodes:
-        borne.update(map(normalize_name, names_of(node)))
-        titles.append(title_of(node))
-    said = _said(entities, borne, tables)
-    n_texts = len(titles) - sum(tables)
-    few = min(settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
-    many = min(settings.max_bearers, max(_TITLED_LEAST, int(_TITLED_BY * n_texts)))
-    in_titles = _in_titles(said.keys(), titles, tables)
-    heads: dict[str, list[int]] = {}
-    for key, shared in said.items():
-        first = _first_of_each(in_titles.get(key, ()), source)
-        if len(shared.chunks) <= many and 0 < len(first) <= _MAX_TITLED:
-            heads[key] = first
-    linking = [
-        shared
-        for key, shared in said.items()
-        if len(shared.chunks) <= few or key in heads
-    ]
-    texts = nodes.texts.tolist()
-    everyday = _everyday(linking, texts)
-    rarest: dict[tuple[int, int], str] = {}
-    for shared in _as_names(linking, everyday, texts):  # rarest first
-        pairs = [*product(shared.chunks, heads.get(shared.key, ()))]
-        if len(said[shared.key].chunks) <= few:
-            pairs = [*combinations(shared.chunks, 2), *pairs]
-        for left, right in pairs:
-            if source[left] != source[right] and _tells(
-                shared.key, titles[left], titles[right]
-            ):
-                rarest.setdefault((min(left, right), max(left, right)), shared.name)
-    return rarest, {
-        shared.name: everyday[shared.key]
-        for shared in linking
-        if shared.key in everyday
+
+    joins: NDArray[np.bool_]
+    is_rare: NDArray[np.bool_]
+    leads: NDArray[np.bool_]
+    n_said: NDArray[np.int64]
+    is_word: NDArray[np.bool_]
+    everyday: NDArray[np.float64]
+    limits: tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNames:
+    """Which names join which texts.
+
+    Parameters
+    ----------
+    titled, called
+        For each node the names that are part of its title, where it is a text, and
+        those that it bears, as numbers of `Entities.names`.
+    words, lower
+        The words that stand in lower case in texts, and in how many.
+    tells, first_word
+        By the number of a name: whether it says something, -1 where nobody looked yet,
+        and its first word.
+    pairs
+        The texts that each name joins.
+    """
+
+    settings: LinkSettings
+    cap: int = SimilaritySettings.entity_cap
+    titled: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    called: CodeLists = field(default_factory=lambda: CodeLists.of([]))
+    words: Codes[str] = field(default_factory=lambda: Codes([""]))
+    lower: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    tells: NDArray[np.int8] = field(default_factory=lambda: np.zeros(0, np.int8))
+    first_word: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    sharers: Sharers | None = None
+    pairs: NDArray[np.void] = field(default_factory=lambda: np.zeros(0, PAIR))
+
+    def changed(
+        self, change: Change, facts: NodeFacts, entities: Entities, before: Entities
+    ) -> SharedNames:
+        """Return what names join after a change; `before` are the entities before
+        it.
+        """
+        if not self.settings.shared_weight:
+            return self
+        read = self._read(change, entities)
+        after = replace(read, sharers=read._sharers(facts, entities))
+        chosen = after._touched(self, change, entities, before)
+        kept = self.pairs.copy()
+        for end in ("low", "high"):
+            kept[end] = change.moved[kept[end]]
+        kept = kept[~chosen[kept["name"]]]
+        made = [
+            (low, high, name)
+            for name, low, high in after._joined(chosen, change.after, facts, entities)
+        ]
+        pairs = np.concatenate([kept, np.asarray(made, dtype=PAIR)])
+        return replace(after, pairs=pairs)
+
+    def _read(self, change: Change, entities: Entities) -> SharedNames:
+        """Return what is known of nodes and names after a change, without what follows
+        from it.
+        """
+        codes = entities.names.of_each
+        titled, called, texts = list[list[int]](), list[set[int]](), list[str]()
+        for node in change.nodes:
+            parts = () if "table_rows" in node.properties else parts_of(title_of(node))
+            titled.append(codes(dict.fromkeys(parts)))
+            called.append({*codes(map(normalize_name, names_of(node)))})
+            texts.append(node.text)
+        gone = change.before.texts.take(change.left)
+        came, went = (
+            self.words.of_each(chain.from_iterable(map(_lower_words, some)))
+            for some in (texts, gone)
+        )
+        tells, first_word = self._telling(entities)
+        n = len(self.words)
+        lower = np.bincount(came, minlength=n) - np.bincount(went, minlength=n)
+        lower[: len(self.lower)] += self.lower
+        return replace(
+            self,
+            titled=self.titled.changed(change, CodeLists.of(titled)),
+            called=self.called.changed(change, CodeLists.of(map(list, called))),
+            lower=lower,
+            tells=tells,
+            first_word=first_word,
+        )
+
+    def _telling(
+        self, entities: Entities
+    ) -> tuple[NDArray[np.int8], NDArray[np.int32]]:
+        """Return `tells` and `first_word`, looking at names that came to be shared."""
+        n = len(entities.names)
+        tells = _padded(self.tells, n, -1)
+        first_word = _padded(self.first_word, n, 0)
+        new = _padded(entities.shared(self.cap), n, False) & (tells < 0)
+        for name in np.flatnonzero(new).tolist():
+            key = entities.names.values[name]
+            words = words_of(key)
+            numeral = all(map(_NUMERAL.fullmatch, words))
+            tells[name] = is_informative(words, NAME_STOP_WORDS) and not numeral
+            first_word[name] = self.words.of(key.split()[0])
+        return tells, first_word
+
+    def _sharers(self, facts: NodeFacts, entities: Entities) -> Sharers:
+        """Return which names can join texts."""
+        n, is_text = len(entities.names), ~facts.is_table
+        said = entities.borne.codes[is_text[entities.borne.owners]]
+        n_said = np.bincount(said, minlength=n)
+        n_texts = int(is_text.sum())
+        few = min(self.settings.max_sharers, max(2, int(_SHARED_BY * n_texts)))
+        titled = max(_TITLED_LEAST, int(_TITLED_BY * n_texts))
+        many = min(self.settings.max_bearers, titled)
+        can = (self.tells == 1) & ~flags(self.called.codes, n)
+        can &= _padded(entities.shared(self.cap), n, False)
+        heads, _ = self._heads(can & (n_said <= many), facts)
+        n_heads = np.bincount(heads, minlength=n)
+        is_rare = can & (n_said <= few)
+        leads = (n_heads > 0) & (n_heads <= _MAX_TITLED)
+        joins = is_rare | leads
+        named = np.zeros(len(self.lower), np.int64)
+        np.maximum.at(named, self.first_word[joins], n_said[joins])
+        everyday = self.lower / np.maximum(self.lower + named, 1)
+        of_name = np.where(joins, everyday[self.first_word], 0.0)
+        names = np.flatnonzero(joins).tolist()
+        several = [name for name in names if " " in entities.names.values[name]]
+        own = of_name.copy()
+        own[several] = 0.0
+        is_word = of_name >= _MOSTLY
+        return Sharers(joins, is_rare, leads, n_said, is_word, own, (few, many))
+
+    def _heads(
+        self, chosen: NDArray[np.bool_], facts: NodeFacts
+    ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return some names and the texts that have them in their title, of each source
+        the first; by name, then position.
+        """
+        at = np.flatnonzero(chosen[self.titled.codes])
+        name, owner = self.titled.codes[at], self.titled.owners[at]
+        order = np.lexsort((owner, facts.source[owner], name))
+        keys = name[order], facts.source[owner[order]]
+        first = np.any([np.diff(key, prepend=-1) != 0 for key in keys], axis=0)
+        kept = np.sort(order[first])  # by owner
+        kept = kept[np.argsort(name[kept], kind="stable")]
+        return name[kept], owner[kept]
+
+    def _touched(
+        self,
+        before: SharedNames,
+        change: Change,
+        entities: Entities,
+        were: Entities,
+    ) -> NDArray[np.bool_]:
+        """Return which names may join other texts than before, ``(names,)``."""
+        n, now, old = len(entities.names), self.sharers, before.sharers
+        if now is None or old is None or now.limits != old.limits:
+            return np.ones(n, dtype=bool)
+        lists = [
+            *(
+                one.at(change.fresh)
+                for one in (entities.borne, self.titled, self.called)
+            ),
+            *(
+                one.at(change.left)
+                for one in (were.borne, before.titled, before.called)
+            ),
+        ]
+        other_use: NDArray[np.bool_] = now.is_word != _padded(old.is_word, n, False)
+        return flags(np.concatenate(lists), n) | other_use
+
+    def _joined(
+        self,
+        chosen: NDArray[np.bool_],
+        nodes: NodeTable,
+        facts: NodeFacts,
+        entities: Entities,
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield some names, each with two texts that it joins."""
+        sharers = self.sharers
+        if sharers is None:
+            return
+        n, chosen = len(chosen), chosen & sharers.joins
+        name, head = self._heads(chosen & sharers.leads, facts)
+        heads, headed = row_starts(name, n), head.tolist()
+        owners = entities.borne.owners
+        at = np.flatnonzero(chosen[entities.borne.codes] & ~facts.is_table[owners])
+        at = at[np.argsort(entities.borne.codes[at], kind="stable")]
+        sayers = row_starts(entities.borne.codes[at], n)
+        said = np.unique(owners[at])
+        texts = dict(zip(said.tolist(), nodes.texts.take(said), strict=True))
+        for one in np.flatnonzero(chosen).tolist():
+            key = entities.names.values[one]
+            spelled = entities.spellings.values[entities.spelling[one]]
+            is_word = bool(sharers.is_word[one])
+            if is_word and all(word.isdigit() for word in key.split()[1:]):
+                continue  # “Definition”, “Section 3”
+            say = [
+                node
+                for node in owners[at[sayers[one] : sayers[one + 1]]].tolist()
+                if stands_in_sentence(spelled, texts[node], first_is_word=is_word)
+            ]
+            pairs = product(say, headed[heads[one] : heads[one + 1]])
+            every = combinations(say, 2) if sharers.is_rare[one] else ()
+            for pair in {(min(two), max(two)) for two in chain(every, pairs)}:
+                if _tells(key, facts, *pair):
+                    yield one, *pair
+
+    def parts(self, entities: Entities) -> Parts:
+        """What names join as it is saved, without what the nodes say."""
+        names, own = np.unique(self.pairs["name"], return_inverse=True)
+        pairs = self.pairs.copy()
+        pairs["name"] = own
+        parts = Parts({"pairs": pairs})
+        parts.add_texts("names", entities.names.texts().take(names))
+        return parts
+
+    def from_bundle(
+        self, bundle: Bundle, nodes: NodeTable, facts: NodeFacts, entities: Entities
+    ) -> SharedNames:
+        """Open what names join over its nodes; this one knows of none."""
+        if not self.settings.shared_weight:
+            return self
+        names = entities.names.find(bundle.texts("names").tolist())
+        pairs = bundle.arrays["pairs"].copy()
+        pairs["name"] = names[pairs["name"]]
+        read = self._read(Change.whole(nodes), entities)
+        return replace(read, pairs=pairs, sharers=read._sharers(facts, entities))
+
+    def edges(self, facts: NodeFacts, entities: Entities) -> EdgeTable:
+        """Return the edges, each with the rarest of the names that make it."""
+        weights, any_table = self.settings.kind_weights, facts.is_table.any()
+        text = weights.get("text", 1.0)
+        share = text / max(weights.values(), default=1.0) if any_table else 1.0
+        ranked = entities.rarest_first(np.unique(self.pairs["name"]))
+        rank = np.zeros(len(entities.names), np.int64)
+        rank[ranked] = np.arange(len(ranked))
+        low, high, name = (self.pairs[column] for column in ("low", "high", "name"))
+        order = np.lexsort((rank[name], high, low))
+        first = np.diff(low[order], prepend=-1) != 0
+        first |= np.diff(high[order], prepend=-1) != 0
+        low, high, name = (column[order[first]] for column in (low, high, name))
+        spelled = entities.spelling[ranked].tolist()
+        about = [to_json({"name": entities.spellings.values[i]}) for i in spelled]
+        everyday = self.sharers.everyday if self.sharers else np.zeros(0)
+        return EdgeTable.build(
+            len(facts.file),
+            low,
+            high,
+            np.zeros(len(low), dtype=np.int16),
+            [SHARES_NAME],
+            self.settings.shared_weight * share * beliefs(name, everyday),
+            properties=Records(TextArray.of(about).take(rank[name])),
+        )
+
+
+def _tells(key: str, facts: NodeFacts, left: int, right: int) -> bool:
+    """Return whether a name joins two texts: not of one source or title, nor part of
+    both titles.
+    """
+    if facts.source[left] == facts.source[right]:
+        return False
+    titles = [facts.strings.values[facts.title[node]] for node in (left, right)]
+    if titles[0] and titles[0] == titles[1]:
+        return False
+    return not all(f" {key} " in f" {title} " for title in titles)
+
+
+def _lower_words(text: str) -> set[str]:
+    """Return the words that stand between spaces in a text without a capital: no parts
+    of paths and code.
+    """
+    return {
+        word
+        for word in text.split()
+        if word.islower() or word.isdigit()
+        if word.isalnum() or not word.isascii()
     }
 
 
-def _tells(key: str, left_title: str, right_title: str) -> bool:
-    """Return whether a name joins two titles: not one title, nor part of both."""
-    if left_title and left_title == right_title:
-        return False
-    return not all(f" {key} " in f" {title} " for title in (left_title, right_title))
-
-
-def _in_titles(
-    keys: AbstractSet[str], titles: Sequence[str], tables: Sequence[bool]
-) -> dict[str, list[int]]:
-    """Return for each name the texts that have it in their title."""
-    texts: dict[str, list[int]] = defaultdict(list)
-    for position, title in enumerate(titles):
-        if not tables[position]:
-            for key in keys & set(parts_of(title)):
-                texts[key].append(position)
-    return texts
-
-
-def _first_of_each(chosen: Iterable[int], source: Sequence[int]) -> list[int]:
-    """Return of the nodes of each source the first."""
-    first: dict[int, int] = {}
-    for node in chosen:
-        first.setdefault(source[node], node)
-    return [*first.values()]
-
-
-def _said(
-    entities: EntityIncidence, borne: set[str], tables: Sequence[bool]
-) -> dict[str, _NameOccurrences]:
-    """Return the names that no node bears, the rarest first, with the texts that say
-    them.
-    """
-    incidence = entities.incidence.tocsc()
-    found: dict[str, _NameOccurrences] = {}
-    for name, (start, stop) in zip(
-        entities.names, pairwise(incidence.indptr.tolist()), strict=True
-    ):
-        key = normalize_name(name)
-        words = words_of(key)
-        if (
-            key in borne
-            or not is_informative(words, NAME_STOP_WORDS)
-            or all(map(_NUMERAL.fullmatch, words))
-        ):
-            continue
-        chunks = [
-            node for node in incidence.indices[start:stop].tolist() if not tables[node]
-        ]
-        found[key] = _NameOccurrences(key, name, sorted(chunks))
-    return found
-
-
-def _as_names(
-    said: Sequence[_NameOccurrences],
-    everyday: Mapping[str, float],
-    texts: Sequence[str],
-) -> Iterator[_NameOccurrences]:
-    """Yield names with those texts that say them as names, without everyday words:
-    “Definition”, “Section 3”.
-    """
-    for one in said:
-        first, *others = one.key.split()
-        is_word = everyday.get(first, 0) >= _MOSTLY
-        if is_word and all(word.isdigit() for word in others):
-            continue
-        kept = [
-            node
-            for node in one.chunks
-            if stands_in_sentence(one.name, texts[node], first_is_word=is_word)
-        ]
-        yield one._replace(chunks=kept)
-
-
-def _everyday(
-    said: Iterable[_NameOccurrences], texts: Iterable[str]
-) -> dict[str, float]:
-    """Return how everyday the first words of names are, where they are so at all.
-
-    It is the number of texts that have the word in lower case, as a share of these and
-    of those that say a name which begins with it.
-    """
-    named: Counter[str] = Counter()
-    for one in said:
-        first = one.key.split()[0]
-        named[first] = max(named[first], len(one.chunks))
-    lower: Counter[str] = Counter()
-    words = frozenset(named)
-    for text in texts:
-        lower.update(
-            words & set(text.split())
-        )  # between spaces: no parts of paths and code
-    return {word: n / (n + named[word]) for word, n in lower.items()}
+def _padded(column: NDArray[T], n: int, value: object) -> NDArray[T]:
+    """Return a column by number that is long enough for `n` numbers."""
+    missing = np.full(n - len(column), value, column.dtype)
+    return np.concatenate([column, missing])

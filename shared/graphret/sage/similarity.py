@@ -4,8 +4,8 @@ for each signal, OR or AND.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, TypeAlias
@@ -16,11 +16,14 @@ from numpy.typing import NDArray
 from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
+from graphret.sage.change import Change
+from graphret.sage.codes import flags
 from graphret.sage.embeddings import Embeddings
-from graphret.sage.entities import EntityIncidence, overlapping_pairs
+from graphret.sage.entities import Entities, overlapping
+from graphret.sage.facts import NodeFacts
+from graphret.sage.neighbors import COLUMNS, Neighbors
 from graphret.sage.settings import SimilaritySettings
 from graphret.sage.signals import DOCUMENT, ROLES, SIGNALS, TABLE, Signal, role_of
-from graphret.sage.structure import sources_of
 from graphret.search.dense import DenseIndex
 from graphret.search.nearest import pair_similarities
 from graphret.storage import Bundle, Parts
@@ -107,10 +110,20 @@ def weights(
     return -np.expm1(-best) if ENTITY_RARITY in values else best
 
 
+@dataclass(frozen=True)
+class Fitted:
+    """Thresholds, and to how many nodes they were fitted; both stay as nodes come and
+    go.
+    """
+
+    n_nodes: int
+    thresholds: Thresholds
+
+
 @dataclass(frozen=True, eq=False)
 class SimilarityIndex:
     """What `IS_SIMILAR` and `SHARES_ENTITY` edges are computed from, over a table of
-    nodes.
+    nodes, and these edges.
 
     Never changed once made. What `changed` returns has the edges of an index that was
     built with all its nodes and the same thresholds, as long as the search is exact
@@ -120,16 +133,32 @@ class SimilarityIndex:
     ----------
     nodes
         The nodes, with metadata among their properties.
+    entities
+        Who bears which entities.
+    source
+        What tells the item that each node was made from, ``(n,)``.
     embeddings
         What they are compared by, and the nearest neighbours of each.
-    given
-        Thresholds to use; those that are missing are fitted.
+    sharing
+        With whom each node shares the rarest entities.
+    fitted
+        The thresholds; `None` until there are nodes.
+    edges
+        Each from the lower position to the higher. Properties of `IS_SIMILAR`:
+        ``signals`` (every known value), ``shared_entities`` (the rarest 8), for a
+        document and a table ``column``, the header of the cell that says a shared
+        entity, its row being the edge's row. Of `SHARES_ENTITY`: ``entities`` (the
+        rarest 8), ``count``, and ``column`` as before.
     """
 
     nodes: NodeTable
     settings: SimilaritySettings
+    entities: Entities = field(default_factory=Entities)
+    source: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
     embeddings: Embeddings = field(default_factory=Embeddings.empty)
-    given: Thresholds = field(default_factory=dict)
+    sharing: Neighbors = field(default_factory=lambda: Neighbors.joined([]))
+    fitted: Fitted | None = None
+    edges: EdgeTable = field(default_factory=lambda: EdgeTable.empty(0))
 
     @classmethod
     def build(
@@ -142,34 +171,100 @@ class SimilarityIndex:
         """Embed the texts of all signals, and find the nearest neighbours by each; see
         `changed`.
         """
-        return cls(NodeTable.of([]), settings).changed(nodes, (), dense, executor)
+        change = Change.whole(nodes)
+        facts, entities = NodeFacts().changed(change), Entities().changed(change)
+        empty = cls(change.before, settings)
+        return empty.changed(change, facts, entities, dense, executor)
 
     def changed(
         self,
-        nodes: NodeTable,
-        fresh: Collection[str],
+        change: Change,
+        facts: NodeFacts,
+        entities: Entities,
         dense: DenseIndex | None,
         executor: Executor = LOCAL,
     ) -> SimilarityIndex:
-        """Return the index of another table of nodes, with the same thresholds.
+        """Return the index after a change, with the same thresholds.
 
         Only texts that were not known are embedded; only the neighbours of nodes that
-        are fresh or lost a neighbour are looked up again. Entities, and what is
-        computed from them, are read anew. `fresh` are the ids of nodes that may differ
-        from before; those that are new need not be named. `dense` has the embeddings of
-        the nodes' contents after the change, and embeds other texts; without one there
-        are only shared entities.
+        are fresh or lost a neighbour are looked up again, and only the edges of nodes
+        whose neighbours differ. `dense` has the embeddings of the nodes' contents after
+        the change, and embeds other texts; without one there are only shared entities.
         """
-        given, embeddings = (
-            self.thresholds if len(self.nodes) else {},
-            Embeddings.empty(),
-        )
+        embeddings, others = Embeddings.empty(), change.fresh
         if dense is not None:
-            came_from = nodes.places_in(self.nodes, fresh)
-            embeddings = self.embeddings.changed(
-                nodes, came_from, dense, self.settings, executor
+            embeddings, others = self.embeddings.changed(
+                change, dense, self.settings, executor
             )
-        return SimilarityIndex(nodes, self.settings, embeddings, given)
+        cap = self.settings.entity_cap
+        sharers = entities.whose_names_changed(self.entities, change, cap)
+        n_nodes, again = len(change.after), np.union1d(others, sharers)
+        stays = np.where(flags(again, n_nodes)[change.moved], -1, change.moved)
+        after = replace(
+            self,
+            nodes=change.after,
+            entities=entities,
+            source=facts.source,
+            embeddings=embeddings,
+            fitted=self.fitted or Fitted(n_nodes, {}),
+            edges=self.edges.moved(n_nodes, stays),
+        )
+        after = replace(after, sharing=after._shared(self.sharing, change.moved, again))
+        return after._connected(again)
+
+    def refitted(self) -> SimilarityIndex:
+        """Return the index with thresholds that are fitted to its nodes."""
+        every, none = np.arange(len(self.nodes)), EdgeTable.empty(len(self.nodes))
+        fresh = replace(self, fitted=Fitted(len(self.nodes), {}), edges=none)
+        shared = fresh._shared(Neighbors.joined([]), np.zeros(0, np.int32), every)
+        return replace(fresh, sharing=shared)._connected(every)
+
+    def _shared(
+        self,
+        before: Neighbors,
+        moved: NDArray[np.int32],
+        again: NDArray[np.int64],
+    ) -> Neighbors:
+        """Return with whom nodes share entities, looking it up for some again."""
+        own, other = moved[before.own], moved[before.other]
+        stay = np.flatnonzero(own >= 0)
+        stay = stay[~flags(again, len(self.nodes))[own[stay]]]
+        kept = Neighbors(own[stay], other[stay], before.similarity[stay])
+        found = overlapping(
+            self.entities.bearers(self.settings.entity_cap, again),
+            self.role,
+            self.source,
+            self.settings.neighbors,
+            again,
+            self._fitted.n_nodes,
+        )
+        both = Neighbors.joined([kept, found])
+        return both.at(np.argsort(both.own, kind="stable"))
+
+    def _connected(self, again: NDArray[np.int64]) -> SimilarityIndex:
+        """Return the index with the edges of some nodes besides, and with thresholds
+        for what was not known of any pair.
+        """
+        candidates = self._candidates(again)
+        known = self._fitted
+        thresholds = fit_thresholds(
+            candidates, self.settings.percentile, known.thresholds
+        )
+        after = replace(self, fitted=Fitted(known.n_nodes, thresholds))
+        cells = lru_cache(maxsize=_CACHED)(
+            lambda table: _cells_of(self.nodes.properties[table])
+        )
+        new = [after._edges(group, cells) for group in candidates]
+        return replace(after, edges=joined(len(self.nodes), [self.edges, *new]))
+
+    @property
+    def thresholds(self) -> Thresholds:
+        """The thresholds in force."""
+        return self._fitted.thresholds
+
+    @property
+    def _fitted(self) -> Fitted:
+        return self.fitted or Fitted(len(self.nodes), {})
 
     # -- what makes edges
 
@@ -180,31 +275,22 @@ class SimilarityIndex:
             [role_of(labels) for labels in self.nodes.label_sets], np.int8
         )[self.nodes.labels]
 
-    @cached_property
-    def entities(self) -> EntityIncidence:
-        """Who bears which entities."""
-        found = (given.get("entities") or () for given in self.nodes.properties)
-        named = [
-            (
-                [one]
-                if isinstance(one, str)
-                else [name for name in one if isinstance(name, str)]
-            )
-            for one in found
-        ]
-        return EntityIncidence.of(named, self.settings.entity_cap)
-
-    @cached_property
+    @property
     def candidates(self) -> list[CandidatePairs]:
-        """The pairs that are considered, with all their signals, by kind.
+        """The pairs that are considered, with all their signals, by kind."""
+        return self._candidates(np.arange(len(self.nodes)))
+
+    def _candidates(self, again: NDArray[np.int64]) -> list[CandidatePairs]:
+        """Return the pairs of some nodes with all that are considered.
 
         For `SHARES_ENTITY` they are those that share entities; for `IS_SIMILAR` these
         and the nearest neighbours by each signal of the kind.
         """
-        source, _ = sources_of(self.nodes)
-        low, high, rarity = overlapping_pairs(
-            self.entities, self.role, source, self.settings.neighbors
-        )
+        asked = flags(again, len(self.nodes))
+        pairs, at = self._pairs(self.sharing, asked)
+        keys, first = np.unique(pairs, return_index=True)
+        rarity = self.sharing.similarity[at[first]]
+        low, high = np.divmod(keys, max(len(self.nodes), 1))
         roles = np.sort(np.stack([self.role[low], self.role[high]]), axis=0)
         found = []
         for one, other in combinations_with_replacement(range(len(ROLES)), 2):
@@ -220,22 +306,31 @@ class SimilarityIndex:
                     )
                 )
             if any(signal.kind == kind for signal in SIGNALS):
-                found.append(self._similar(kind, low[of_kind], high[of_kind]))
+                found.append(self._similar(kind, keys[of_kind], asked))
         return [group for group in found if len(group.low)]
 
-    def _similar(
-        self, kind: str, low: NDArray[np.int64], high: NDArray[np.int64]
-    ) -> CandidatePairs:
-        """Return the candidates of a kind: pairs that are given, and the nearest
-        neighbours by its signals.
+    def _pairs(
+        self, near: Neighbors, asked: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return a number for each pair of neighbours of which one is asked for, and
+        where it is.
         """
-        n = len(self.nodes)
-        keys = [low * n + high]
+        at = np.flatnonzero(asked[near.own] | asked[near.other])
+        ends = np.stack([near.own[at], near.other[at]]).astype(np.int64)
+        return ends.min(axis=0) * len(self.nodes) + ends.max(axis=0), at
+
+    def _similar(
+        self, kind: str, shared: NDArray[np.int64], asked: NDArray[np.bool_]
+    ) -> CandidatePairs:
+        """Return the candidates of a kind among the pairs of nodes that are asked for:
+        those that share entities, and the nearest neighbours by its signals.
+        """
+        keys = [shared]
         for (of_kind, _), near in self.embeddings.neighbors.items():
             if of_kind == kind:
-                ends = np.stack([near.own, near.other]).astype(np.int64)
-                keys.append(ends.min(axis=0) * n + ends.max(axis=0))
-        low, high = np.divmod(np.unique(np.concatenate(keys)), max(n, 1))
+                keys.append(self._pairs(near, asked)[0])
+        pairs = np.unique(np.concatenate(keys))
+        low, high = np.divmod(pairs, max(len(self.nodes), 1))
         # the left side of a document and a table is the document, all other kinds are
         # of one role
         turned = (kind == "document-table") & (self.role[low] != DOCUMENT)
@@ -260,30 +355,6 @@ class SimilarityIndex:
         )
         return out
 
-    @cached_property
-    def thresholds(self) -> dict[str, dict[str, float]]:
-        """The thresholds in force: those given, and for signals without one the
-        percentile over the candidates.
-        """
-        return fit_thresholds(self.candidates, self.settings.percentile, self.given)
-
-    # -- edges
-
-    def edges(self) -> EdgeTable:
-        """Return the edges, each from the lower position to the higher.
-
-        Properties of `IS_SIMILAR`: ``signals`` (every known value), ``shared_entities``
-        (the rarest 8), for a document and a table ``column``, the header of the cell
-        that says a shared entity, its row being the edge's row. Of `SHARES_ENTITY`:
-        ``entities`` (the rarest 8), ``count``, and ``column`` as before.
-        """
-        cells = lru_cache(maxsize=_CACHED)(
-            lambda table: _cells_of(self.nodes.properties[table])
-        )
-        return joined(
-            len(self.nodes), [self._edges(group, cells) for group in self.candidates]
-        )
-
     def _edges(self, group: CandidatePairs, cells: Callable[[int], Cells]) -> EdgeTable:
         """Return the edges of those candidates of one kind that become some."""
         weight = weights(
@@ -291,7 +362,9 @@ class SimilarityIndex:
         )
         kept = np.flatnonzero(weight)
         low, high = group.low[kept], group.high[kept]
-        shared = [*self.entities.shared_names(low, high)]
+        ends = np.union1d(low, high)
+        entities = self.entities.bearers(self.settings.entity_cap, ends)
+        shared = [*entities.shared_names(low, high)]
         properties = self._properties(group, kept, shared)
         rows, second = np.full(len(low), NO_ROW, np.int32), self.role[high] == TABLE
         if group.kind == "document-table":
@@ -352,18 +425,35 @@ class SimilarityIndex:
     # -- on disk
 
     def parts(self) -> Parts:
-        """The index as it is saved, without its nodes."""
+        """The index as it is saved, without its nodes, entities and edges."""
         parts = self.embeddings.parts()
-        parts.meta["thresholds"] = self.thresholds
+        parts.arrays |= {
+            f"sharing.{name}": getattr(self.sharing, name) for name in COLUMNS
+        }
+        parts.meta |= {"n_nodes": self._fitted.n_nodes, "thresholds": self.thresholds}
         return parts
 
     @classmethod
     def from_bundle(
-        cls, bundle: Bundle, nodes: NodeTable, settings: SimilaritySettings
+        cls,
+        bundle: Bundle,
+        nodes: NodeTable,
+        settings: SimilaritySettings,
+        read: tuple[NodeFacts, Entities],
+        edges: EdgeTable,
     ) -> SimilarityIndex:
-        """Open a saved index over its nodes."""
+        """Open a saved index over its nodes; `edges` are all edges of the graph."""
+        own = edges.relation_mask((IS_SIMILAR, SHARES_ENTITY))
+        facts, entities = read
         return cls(
-            nodes, settings, Embeddings.from_bundle(bundle), bundle.meta["thresholds"]
+            nodes,
+            settings,
+            entities,
+            facts.source,
+            Embeddings.from_bundle(bundle),
+            Neighbors(*(bundle.arrays[f"sharing.{name}"] for name in COLUMNS)),
+            Fitted(bundle.meta["n_nodes"], bundle.meta["thresholds"]),
+            edges if own is None else edges.take(np.flatnonzero(own[edges.relation])),
         )
 
 

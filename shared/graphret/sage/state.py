@@ -4,23 +4,27 @@ state after a change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from graphret.corpus import MetadataExtractor, describe, from_chunks
 from graphret.corpus.chunks import number_of, source_of, without_derived
-from graphret.corpus.metadata import EXTRACTED, without
-from graphret.corpus.readers import file_id
-from graphret.edges import EdgeTable, joined
+from graphret.corpus.metadata import (
+    EXTRACTED,
+    CorpusNames,
+    depends_on_names_alone,
+    describe_by,
+    undescribed,
+    without,
+)
+from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
-from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.sage.joins import join_links
-from graphret.sage.links import name_links
-from graphret.sage.settings import LinkSettings
-from graphret.sage.shared_names import shared_name_links
-from graphret.sage.similarity import SimilarityIndex
-from graphret.sage.structure import structure_edges
+from graphret.sage.change import Change
+from graphret.sage.connections import Connections
+from graphret.sage.similarity import Thresholds
 from graphret.search.hybrid import HybridIndex
 from graphret.stores.memory import Graph
 from graphret.types import Edge, Node
@@ -34,76 +38,64 @@ class SageState:
     ----------
     graph, index
         The nodes, all edges, and the text index over the same table.
-    similarity
-        What similarity edges are computed from; `None` for a copy that can be read and
-        not changed.
     explicit
         The edges that were given, which are among those of `graph`.
+    thresholds
+        Those of similarity edges.
+    connect
+        Returns what the other edges follow from, which takes a look at every node where
+        the graph was opened and not changed yet; `None` for a copy that can be read and
+        not changed.
+    names
+        Those of the corpus, for metadata that depend on them; `None` until a change
+        asks for them.
     """
 
     graph: Graph
     index: HybridIndex
-    similarity: SimilarityIndex | None
     explicit: EdgeTable
+    thresholds: Thresholds
+    connect: Callable[[], Connections] | None
+    names: CorpusNames | None = None
 
     @classmethod
     def connected(
         cls,
         index: HybridIndex,
-        similarity: SimilarityIndex,
+        connections: Connections,
         explicit: EdgeTable,
-        links: LinkSettings,
-        executor: Executor = LOCAL,
+        names: CorpusNames | None = None,
     ) -> SageState:
-        """Return the state with every edge: similarity, structure, names, keys, and
-        those that were given.
-        """
-        table = index.table
-        by_name = [
-            name_links(table, links, executor),
-            shared_name_links(table, similarity.entities, links),
-        ]
-        found = [
-            similarity.edges(),
-            structure_edges(table),
-            *by_name,
-            join_links(table, links),
-        ]
+        """Return the state with every edge."""
         return cls(
-            Graph(table, joined(len(table), [*found, explicit])),
+            Graph(index.table, connections.edges(explicit)),
             index,
-            similarity,
             explicit,
+            connections.similarity.thresholds,
+            lambda: connections,
+            names,
         )
 
     @property
-    def changeable(self) -> SimilarityIndex:
-        """What similarity edges are computed from; an `InvalidInput` where the state is
-        a copy.
-        """
-        if self.similarity is None:
+    def connections(self) -> Connections:
+        """What edges follow from; an `InvalidInput` where the state is a copy."""
+        if self.connect is None:
             raise InvalidInput(
                 "a view of a graph, or one opened without its encoder, cannot be"
                 " changed or saved"
             )
-        return self.similarity
+        return self.connect()
 
     def nodes_of(self, items: Iterable[str]) -> dict[str, set[str]]:
         """Return for each id those nodes that have it, or were made of an item or a
         file that has.
         """
-        found: dict[str, set[str]] = {item: set() for item in items}
-        for node_id, given in zip(
-            self.graph.nodes.ids, self.graph.nodes.properties, strict=True
-        ):
-            source = str(given.get("source_id", node_id))
-            for one in {
-                node_id,
-                source,
-                given.get("chunk_document"),
-                file_id(source),
-            } & found.keys():
-                found[one].add(node_id)
+        nodes, found = self.graph.nodes, {item: set[str]() for item in items}
+        for item, position in self.connections.facts.of_items(found):
+            found[item].add(nodes.ids[position])
+        for node in nodes.get([*found]):
+            if node is not None:
+                found[node.id].add(node.id)
         return found
 
     def changed(
@@ -112,7 +104,6 @@ class SageState:
         gone: Collection[str],
         edges: Sequence[Edge],
         metadata: MetadataExtractor | None,
-        links: LinkSettings,
     ) -> SageState:
         """Return the state with nodes and edges added, nodes in place of those of their
         ids, and others taken away.
@@ -124,36 +115,57 @@ class SageState:
         edges
             Explicit edges that come.
         metadata
-            What describes the nodes that are new; all of them, where it reads the whole
-            corpus.
+            What describes the nodes that are new, and those whose metadata depend on
+            these.
         """
-        similarity, text = self.changeable, self.index.lexical.text
-        replaced = {*gone, *(node.id for node in fresh)}
-        kept = {node.id: node for node in self.graph.nodes if node.id not in replaced}
-        nodes = [*kept.values(), *fresh]
-        if metadata is not None:
-            whole = metadata.corpus_wide
-            nodes = (
-                describe(nodes, metadata)
-                if whole
-                else [*kept.values(), *describe(fresh, metadata)]
-            )
-        table = NodeTable.of(nodes)
-        # what is found in a corpus may change with the corpus
-        reread = {
-            n.id
-            for n in nodes
-            if n.id not in kept or text.fields(n) != text.fields(kept[n.id])
+        nodes = self.graph.nodes
+        gone = {*gone} - {node.id for node in fresh}
+        altered, names = self._described(fresh, gone, metadata)
+        table, places = nodes.merged(NodeTable.of(altered), gone)
+        fresh_at = np.sort(table.positions(node.id for node in altered))
+        index = self.index.changed(table, self._reread(altered))
+        given = self.explicit.moved(len(table), places)
+        given = given.merged(EdgeTable.of(table, edges))
+        change = Change(nodes, table, places, fresh_at)
+        connections = self.connections.changed(change, index.dense)
+        return SageState.connected(index, connections, given, names)
+
+    def _described(
+        self,
+        fresh: Sequence[Node],
+        gone: Collection[str],
+        metadata: MetadataExtractor | None,
+    ) -> tuple[list[Node], CorpusNames | None]:
+        """Return the nodes that are new, and those that are described otherwise than
+        before; and the names of the corpus, where metadata depend on them.
+        """
+        if metadata is None or not metadata.corpus_wide:
+            return describe(fresh, metadata) if metadata else [*fresh], None
+        new = {node.id for node in fresh}
+        if not depends_on_names_alone(metadata):
+            kept = {n.id: n for n in self.graph.nodes if n.id not in {*new, *gone}}
+            described = describe([*kept.values(), *fresh], metadata)
+            return [node for node in described if kept.get(node.id) != node], None
+        nodes = self.graph.nodes
+        names = self.names or CorpusNames().changed((), undescribed(nodes))[0]
+        left = nodes.find([*new, *gone])
+        names, differ = names.changed(
+            undescribed(nodes.at(left[left >= 0])), undescribed(fresh)
+        )
+        others = nodes.at(np.setdiff1d(self.connections.words.saying(differ), left))
+        again = zip(others, describe_by(others, names), strict=True)
+        altered = [after for before, after in again if after != before]
+        return [*altered, *describe_by(fresh, names)], names
+
+    def _reread(self, altered: Sequence[Node]) -> set[str]:
+        """Return the ids of those of the nodes of which an index reads another text."""
+        nodes, text = self.graph.nodes, self.index.lexical.text
+        before = nodes.get([node.id for node in altered])
+        return {
+            node.id
+            for node, old in zip(altered, before, strict=True)
+            if old is None or text.fields(node) != text.fields(old)
         }
-        index = self.index.changed(table, reread)
-        present, old = set(table.ids), self.explicit.edges(self.graph.nodes.ids)
-        given = EdgeTable.of(
-            table,
-            [*(e for e in old if e.source in present and e.target in present), *edges],
-        )
-        return SageState.connected(
-            index, similarity.changed(table, reread, index.dense), given, links
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +216,13 @@ def with_siblings(
     these make different.
     """
     new = {node.id: node for node in fresh}
-    nodes = state.graph.nodes
-    sources = {
-        source_of(node)
-        for node in (
-            *fresh,
-            *(node for node in nodes if node.id in new or node.id in gone),
-        )
-    }
+    nodes, facts = state.graph.nodes, state.connections.facts
+    touched = nodes.find([*new, *gone])
+    sources = {source_of(node) for node in (*fresh, *nodes.at(touched[touched >= 0]))}
     known = [
         without(node, EXTRACTED)
-        for node in nodes
-        if node.id not in gone and source_of(node) in sources
+        for node in nodes.at(facts.of_kin(sources))
+        if node.id not in gone
     ]
     known.sort(
         key=lambda node: number_of(node, "chunk_index")

@@ -5,11 +5,10 @@ itself.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from graphret.edges import EdgeTable
 from graphret.expansion.frontier import SAME_SOURCE
-from graphret.nodes import NodeTable
+from graphret.sage.facts import NO_PLACE, NodeFacts
 
 #: The relation from a chunk or segment to the one behind it.
 NEXT = "NEXT"
@@ -20,23 +19,7 @@ ALL_PAIRS_UP_TO = 16
 WINDOW = 8
 
 
-def sources_of(nodes: NodeTable) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """Return a number for the item that each node was made from, its own where none is
-    known, and its place in it.
-    """
-    source, place = np.zeros(len(nodes), np.int32), np.arange(len(nodes))
-    known: dict[str | int, int] = {}
-    for position, given in enumerate(nodes.properties):
-        item = given.get("source_id")
-        source[position] = known.setdefault(
-            position if item is None else str(item), len(known)
-        )
-        if item is not None and isinstance(given.get("chunk_index"), int):
-            place[position] = given["chunk_index"]
-    return source, place
-
-
-def structure_edges(nodes: NodeTable) -> EdgeTable:
+def structure_edges(facts: NodeFacts) -> EdgeTable:
     """Return the structural links of nodes, `NEXT` and `SAME_SOURCE`, all of weight 1.
 
     "We also preserve parent/structural links (e.g., chunks from the same source)"
@@ -45,8 +28,11 @@ def structure_edges(nodes: NodeTable) -> EdgeTable:
     are linked; in larger ones, those up to 8 places apart, so that the number of edges
     is linear in the number of nodes.
     """
-    of_node, place = sources_of(nodes)
-    ordered = np.lexsort((np.arange(len(nodes)), place, of_node))
+    n_nodes = len(facts.source)
+    position = np.arange(n_nodes)
+    place = np.where(facts.place == NO_PLACE, position, facts.place)
+    _, of_node = np.unique(facts.source, return_inverse=True)
+    ordered = np.lexsort((position, place, of_node))
     source = of_node[ordered]
     small = (
         np.bincount(source)[source] <= ALL_PAIRS_UP_TO
@@ -63,5 +49,5 @@ def structure_edges(nodes: NodeTable) -> EdgeTable:
     low, high = np.concatenate([following, linked], axis=1)
     relation = np.repeat([0, 1], [following.shape[1], linked.shape[1]])
     return EdgeTable.build(
-        len(nodes), low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low))
+        n_nodes, low, high, relation, [NEXT, SAME_SOURCE], np.ones(len(low))
     )

@@ -13,6 +13,7 @@ from graphret.types import Edge, Node
 
 #: How many values are kept as examples of a property.
 EXAMPLES = 3
+_FEW_VALUES, _SHORT = 12, 40  # values that can all be shown, and their characters
 _VALUES_COUNTED = 1000
 _VALUE_LENGTH = 100
 _LIST_LENGTH = 5
@@ -135,12 +136,18 @@ class _Property:
             self.counts[shown] += times
 
     def schema(self, owners: int) -> PropertySchema:
-        likeliest = sorted(self.counts, key=lambda shown: (-self.counts[shown], shown))[
-            :EXAMPLES
-        ]
+        likeliest = sorted(self.counts, key=lambda shown: (-self.counts[shown], shown))
         coverage = self.n / owners if owners else 0.0
+        kind, values = merged_type(self.types), tuple(map(json.loads, likeliest))
+        comes_again = 2 * len(values) <= sum(self.counts.values()) == self.n
+        few = comes_again and len(values) <= _FEW_VALUES
+        all_shown = few and all(len(shown) <= _SHORT for shown in likeliest)
+        is_list = kind.startswith("LIST OF ")
         return PropertySchema(
-            merged_type(self.types), coverage, tuple(map(json.loads, likeliest))
+            kind,
+            coverage,
+            values[:EXAMPLES],
+            () if is_list or not all_shown else values,
         )
 
 

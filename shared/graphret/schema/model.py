@@ -12,7 +12,12 @@ from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from graphret.errors import InvalidInput
-from graphret.schema.text import estimate_tokens, quote_name, quote_value
+from graphret.schema.text import (
+    date_format,
+    estimate_tokens,
+    quote_name,
+    quote_value,
+)
 
 _Value = TypeVar("_Value")
 
@@ -35,11 +40,15 @@ class PropertySchema:
         Share of the nodes or edges that have it, 0 to 1.
     examples
         A few of its values, the most frequent first.
+    values
+        All the values that were seen, where they are few and come again, such as the
+        states of an order. Schemas are compared without it.
     """
 
     type: str = "ANY"
     coverage: float = 1.0
     examples: tuple[Any, ...] = ()
+    values: tuple[Any, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,6 @@ class GraphSchema:
     relations
         How many edges join each ``(source label, relation, target label)``; an edge
         counts under every pair of the labels of its ends, as a query finds it by each.
-        In Ladybug, where a query knows the primary labels alone, it counts under those.
     properties
         For each label its properties by name.
     relation_properties
@@ -72,7 +80,8 @@ class GraphSchema:
         The relations of which a property may be missing.
     cypher_labels
         What queries call the labels that they call otherwise; `None` for one that no
-        query knows, as a second label in Ladybug, where a label is a table.
+        query knows, as a second label in Ladybug that differs from a table's name in
+        case alone.
     cypher_relations
         What queries call the relations that they call otherwise.
     cypher_names
@@ -259,6 +268,7 @@ def _properties_out(
                 "type": p.type,
                 "coverage": p.coverage,
                 "examples": [_json(value) for value in p.examples],
+                "values": [_json(value) for value in p.values],
             }
             for name, p in of_owner.items()
         }
@@ -390,9 +400,12 @@ def _properties_by_owner(
             continue
         of_property = described[p.kind][p.owner][p.name]
         text = f"{quote_name(p.name)}: {_type(of_property.type)}"
+        if form := date_format(of_property.examples):
+            text += f" as {form}"
         if (p.kind, p.owner, p.name) in with_examples:
-            values = map(quote_value, of_property.examples[:_VALUES])
-            text += f" e.g. {', '.join(values)}"
+            known = of_property.values or of_property.examples[:_VALUES]
+            word = "one of" if of_property.values else "e.g."
+            text += f" {word} {', '.join(map(quote_value, known))}"
         texts[p.kind].setdefault(p.owner, []).append(text)
     return texts
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -21,6 +22,35 @@ _UNFIT = (
     "Zl",
     "Zp",
 )  # line breaks, controls, and what turns the direction of writing
+
+
+_TIME = r"[T ]\d{2}:\d{2}(:\d{2})?.*"
+#: How dates and times that are kept as text are written.
+_DATE_FORMATS = {
+    "YYYY-MM-DD": r"\d{4}-\d{2}-\d{2}",
+    "YYYY-MM-DDTHH:MM:SS": rf"\d{{4}}-\d{{2}}-\d{{2}}{_TIME}",
+    "YYYY/MM/DD": r"\d{4}/\d{2}/\d{2}",
+    "YYYY-MM": r"\d{4}-(0[1-9]|1[0-2])",
+    "DD.MM.YYYY": r"\d{2}\.\d{2}\.\d{4}",
+    # the day is told from the month by being above 12
+    "MM/DD/YYYY": r"\d{1,2}/(1[3-9]|2\d|3[01])/\d{4}",
+    "DD/MM/YYYY": r"(1[3-9]|2\d|3[01])/\d{1,2}/\d{4}",
+}
+
+
+def date_format(values: Sequence[Any]) -> str | None:
+    """Return the format of texts that are all dates, `None` where they are none."""
+    texts = [value for value in values if isinstance(value, str)]
+    if not texts or len(texts) < len(values):
+        return None
+    return next(
+        (
+            name
+            for name, pattern in _DATE_FORMATS.items()
+            if all(re.fullmatch(pattern, text) for text in texts)
+        ),
+        None,
+    )
 
 
 def estimate_tokens(text: str) -> int:

@@ -62,6 +62,16 @@ class BM25Settings:
 class TermWeights:
     """The weight of each term in each node and in each row of a node, made when first
     asked for (see `BM25Index`).
+
+    Parameters
+    ----------
+    terms
+        The terms.
+    field_weights, settings
+        What they weigh by.
+    whole
+        All terms of the nodes, which count for how long a field is, where `terms` are
+        a few of them.
     """
 
     def __init__(
@@ -69,8 +79,21 @@ class TermWeights:
         terms: FieldTerms,
         field_weights: Mapping[str, float],
         settings: BM25Settings,
+        whole: FieldTerms | None = None,
     ) -> None:
         self.terms, self.field_weights, self.settings = terms, field_weights, settings
+        self.whole = whole or terms
+
+    def only(self, chosen: NDArray[np.int64]) -> TermWeights:
+        """Return the weights of a few terms alone, in their order: sooner made."""
+        return TermWeights(
+            self.terms.only(chosen), self.field_weights, self.settings, self.terms
+        )
+
+    @property
+    def made(self) -> bool:
+        """Whether the weights in nodes are made."""
+        return "of_nodes" in self.__dict__
 
     @cached_property
     def of_nodes(self) -> sp.csc_matrix:
@@ -95,9 +118,7 @@ class TermWeights:
         for key in terms.fields:
             found, name = terms.counts(key, of_rows=of_rows), key.removesuffix(ROWS)
             b = known.field_b.get(name, known.b)
-            lengths = np.asarray(
-                found @ np.ones(found.shape[1], dtype=found.dtype), dtype=np.float64
-            )
+            lengths = self.whole.lengths(key, of_rows=of_rows)
             norm = (
                 1.0 - b + b * lengths / lengths.mean(where=lengths > 0)
                 if found.nnz
@@ -132,8 +153,8 @@ class BM25Index(ArrayIndex):
     distinct term of a query counts once.
 
     The rows of a table have weights of their own: a row is the node with only that row
-    of its divided field. Weights are made when they are first
-    asked for, after a write too.
+    of its divided field. Weights are made when they are asked for, after a write too:
+    those of the terms of the first few queries alone, then all.
 
     Parameters
     ----------
@@ -159,6 +180,8 @@ class BM25Index(ArrayIndex):
         self.analyzer = analyzer
         self.settings = settings
         self.weights = TermWeights(terms, text.weights, settings)
+        # Of queries since the index was made, until all weights are.
+        self._of_query: dict[str, TermWeights] = {}
 
     @classmethod
     def build(
@@ -219,12 +242,21 @@ class BM25Index(ArrayIndex):
             [positions[term] for term in terms if term in positions], dtype=np.int64
         )
 
+    def _weights(self, query: str) -> tuple[TermWeights, NDArray[np.int64]]:
+        """Return weights that those of a query's terms are among, and where."""
+        terms, of_query = self.term_ids(query), self._of_query
+        if self.weights.made or (
+            query not in of_query and len(of_query) >= _BY_THEMSELVES
+        ):
+            return self.weights, terms
+        if (known := of_query.get(query)) is None:
+            known = of_query.setdefault(query, self.weights.only(terms))
+        return known, np.arange(len(terms))
+
     def _scores(self, query: str) -> NDArray[np.float32]:
-        weights, scores = (
-            self.weights.of_nodes,
-            np.zeros(len(self.table), dtype=np.float32),
-        )
-        for term in self.term_ids(query):
+        made, terms = self._weights(query)
+        weights, scores = made.of_nodes, np.zeros(len(self.table), dtype=np.float32)
+        for term in terms:
             held = slice(weights.indptr[term], weights.indptr[term + 1])
             np.add.at(
                 scores, weights.indices[held], weights.data[held]
@@ -248,9 +280,8 @@ class BM25Index(ArrayIndex):
         """Return the weight of each of the query's terms (see `term_ids`) in the nodes
         at `positions`, ``(p, t)``.
         """
-        return _entries(
-            self.weights.of_nodes, np.asarray(positions), self.term_ids(query)
-        )
+        weights, terms = self._weights(query)
+        return _entries(weights.of_nodes, np.asarray(positions), terms)
 
     def row_term_weights(
         self, query: str, positions: NDArray[np.int64], rows: NDArray[np.int32]
@@ -258,11 +289,8 @@ class BM25Index(ArrayIndex):
         """Return the weights of the query's terms in a row of each node, counted from
         0 within it, ``(p, t)``.
         """
-        return _entries(
-            self.weights.of_rows,
-            self.terms.row_indptr[positions] + rows,
-            self.term_ids(query),
-        )
+        weights, terms = self._weights(query)
+        return _entries(weights.of_rows, self.terms.row_indptr[positions] + rows, terms)
 
     def phrase_weights(
         self,
@@ -285,23 +313,26 @@ class BM25Index(ArrayIndex):
             [two for two in dict.fromkeys(pairwise(terms)) if min(two) >= 0], np.int64
         ).reshape(-1, 2)
         column = {term: at for at, term in enumerate(self.term_ids(query).tolist())}
-        first, second = ([column[term] for term in side] for side in pairs.T.tolist())
+        first, second = (
+            np.asarray([column[term] for term in side], np.int64)
+            for side in pairs.T.tolist()
+        )
         both = np.flatnonzero(
             ((said[:, first] > 0) & (said[:, second] > 0)).any(axis=1)
         )
         weights = np.zeros((len(positions), len(pairs)), dtype=np.float32)
         weights[both] = self.terms.followed(
             pairs, positions[both], rows[both]
-        ) * self.weights.idf[pairs].mean(axis=1)
+        ) * self._rarities(query)[np.stack([first, second], axis=1)].mean(axis=1)
         return weights
 
     def ceiling(self, query: str) -> float:
         """The score that no node can exceed: the sum of the rarities of the query's
         terms, unknown ones included.
         """
-        terms = self.term_ids(query)
-        unknown = len(set(self.analyzer.of_query(query))) - len(terms)
-        return float(self.weights.idf[terms].sum()) + unknown * float(
+        rarities = self._rarities(query)
+        unknown = len(set(self.analyzer.of_query(query))) - len(rarities)
+        return float(rarities.sum()) + unknown * float(
             _rarity(self.terms.n_nodes, np.asarray(0))
         )
 
@@ -309,10 +340,14 @@ class BM25Index(ArrayIndex):
         """Return the share of a query's terms that nodes say together, by rarity,
         unknown terms included.
         """
-        said = self.term_ids(query)[
-            (self.term_weights(query, positions) > 0).any(axis=0)
-        ]
-        return float(self.weights.idf[said].sum()) / max(self.ceiling(query), 1e-9)
+        said = (self.term_weights(query, positions) > 0).any(axis=0)
+        rarities = self._rarities(query)[said]
+        return float(rarities.sum()) / max(self.ceiling(query), 1e-9)
+
+    def _rarities(self, query: str) -> NDArray[np.float64]:
+        """Return how rare each of the query's terms is (see `term_ids`), ``(t,)``."""
+        weights, terms = self._weights(query)
+        return weights.idf[terms]
 
     # -- change
 
@@ -363,6 +398,8 @@ class BM25Index(ArrayIndex):
         return index
 
 
+# The terms of so many queries are weighed by themselves, before all are.
+_BY_THEMSELVES = 8
 _FEW = 16  # fewer nodes than one in so many are scored by themselves
 
 

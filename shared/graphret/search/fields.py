@@ -372,19 +372,28 @@ def require_texts(texts: Sequence[NodeText], nodes: Sequence[Node]) -> None:
 
 
 def described(node: Node) -> str:
-    """Return the properties of a node in words, ``key: value`` a line, by key.
-
-    Left out are its name, which stands elsewhere, what frameworks keep for themselves,
-    and values that say nothing to a reader: embeddings, pictures as text.
+    """Return the properties of a node in words, ``key: value`` a line, by key: those of
+    `said_properties`, without its name, which stands elsewhere.
     """
-    lines = []
-    for name, value in sorted(node.properties.items()):
+    said = said_properties(node.properties, (node.name, node.text))
+    return "\n".join(f"{name}: {_flat(said[name])[:_SAID_CHARS]}" for name in said)
+
+
+def said_properties(
+    properties: Mapping[str, Any], shown_elsewhere: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the properties of a node or an edge that say something to a reader, by
+    key.
+
+    Left out are values that are shown elsewhere, what frameworks keep for themselves,
+    and values that say nothing: embeddings, pictures as text.
+    """
+    said = {}
+    for name, value in sorted(properties.items()):
         kept_for_use = name in _UNSAID or name.startswith(_UNSAID_PREFIXES)
-        shown_elsewhere = value in (node.name, node.text)
-        if kept_for_use or shown_elsewhere or not _is_said(value):
-            continue
-        lines.append(f"{name}: {_flat(value)[:_SAID_CHARS]}")
-    return "\n".join(lines)
+        if not kept_for_use and value not in shown_elsewhere and _is_said(value):
+            said[name] = value
+    return said
 
 
 def _neighbor_name(node: Node) -> str:

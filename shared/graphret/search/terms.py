@@ -38,7 +38,7 @@ class FieldTerms:
 
     def __init__(
         self,
-        vocabulary: Collection[str],
+        vocabulary: Collection[Any],
         fields: Mapping[str, Terms],
         row_indptr: NDArray[np.int64],
     ) -> None:
@@ -111,6 +111,31 @@ class FieldTerms:
             )
             @ found
         ).tocsr()
+
+    def lengths(self, field: str, *, of_rows: bool = False) -> NDArray[np.float64]:
+        """Return how many terms a field of each node has; or of each row, as for
+        `counts`.
+        """
+        indptr, _ = self.fields[field]
+        if field.endswith(ROWS) == of_rows:
+            lengths = np.diff(indptr)
+        elif of_rows:
+            lengths = np.repeat(np.diff(indptr), np.diff(self.row_indptr))
+        else:
+            lengths = np.diff(indptr[self.row_indptr])
+        return lengths.astype(np.float64)
+
+    def only(self, chosen: NDArray[np.int64]) -> FieldTerms:
+        """Return of the terms those at some positions of the vocabulary, in that
+        order.
+        """
+        place = np.full(len(self.vocabulary), -1, dtype=np.int32)
+        place[chosen] = np.arange(len(chosen))
+        fields: dict[str, Terms] = {}
+        for name, (indptr, terms) in self.fields.items():
+            kept = np.flatnonzero(place[terms] >= 0)
+            fields[name] = np.searchsorted(kept, indptr), place[terms[kept]]
+        return FieldTerms(range(len(chosen)), fields, self.row_indptr)
 
     def followed(
         self,

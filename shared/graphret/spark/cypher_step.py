@@ -6,13 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from cypherast import ast
 from pydantic import BeforeValidator, Field
 
-from graphret.cypher import check, edits, run_checked
-from graphret.errors import QueryRefused
-from graphret.spark.repairs import RepairedQuery, repair, with_known_values
+from graphret.cypher import Report, check, edits, run_checked
+from graphret.cypher.translation import bearers_of, with_all_bearers
+from graphret.cypher.tree import variable_name, walk
+from graphret.errors import GraphretError, QueryRefused
+from graphret.rows import row_node
+from graphret.spark.loosening import loosened
+from graphret.spark.repairs import RepairedQuery, entity_names, repair
 from graphret.spark.reply import bare_query
-from graphret.spark.rows import nodes_of, shown
+from graphret.spark.rows import Columns, read_rows, shown
 from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
 from graphret.stores.base import Rows
 from graphret.trace import Stage
@@ -21,8 +26,13 @@ from graphret.types import Evidence
 _NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
 
 
-def _query(value: Any) -> Any:
-    return bare_query(value) or value if isinstance(value, str) else value
+def _query(written: Any) -> Any:
+    """The query in what a model wrote: a text, its lines, or an object with it."""
+    if isinstance(written, Mapping):
+        written = next((one for one in written.values() if isinstance(one, str)), "")
+    if isinstance(written, list) and all(isinstance(line, str) for line in written):
+        written = "\n".join(written)
+    return bare_query(written) or written if isinstance(written, str) else written
 
 
 class CypherStep(Step):
@@ -48,6 +58,26 @@ class QueryResult:
     parameters: Mapping[str, Any]
     rows: Rows
 
+    @property
+    def finds_something(self) -> bool:
+        """Whether a row has a value that is not nothing, such as a count of 0."""
+        return any(value not in _NOTHING for row in self.rows.rows for value in row)
+
+    @property
+    def outcome(self) -> str:
+        """What happened to the query, in one plain sentence."""
+        n = len(self.rows)
+        found = f"{n} row{'s' * (n != 1)}" if n else "nothing"
+        if self.rows.truncated:
+            found = f"more than {n} rows, of which {n} were read"
+        if self.query.loosened:
+            how = ", and ".join(self.query.loosened)
+            return f"The query found nothing as written; {how} it found {found}."
+        if self.query.notes:
+            how = "; ".join(self.query.notes)
+            return f"The query was repaired ({how}) and found {found}."
+        return f"The query ran as written and found {found}."
+
 
 @dataclass(frozen=True, slots=True)
 class CheckedQuery:
@@ -59,50 +89,41 @@ class CheckedQuery:
         """Return the query, what was mended in it, and why it is refused."""
         return {
             "cypher": self.query.query,
-            "mended": list(self.query.notes),
+            "mended": [*self.query.notes, *self.query.bounds],
             "errors": [str(error) for error in self.query.report.errors],
         }
 
     def run(
         self, context: StepContext, ids: Mapping[str, Sequence[str]], stage: Stage
     ) -> FoundNodes:
-        """Run the query, and read the nodes in what it returns."""
+        """Run the query, and read the nodes and the values in what it returns."""
         result = self.rows(context, ids)
         query, rows = result.query, result.rows
         stage.details.update(
             cypher=query.query,
             parameters=result.parameters,
-            mended=list(query.notes),
+            mended=[*query.notes, *query.bounds],
             rows=len(rows),
+            outcome=result.outcome,
         )
+        if query.loosened:
+            stage.details["loosened"] = list(query.loosened)
         found = FoundNodes(
             ordered=edits.is_ordered(query.report.tree),
             walked=bool(edits.relationships(query.report.tree)),
+            doubts=list(query.doubts),
         )
-        nodes_by_row = nodes_of(rows, context.store, context.index)
-        for rank, (row, nodes) in enumerate(
-            zip(rows.rows, nodes_by_row, strict=True), 1
-        ):
-            for node in nodes:
-                if node.id in found.evidence:
-                    continue
-                properties = {
-                    "cypher": query.query,
-                    "parameters": result.parameters,
-                    "row": shown(dict(zip(rows.columns, row, strict=True))),
-                }
-                found.nodes.append(node)
-                found.evidence[node.id] = Evidence(
-                    "query", rank=rank, retriever=RETRIEVER, properties=properties
-                )
+        read = read_rows(rows, _columns(query), context.store, context.index)
+        for rank, said in enumerate(read, 1):
+            row = dict(zip(rows.columns, rows.rows[rank - 1], strict=True))
+            _add_row(found, said, _why(result, rank, row), query)
         return found
 
     def rows(
         self, context: StepContext, ids: Mapping[str, Sequence[str]]
     ) -> QueryResult:
-        """Run the query; one that finds nothing runs once more, mended further.
-
-        Then what is doubtful in it is mended too, and the values that it names.
+        """Run the query; one that finds nothing runs again, loosened step by step until
+        it finds something.
 
         Raises
         ------
@@ -112,30 +133,75 @@ class CheckedQuery:
             When it took longer than `settings.timeout`.
         """
         result = _run(self.query, context, ids)
-        if any(value not in _NOTHING for row in result.rows.rows for value in row):
+        if result.finds_something:
             return result
-        mended = _mended_further(self.query, context)
-        if mended.query == self.query.query:
-            return result
-        return _run(mended, context, ids)
+        for looser in loosened(self.query, context):
+            try:
+                found = _run(looser, context, ids)
+            except GraphretError:
+                continue  # that the query itself finds nothing is still true
+            if found.finds_something:
+                return found
+        return result
 
 
-def _mended_further(query: RepairedQuery, context: StepContext) -> RepairedQuery:
-    """Return a query with what is doubtful in it mended, and its values."""
-    mended = repair(
-        query.report, context.schema, rows=context.settings.max_rows, doubtful=True
-    )
-    if not mended.report.ok:
-        mended = query
-    mended = replace(mended, parameters=query.parameters)
-    mended = with_known_values(mended, context.store, context.index) or mended
-    notes = dict.fromkeys((*query.notes, *mended.notes))
-    return replace(mended, notes=tuple(notes))
+def _why(result: QueryResult, rank: int, row: Mapping[str, Any]) -> Evidence:
+    """Return the evidence of a row of a query."""
+    about = {
+        "cypher": result.query.query,
+        "parameters": result.parameters,
+        "row": shown(row),
+    }
+    return Evidence("query", rank=rank, retriever=RETRIEVER, properties=about)
+
+
+def _add_row(
+    found: FoundNodes, said: ReadRow, why: Evidence, query: RepairedQuery
+) -> None:
+    """Add what a row says to what was found, each node once."""
+    for node in said.nodes:
+        if node.id not in found.evidence:
+            found.nodes.append(node)
+            found.evidence[node.id] = why
+    # A value that no pattern was matched for is the model's word, not the graph's.
+    matched = any(isinstance(one, ast.NodePattern) for one in walk(query.report.tree))
+    if said.values is not None and matched:
+        row = row_node(said.values, query.query, why.rank or 0)
+        found.rows.append(row)
+        found.evidence[row.id] = why
+
+
+def _columns(query: RepairedQuery) -> Columns:
+    """Return what the columns of a query are."""
+    entities = entity_names(query.report.tree)
+    clauses = edits.returns(query.report.tree)
+    items = clauses[0].expressions if clauses else []
+    plain = [item.this if isinstance(item, ast.Alias) else item for item in items]
+    places = [
+        place
+        for place, item in enumerate(plain)
+        if variable_name(item) in entities and place != query.owner
+    ]
+    return Columns(places, query.owner)
+
+
+def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQuery:
+    """Return a query whose labels find every node that bears them, which it may not say
+    itself where labels are tables.
+    """
+
+    def checked(text: str) -> Report:
+        return check(text, context.schema, dialect=query.report.dialect)
+
+    spread = with_all_bearers(query.report, bearers_of(context.store), checked)
+    notes = tuple(dict.fromkeys((*query.notes, *spread.notes)))
+    return replace(query, report=spread.report, notes=notes)
 
 
 def _run(
     query: RepairedQuery, context: StepContext, ids: Mapping[str, Sequence[str]]
 ) -> QueryResult:
+    query = _with_all_bearers(query, context)
     if not query.report.ok:
         errors = "; ".join(map(str, query.report.errors))
         raise QueryRefused(f"the query was refused: {errors}", query.report)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from graphret.cypher import run_checked
 from graphret.errors import GraphretError
@@ -19,13 +19,14 @@ from graphret.spark.settings import SparkSettings
 from graphret.stores.base import CypherStore
 
 _SECONDS = 5.0  # for an example to be found
+_SCHEMA_SHARE = 0.4  # of the tokens, which examples leave to the schema
 _NUMBERS, _DATES = (
     ("INTEGER", "FLOAT"),
     ("DATE", "DATE_TIME", "ZONED DATETIME", "LOCAL DATETIME", "TIMESTAMP"),
 )
 
 _TASK = """\
-You find the nodes of a graph that answer a question. You cannot see the graph: you write a plan, which is run on it.
+You answer a question from a graph. You cannot see the graph: you write a plan, which is run on it.
 
 {schema}
 
@@ -33,14 +34,17 @@ The plan is one JSON object, {{"steps": [...]}}, with at most {max_steps} steps.
 {{"text": "what to look for", "label": "Label", "k": 20}}: a search for nodes of a label by words and meaning; "label" \
 may be null.
 {{"cypher": "MATCH ... RETURN n"}}: a query, in {dialect}, for names, numbers, dates and relations.
-The nodes of the last step are the answer. The ids that step 1 found are the list $step1 in later queries: {ids}.
+What the last step finds is the answer. The ids that step 1 found are the list $step1 in later queries: {ids}.
 
 Rules:
-- Return whole nodes, of the kind that is asked for: RETURN DISTINCT n. Order and limit them where the question does.
-- Every condition of the question goes into the plan: names, numbers, dates, ranges, negations, in the graph's units.
-- Use the labels, relations and properties above and no others, and follow relations in the direction above.
-- Compare names without case: toLower(n.name) = toLower('...'), or CONTAINS. What is described and not named is \
-searched for first, and narrowed by a query.
+- Asked for things: return whole nodes of that kind, RETURN DISTINCT n. Asked for a number, a date or a total, of all \
+or of each thing or group: return values and what they are of, RETURN n.name AS name, sum(m.x) AS total.
+- Every condition of the question goes into the plan, in the graph's units. Order and limit only where it does.
+- Use only the labels, relations and properties above, and follow relations in the direction above. Where a relation \
+joins nodes of several labels, leave the label of that node out.
+- Names in the question may be misspelt: write the right ones, and compare without case, toLower(n.name) = \
+toLower('...'), or CONTAINS. What is described and not named is searched for first, and narrowed by a query.
+- A DATE is compared with date('2024-01-31'), a STRING with a text of its format.
 - Queries only read. {dialect_rules}
 Answer with the JSON object and nothing else."""
 
@@ -64,20 +68,14 @@ def system_prompt(
     store: CypherStore, schema: GraphSchema, settings: SparkSettings, hints: str = ""
 ) -> str:
     """Return the system message: at most about `settings.prompt_tokens` tokens, the
-    schema cut to fit.
+    examples and the schema cut to fit.
     """
     dialect, rules = _DIALECTS[store.dialect]
     schema = schema.in_cypher()
     examples = [
-        json.dumps({"steps": steps}, ensure_ascii=False)
-        for steps in _examples(store, schema, settings)
+        f"{asked}: {json.dumps({'steps': steps}, ensure_ascii=False)}"
+        for asked, steps in _examples(store, schema, settings)
     ]
-    after = "\n".join(
-        [
-            *(["Plans for this graph:", *examples] if examples else []),
-            *([hints] if hints else []),
-        ]
-    )
 
     def told(of_schema: str) -> str:
         task = _TASK.format(
@@ -87,64 +85,77 @@ def system_prompt(
             dialect_rules=rules,
             ids=f"WHERE {store.id_in_cypher('n')} IN $step1",
         )
+        shown = ["Plans for this graph:", *examples] if examples else []
+        after = "\n".join([*shown, *([hints] if hints else [])])
         return f"{task}\n\n{after}" if after else task
 
-    left = settings.prompt_tokens - estimate_tokens(told(""))
-    return told(schema.text(max(left, 60), values=settings.show_values))
+    def left() -> int:
+        return settings.prompt_tokens - estimate_tokens(told(""))
+
+    while examples and left() < _SCHEMA_SHARE * settings.prompt_tokens:
+        examples.pop()
+    return told(schema.text(max(left(), 60), values=settings.show_values))
+
+
+#: What a plan of an example is asked for, and its steps.
+_Example: TypeAlias = tuple[str, list[dict[str, Any]]]
 
 
 def _examples(
     store: CypherStore, schema: GraphSchema, settings: SparkSettings
-) -> Iterator[list[dict[str, Any]]]:
+) -> Iterator[_Example]:
     """Plans over the commonest relation and the commonest number or date, each of which
     finds something.
     """
-    triples = sorted(schema.relations.items(), key=lambda one: (-one[1], one[0]))
-    for (source, relation, target), _ in triples:
-        key = _text_property(schema, target)
-        if (
-            source
-            and target
-            and key is not None
-            and all(map(quote_name, (source, relation, target, key)))
-        ):
-            a, r, b, p = (quote_name(name) for name in (source, relation, target, key))
-            pattern = f"MATCH (a:{a})-[:{r}]->(b:{b})"
-            named = _one(
-                store, f"{pattern} WHERE b.{p} IS NOT NULL RETURN b.{p} LIMIT 1"
-            )
-            if isinstance(named, str) and named:
-                shown = _in_cypher(named) if settings.show_values else "'...'"
-                yield [
-                    {
-                        "cypher": (
-                            f"{pattern} WHERE toLower(b.{p}) = toLower({shown}) RETURN"
-                            " DISTINCT a LIMIT 20"
-                        )
-                    }
-                ]
-                search = {"text": "...", "label": target, "k": 20}
-                there = f"WHERE {store.id_in_cypher('b')} IN $step1"
-                yield [
-                    search,
-                    {"cypher": f"{pattern} {there} RETURN DISTINCT a LIMIT 20"},
-                ]
-                break
+    yield from _relation_examples(store, schema, settings)
     for label, _ in sorted(schema.labels.items(), key=lambda one: (-one[1], one[0])):
         for key, known in sorted(schema.properties.get(label, {}).items()):
-            if (
-                known.type in (*_NUMBERS, *_DATES)
-                and quote_name(label)
-                and quote_name(key)
-            ):
-                n, p = quote_name(label), quote_name(key)
-                query = (
-                    f"MATCH (n:{n}) WHERE n.{p} IS NOT NULL RETURN n ORDER BY n.{p}"
-                    " DESC LIMIT 3"
-                )
-                if _one(store, query) is not None:
-                    yield [{"cypher": query}]
-                    return
+            n, p = quote_name(label), quote_name(key)
+            if known.type not in (*_NUMBERS, *_DATES) or not n or not p:
+                continue
+            query = (
+                f"MATCH (n:{n}) WHERE n.{p} IS NOT NULL RETURN n ORDER BY n.{p} DESC"
+                " LIMIT 3"
+            )
+            if _one(store, query) is not None:
+                yield f"the 3 {n} of the highest {p}", [{"cypher": query}]
+                return
+
+
+def _relation_examples(
+    store: CypherStore, schema: GraphSchema, settings: SparkSettings
+) -> Iterator[_Example]:
+    """Plans over the commonest relation that has names at its end."""
+    triples = sorted(schema.relations.items(), key=lambda one: (-one[1], one[0]))
+    for (source, relation, target), _ in triples:
+        key = _text_property(schema, target) if source and target else None
+        names = [quote_name(name) for name in (source, relation, target, key or "")]
+        if not all(names):
+            continue
+        a, r, b, p = names
+        pattern = f"MATCH (a:{a})-[:{r}]->(b:{b})"
+        named = _one(store, f"{pattern} WHERE b.{p} IS NOT NULL RETURN b.{p} LIMIT 1")
+        if not isinstance(named, str) or not named:
+            continue
+        name = _in_cypher(named) if settings.show_values else "'...'"
+        is_named = f"WHERE toLower(b.{p}) = toLower({name})"
+        yield (
+            f"{a} by {r} of a {b}",
+            [{"cypher": f"{pattern} {is_named} RETURN DISTINCT a"}],
+        )
+        yield (
+            f"how many {a}",
+            [{"cypher": f"{pattern} {is_named} RETURN count(DISTINCT a) AS number"}],
+        )
+        there = f"WHERE {store.id_in_cypher('b')} IN $step1"
+        yield (
+            f"{a} by {r} of a {b} that is described",
+            [
+                {"text": "...", "label": target, "k": 20},
+                {"cypher": f"{pattern} {there} RETURN DISTINCT a"},
+            ],
+        )
+        return
 
 
 def _text_property(schema: GraphSchema, label: str) -> str | None:

@@ -11,30 +11,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any
 
 from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher import Report, check, codes, edits
 from graphret.cypher.edits import Edit
+from graphret.cypher.report import Finding
 from graphret.cypher.semantics.walk import aggregates
-from graphret.cypher.suggestions import plainly
+from graphret.cypher.translation import Recheck, translate
 from graphret.cypher.tree import (
-    Chain,
-    LabelName,
-    Name,
-    Test,
-    children,
     span,
     variable_name,
     walk,
 )
 from graphret.schema import GraphSchema
-from graphret.search.index import TextIndex
-from graphret.stores.base import GraphStore
-from graphret.types import Node
 
 _ROUNDS = 4
 _RENAMED = (
@@ -47,26 +39,26 @@ _ALIKE = 0.8  # the share of equal characters from which a value is taken for an
 _CANDIDATES = 10
 _MOST_HOPS = 4
 _ENDLESS = re.compile(r"\*\s*(?P<least>\d*)\s*(?:\.\.)?\s*(?=[\]{])")
-#: Words that Ladybug 0.22 takes for no name, tried one by one.
-_RESERVED_WORDS = """
-ACYCLIC ALL AND ANY ASC CASE COLUMN CREATE DEFAULT DESC DISTINCT ELSE END ENDS EXISTS
-FALSE GLOB GROUP HEADERS HINT IN INDEX INSTALL JOIN MACRO NONE NOT NULL ON ONLY OPTIONAL
-OR ORDER PRIMARY PROFILE SHORTEST SINGLE STARTS TABLE THEN TRAIL TRUE UNION UNWIND WHEN
-WHERE WITH XOR
-"""
-_RESERVED = frozenset(_RESERVED_WORDS.split())
-_LOWERING = ("tolower", "lower")
 
 
 @dataclass(frozen=True, slots=True)
 class RepairedQuery:
     """A query as it is to run: what the guard says of it, its parameters, and what was
     changed.
+
+    `bounds` says what only bounds how much is read. `owner` is the place of the column
+    with the node whose properties the others are, where one was added. `loosened` says
+    what it was loosened by where it found nothing, and `doubts` which of the question's
+    conditions it no longer holds.
     """
 
     report: Report
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    bounds: tuple[str, ...] = ()
+    owner: int | None = None
+    loosened: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
 
     @property
     def query(self) -> str:
@@ -76,13 +68,14 @@ class RepairedQuery:
 def repair(
     report: Report, schema: GraphSchema, *, rows: int, doubtful: bool = False
 ) -> RepairedQuery:
-    """Return a query with what the guard found wrong against the schema put right, as
-    far as the schema says how.
+    """Return a query with what the guard found wrong put right, as far as the words of
+    the database and the schema say how.
 
-    A relationship is turned to the schema's direction; a label, relation or property
-    that there is not becomes the nearest one, in backticks where Ladybug needs them; a
-    path without a bound gets one; properties are returned with the node that they are
-    of; a limit is added.
+    Idioms of another dialect are rewritten; a relationship is turned to the schema's
+    direction; a label, relation or property that there is not becomes the nearest one;
+    a path without a bound gets one; properties are returned with the node that they are
+    of, where that groups no rows anew; a limit is added. Where the guard has nothing
+    against a query, the repaired one returns the same rows.
 
     Parameters
     ----------
@@ -94,33 +87,54 @@ def repair(
         Whether what the guard only warns of is put right too, as where the schema is a
         sample.
     """
-    notes: list[str] = []
-    dialect = report.dialect
+
+    def checked(query: str) -> Report:
+        return check(query, schema, dialect=report.dialect)
+
+    translated = translate(report, checked, schema)
+    report, notes = translated.report, [*translated.notes]
     for _ in range(_ROUNDS):
         changed = _apply(report, _by_schema(report, doubtful))
         if changed is None:
             break
-        said = [f for f in report.findings if doubtful or f in report.errors]
-        notes += [
-            str(f.message)
-            for f in said
-            if f.kind in (*_RENAMED, codes.WRONG_DIRECTION, codes.WRONG_ENDS)
-        ]
-        report = check(changed, schema, dialect=dialect)
-    if report.ok:
-        changed = _apply(
-            report,
-            [
-                *_nodes_returned(report),
-                *_quoted(report),
-                *edits.limit(report.tree, rows),
-            ],
-        )
-        better = (
-            check(changed, schema, dialect=dialect) if changed is not None else report
-        )
-        report = better if better.ok else report
-    return RepairedQuery(report, {}, tuple(dict.fromkeys(notes)))
+        notes += _repaired(report.findings if doubtful else report.errors)
+        report = checked(changed)
+    translated = translate(report, checked, schema)  # a new name may need backticks
+    report, notes = translated.report, [*notes, *translated.notes]
+    query = RepairedQuery(report, {}, tuple(dict.fromkeys(notes)))
+    return _completed(query, checked, rows) if report.ok else query
+
+
+def _repaired(findings: Iterable[Finding]) -> Iterator[str]:
+    """What is repaired of what the guard found."""
+    for finding in findings:
+        if finding.kind in (*_RENAMED, codes.WRONG_DIRECTION, codes.WRONG_ENDS):
+            yield finding.message
+        elif finding.kind == codes.UNBOUNDED_PATH:
+            yield f"a path of any length was bound to {_MOST_HOPS} relations"
+
+
+def _completed(query: RepairedQuery, checked: Recheck, rows: int) -> RepairedQuery:
+    """Return a query that may run with the node whose properties it returns, and with a
+    limit, by which one row more than are read shows that there were more.
+    """
+    report = query.report
+    added = list(_nodes_returned(report))
+    parts = edits.returns(report.tree)
+    # A limit within a UNION would cut before equal rows are joined.
+    limited = list(edits.limit(report.tree, rows + 1)) if len(parts) == 1 else []
+    changed = _apply(report, [*added, *limited])
+    better = report if changed is None else checked(changed)
+    if not better.ok:
+        return query
+    notes = [f"{edit.text.strip(', ')} is returned too" for edit in added]
+    return replace(
+        query,
+        report=better,
+        notes=(*query.notes, *notes),
+        bounds=(f"at most {rows:,} rows are read",) if limited else (),
+        owner=len(parts[0].expressions) if added else None,
+    )
 
 
 def _apply(report: Report, changes: Iterable[Edit]) -> str | None:
@@ -158,13 +172,13 @@ def _by_schema(report: Report, doubtful: bool) -> Iterator[Edit]:
         ):
             yield _renamed(step.types[0].start, step.types[0].end, nearest)
         elif finding.kind == codes.UNBOUNDED_PATH:
-            yield Edit(
-                step.start,
-                step.end,
-                _ENDLESS.sub(
-                    rf"*\g<least>..{_MOST_HOPS}", report.query[step.start : step.end]
-                ),
-            )
+            written = report.query[step.start : step.end]
+            yield Edit(step.start, step.end, _ENDLESS.sub(_bounded, written))
+
+
+def _bounded(endless: re.Match[str]) -> str:
+    least = endless["least"]
+    return f"*{least}..{max(_MOST_HOPS, int(least or 0))}"
 
 
 def _renamed(start: int, end: int, name: str) -> Edit:
@@ -173,161 +187,30 @@ def _renamed(start: int, end: int, name: str) -> Edit:
 
 def _nodes_returned(report: Report) -> Iterator[Edit]:
     """The edit by which a query that returns properties of a node returns the node too;
-    none where it returns one.
+    none where it returns one, or would group or tell apart its rows by it.
     """
     clauses = edits.returns(report.tree)
-    nodes = {
-        variable_name(node.variable)
-        for node in walk(report.tree)
-        if isinstance(node, ast.NodePattern)
-    } - {None}
-    if len(clauses) != 1:
+    nodes = entity_names(report.tree)
+    if len(clauses) != 1 or clauses[0].args.get("distinct"):
         return
     items = clauses[0].expressions
     plain = [item.this if isinstance(item, ast.Alias) else item for item in items]
-    if any(variable_name(item) in nodes for item in plain):
+    if any(variable_name(item) in nodes or any(aggregates(item)) for item in plain):
         return
-    grouped = [
-        part for item in plain if not any(aggregates(item)) for part in walk(item)
-    ]
-    owners = [part.this for part in grouped if isinstance(part, ast.Property)]
+    parts = [part for item in plain for part in walk(item)]
+    owners = [part.this for part in parts if isinstance(part, ast.Property)]
     owner = next((one for one in owners if variable_name(one) in nodes), None)
     if owner is not None:
         end = span(items[-1])[1]
         yield Edit(end, end, f", {report.query[slice(*span(owner))]}")
 
 
-def _quoted(report: Report) -> Iterator[Edit]:
-    """The edits that put backticks around labels and relations that are words of
-    Ladybug's language.
-    """
-    if report.dialect == "ladybug":
-        for place in (*edits.labels(report.tree), *edits.relation_types(report.tree)):
-            if place.name.upper() in _RESERVED and report.query[place.start] != "`":
-                yield Edit(place.start, place.end, f"`{place.name}`")
-
-
-# -- values
-
-
-class ComparedText(NamedTuple):
-    """A text in a query that a property is compared with: where it stands, and the
-    labels of what bears it.
-    """
-
-    text: str
-    place: tuple[int, int]
-    key: str
-    labels: tuple[str, ...]
-    lowered: bool
-
-
-def with_known_values(
-    mended: RepairedQuery, store: GraphStore, index: TextIndex
-) -> RepairedQuery | None:
-    """Return a query with its values as the graph spells them, as parameters; `None`
-    where it knows none better.
-
-    Each text that a property is compared with is searched for among the nodes of its
-    label; what comes close enough takes its place.
-    """
-    values = [value for value in compared(mended.report.tree) if value.text.strip()]
-    changes, parameters, notes = [], dict(mended.parameters), list(mended.notes)
-    for number, value in enumerate(values, 1):
-        found = index.search(value.text, _CANDIDATES, labels=value.labels or None)
-        nodes = [node for node in store.get(found.ids) if node is not None]
-        known = _closest(
-            value.text, [text for node in nodes for text in _texts(node, value.key)]
-        )
-        if known is not None and known != value.text:
-            parameters[f"value{number}"] = known.lower() if value.lowered else known
-            changes.append(Edit(*value.place, f"$value{number}"))
-            notes.append(f"{value.text!r} is {known!r} in the graph")
-    if not changes:
-        return None
-    report = check(
-        edits.apply(mended.query, changes), None, dialect=mended.report.dialect
+def entity_names(tree: AstNode) -> set[str]:
+    """The variables of a query that are nodes or paths."""
+    patterns = (
+        node
+        for node in walk(tree)
+        if isinstance(node, ast.NodePattern | ast.PathPattern)
     )
-    return replace(mended, report=report, parameters=parameters, notes=tuple(notes))
-
-
-def compared(tree: AstNode) -> Iterator[ComparedText]:
-    """The texts of a query that properties of nodes are compared with."""
-    labels: dict[str | None, tuple[str, ...]] = {}
-    for node in walk(tree):
-        if isinstance(node, ast.NodePattern):
-            own = (
-                tuple(
-                    str(part.this)
-                    for part in walk(node.labels)
-                    if isinstance(part, LabelName)
-                )
-                if node.labels
-                else ()
-            )
-            name = variable_name(node.variable)
-            labels[name] = labels.get(name) or own
-            if isinstance(node.args.get("properties"), ast.Map):
-                for key, given in node.properties.entries:
-                    if isinstance(given, ast.String):
-                        yield ComparedText(
-                            str(given.this),
-                            span(given),
-                            str(key.this),
-                            own,
-                            lowered=False,
-                        )
-    for node in walk(tree):
-        if isinstance(node, Chain | Test):
-            parts = [part for child in children(node) for part in _within(child)]
-            asked = [part for part in parts if isinstance(part, ast.Property)]
-            if len(asked) == 1 and variable_name(asked[0].this) in labels:
-                lowered = any(
-                    isinstance(part, Name) and str(part.this).lower() in _LOWERING
-                    for part in parts
-                )
-                for part in parts:
-                    if isinstance(part, ast.String):
-                        owner = labels[variable_name(asked[0].this)]
-                        yield ComparedText(
-                            str(part.this),
-                            span(part),
-                            str(asked[0].name.this),
-                            owner,
-                            lowered,
-                        )
-
-
-def _within(node: AstNode) -> Iterator[AstNode]:
-    """The parts of an operand: those of a function's arguments and of a list, but of no
-    comparison within it.
-    """
-    yield node
-    if isinstance(node, ast.FunctionCall | ast.List):
-        for child in children(node):
-            yield from _within(child)
-
-
-def _texts(node: Node, key: str) -> list[str]:
-    """What a node has under a key that a query asks for; its name, where that is kept
-    elsewhere.
-    """
-    value = node.properties.get(key, node.name)
-    return [
-        text
-        for text in (value if isinstance(value, list) else [value])
-        if isinstance(text, str) and text
-    ]
-
-
-def _closest(text: str, known: Iterable[str]) -> str | None:
-    """Return the text that is most like another: the same but for case, accents and
-    signs, or nearly.
-    """
-    wanted, best = plainly(text), (_ALIKE, "")
-    matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(wanted)
-    for candidate in dict.fromkeys(known):
-        matcher.set_seq1(plainly(candidate))
-        best = max(best, (matcher.ratio(), candidate), key=lambda one: one[0])
-    return best[1] or None
+    names = (variable_name(pattern.args.get("variable")) for pattern in patterns)
+    return {name for name in names if name is not None}

@@ -1,58 +1,147 @@
-"""What a model replied, without its reasoning, remarks and end marks."""
+"""The Cypher query in what a model replied."""
 
 from __future__ import annotations
 
+import html
 import re
+from itertools import islice
 
-# Reasoning, one that was begun before the reply and one that never ended included.
-_THOUGHT = re.compile(
-    r"\A.*</think(?:ing)?>|<think(?:ing)?>.*\Z", re.DOTALL | re.IGNORECASE
-)
-_END_MARK = re.compile(r"<\|[\w ]+\|>.*|</s>.*|<end_of_turn>.*|\[/INST\].*", re.DOTALL)
+from graphret.llm.reply_text import answer_candidates
+
+# Of a reply, of its answer, and places where a query may begin.
+_MOST_CHARS, _MOST_ANSWER_CHARS, _MOST_OPENINGS = 1_000_000, 20_000, 16
 _FENCE = re.compile(
-    r"```(?:(?:cypher|json|sql|text|neo4j)\b)?\s*(.*?)(?:```|\Z)",
-    re.DOTALL | re.IGNORECASE,
+    r"(?P<fence>`{3,}|~{3,})(?:[\w+-]+(?=[ \t]*\n)|(?i:cypher|json|sql)\b)?"
+    r"(?P<code>.*?)(?:(?P=fence)|\Z)",
+    re.DOTALL,
 )
-_STATEMENT_END = re.compile(r";[ \t]*(?:\n|\Z)")
-# Words that open a query, where something of a query follows, and those that open one
-# of its clauses.
+_PATTERN = (
+    r"MATCH\s*(?:\w+\s*=\s*)?(?:\(|(?:all)?shortestPath\b|(?:ANY|ALL|SHORTEST)\b)"
+)
+# What opens a query at the start of a line in any case, and within a line in capitals.
 _OPENING = re.compile(
-    r"^[ \t]*(?:(?:OPTIONAL["
-    r" \t]+)?MATCH\s*(?:\w+\s*=\s*)?(?:\(|(?:all)?shortestPath\b|ANY\b|ALL\b)|"
-    r"UNWIND\s+\S+.*\bAS\b|CALL\s*(?:\{|\(|[\w.]+\()|WITH\s+.+\bAS\b|(?:CREATE|MERGE)\s*\(|RETURN\s)",
+    rf"^[ \t]*(?:(?:OPTIONAL[ \t]+)?{_PATTERN}|UNWIND\s+\S+.*\bAS\b"
+    r"|CALL\s*(?:\{|\(|[\w.]+\()|WITH\s+(?!th\w+\s|an?\s|it\s).+\bAS\b"
+    r"|(?:CREATE|MERGE)\s*\(|(?-i:RETURN)\s)",
     re.IGNORECASE | re.MULTILINE,
 )
-_CLAUSE = re.compile(
-    r"\s*(?:(?:MATCH|OPTIONAL|WHERE|WITH|RETURN|ORDER|LIMIT|SKIP|UNWIND|CALL|UNION|AND|OR|NOT|CREATE|MERGE|SET|DELETE|"
-    r"DETACH|REMOVE)\b|//|[)}|,(\[-])",
+_OPENING_WITHIN = re.compile(
+    rf"(?:\bOPTIONAL\s+)?\b{_PATTERN}|\bUNWIND\s(?=\s*[\[$])|\bCALL\s*\{{"
+)
+_RETURN = re.compile(r"\bRETURN\b", re.IGNORECASE)
+_KEYWORDS = (
+    "MATCH|OPTIONAL|WHERE|WITH|RETURN|ORDER|LIMIT|SKIP|OFFSET|UNWIND|CALL|UNION|AND|OR"
+    "|XOR|NOT|IN|IS|NULL|AS|BY|ASC|DESC|ASCENDING|DESCENDING|CASE|WHEN|THEN|ELSE|END"
+    "|DISTINCT|STARTS|ENDS|CONTAINS|EXISTS|COUNT|YIELD|CREATE|MERGE|SET|DELETE|DETACH"
+    "|REMOVE|ON|FOREACH"
+)
+_CLAUSE = re.compile(rf"\s*(?:(?:{_KEYWORDS})\b|//|[)}}|,(\[-])", re.IGNORECASE)
+# Three words in a row of which none is Cypher's are a remark, as are these headings.
+_WORD = rf"(?!(?:{_KEYWORDS})\b)[^\W\d_][\w'’]*"
+_REMARK = re.compile(
+    rf"[ \t]*[*#>_(-]{{0,3}}[ \t]*(?:{_WORD}[ \t]+){{2}}{_WORD}(?![\w.(])"
+    r"|[ \t]*[*#>_]{0,3}(?:notes?|remarks?|explanation|output|results?)[*_]{0,3}:"
+    r"|[ \t]*(?:\d+[.)]\s|[-*•][ \t]+[^\W\d])",
     re.IGNORECASE,
 )
+# A query up to its end: a semicolon, a fence, a tag, the end of a sentence. Remarks
+# behind it that Cypher does not know are left out of its lines.
+_PART = re.compile(
+    r"""
+    '(?:[^'\\]|\\.)*(?:'|\Z) | "(?:[^"\\]|\\.)*(?:"|\Z) | `[^`\n]+`
+  | //[^\n]* | /\*.*?(?:\*/|\Z)
+  | (?P<end>;|`{3}|~{3}|</\w+>|(?<=[\w)\]}])\.(?=\s|\Z))
+  | (?P<remark>\s(?:\#|--[ ](?=\w)|—|–[ ])[^\n]*)
+  | (?P<line>\n\s*)
+  | (?P<returns>\bRETURN\b)
+  | (?P<opens>[({\[]) | (?P<closes>[)}\]])
+    """,
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+_CLOSING = {"“": "”", "‘": "’"}
+_INLINE_CODE = re.compile(r"(?:[:.|&(\[ ]`[^`\n]+`|[^`])*")
+_ESCAPED = {"n": "\n", "r": "\r", "t": "\t"}
+_STRING = re.compile(r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)", re.DOTALL)
+_HTML_ESCAPE = re.compile(r"&(?:lt|gt|quot|apos|#0*3[49]|#x2[27]);")
+_STRAIGHT_QUOTES = str.maketrans("‘’‚“”„", "'''\"\"\"")
 
 
-def bare_query(text: str) -> str:
-    """Return the first Cypher query in a text, without fences, remarks around it and
-    end marks; empty if none.
+def bare_query(reply: str) -> str:
+    """Return the first Cypher query in a reply, without what stands around it.
+
+    A query that returns something comes before one that does not; empty if there is
+    none.
 
     Examples
     --------
-    >>> bare_query("Here you are:\\n```cypher\\nMATCH (n) RETURN n;\\n```\\nIt returns
-    all nodes.") 'MATCH (n) RETURN n'
+    >>> bare_query("Here you are:\\n```cypher\\nMATCH (n) RETURN n;\\n```\\nAll nodes.")
+    'MATCH (n) RETURN n'
     """
-    text = without_chatter(text)
-    for piece in [*(match[1] for match in _FENCE.finditer(text)), text]:
-        opening = _OPENING.search(piece)
-        if opening is not None:
-            paragraphs = re.split(
-                r"\n\s*\n", piece[opening.start() :].partition("```")[0]
-            )
-            kept = [paragraphs[0]]
-            for paragraph in paragraphs[1:]:
-                if not _CLAUSE.match(paragraph):
-                    break
-                kept.append(paragraph)
-            return _STATEMENT_END.split("\n".join(kept))[0].strip()
-    return ""
+    begun = ""
+    for candidate in answer_candidates(reply[:_MOST_CHARS]):
+        answer = candidate[:_MOST_ANSWER_CHARS]
+        for text in [*(fence["code"] for fence in _FENCE.finditer(answer)), answer]:
+            for opening in _openings(text):
+                query = _query_at(text, opening.start())
+                if _RETURN.search(query):
+                    return query
+                begun = begun or query
+    return begun
 
 
-def without_chatter(text: str) -> str:
-    return _END_MARK.sub("", _THOUGHT.sub("", text)).strip()
+def _openings(text: str) -> list[re.Match[str]]:
+    """Where queries may begin, in the order of the text."""
+    within = islice(_OPENING_WITHIN.finditer(text), _MOST_OPENINGS)
+    openings = [*islice(_OPENING.finditer(text), _MOST_OPENINGS), *within]
+    return sorted(openings, key=lambda opening: opening.start())
+
+
+def _query_at(text: str, start: int) -> str:
+    query = _unquoted(text[start:], quote=text[start - 1 : start])
+    if _HTML_ESCAPE.search(_STRING.sub("", query)):
+        query = html.unescape(query)
+    if not _STRING.search(query):
+        query = query.translate(_STRAIGHT_QUOTES)
+    return _without_remarks(query.strip())
+
+
+def _unquoted(query: str, quote: str) -> str:
+    """The query up to the quote that closes one before it, as in broken JSON."""
+    if quote == "`":
+        code = _INLINE_CODE.match(query)
+        return code[0] if code else query
+    if quote not in ('"', "'", *_CLOSING):
+        return query
+    returns = _RETURN.search(query)
+    closing = re.compile(rf"{_CLOSING.get(quote, quote)}(?=[\s,.;:)}}\]]|\Z)")
+    end = closing.search(query, returns.end() if returns else 0)
+    query = query[: end.start()] if end else query
+    return re.sub(
+        rf"\\([\\/nrt{quote}])", lambda one: _ESCAPED.get(one[1], one[1]), query
+    )
+
+
+def _without_remarks(query: str) -> str:
+    """The query up to its end, without blank lines and remarks at the ends of lines."""
+    kept, start, returned, depth = list[str](), 0, False, 0
+    for part in _PART.finditer(query):
+        kind = part.lastgroup
+        returned = returned or kind == "returns"
+        depth += (kind == "opens") - (kind == "closes")
+        over = kind == "line" and _is_over(query, part, returned)
+        if over or kind == "end" or depth < 0:
+            query = query[: part.start()]
+            break
+        if kind == "remark" or (kind == "line" and part[0].count("\n") > 1):
+            kept.append(query[start : part.start()] + ("\n" if kind == "line" else ""))
+            start = part.end()
+    return "".join([*kept, query[start:]]).strip()
+
+
+def _is_over(query: str, line_end: re.Match[str], returned: bool) -> bool:
+    """Whether a remark follows: words, or a paragraph that no clause begins."""
+    next_line = line_end.end()
+    if returned and _REMARK.match(query, next_line):
+        return True
+    blank = line_end[0].count("\n") > 1
+    return blank and not _CLAUSE.match(query, next_line)

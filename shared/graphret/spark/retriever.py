@@ -21,6 +21,7 @@ from graphret.retriever import (
     Steps,
     backfill,
     require_on_failure,
+    sure_of,
 )
 from graphret.schema import GraphSchema
 from graphret.search.index import TextIndex
@@ -36,6 +37,8 @@ from graphret.where import Where
 _AGAIN = """\
 That plan cannot be used: {problem}
 Answer again with a corrected plan, the JSON object only."""
+
+_UNMATCHED = "a row whose columns do not satisfy the condition is not returned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,13 +172,15 @@ class Spark(Retriever):
         except Exception as error:
             return PlanReply(
                 None,
-                str(as_chat_error(error, self.model.name)),
+                _with_first_problem(before, str(as_chat_error(error, self.model.name))),
                 usage=usage_of(error),
                 failed=True,
             )
         plan, problem = read_plan(reply.text, self.settings.max_steps)
         if plan is None and reply.finish_reason == "length":
             problem = f"the reply was cut off at the token limit ({problem})"
+        if plan is None:
+            problem = _with_first_problem(before, problem)
         return PlanReply(plan, problem, reply.text[:4000], reply.usage)
 
     def _messages(self, question: str, before: PlanReply | None) -> list[Message]:
@@ -216,15 +221,16 @@ class Spark(Retriever):
                 except GraphretError as error:
                     found = FoundNodes()
                     stage.details["error"] = f"{type(error).__name__}: {error}"
+                    stage.details["outcome"] = f"The step did not run: {error}."
                     problems.append(f"step {number}: {error}")
-                stage.details["found"] = len(found.nodes)
+                stage.details["found"] = len(found.rows) + len(found.nodes)
             found.walked |= walked
             ids[f"step{number}"] = [node.id for node in found.nodes]
         with trace.stage("rank", by="the query" if found.ordered else "relevance"):
             if not found.ordered:
                 found.nodes = self._by_relevance(question, found.nodes)
         found.problem = "; ".join(problems) or (
-            "" if found.nodes else "the plan found nothing"
+            "the plan found nothing" if found.empty else ""
         )
         return found
 
@@ -257,13 +263,18 @@ class Spark(Retriever):
                 with trace.stage("check"):
                     steps = self.check(plan)
                 found = yield Compute(partial(self.run, query, steps, trace))
-            if found.nodes:
+            if not found.empty or planned.failed:
                 break
             before = replace(planned, problem=found.problem)
         answer: Retrieval = yield from SparkRunRetriever(self, found, trace)._steps(
             query, k, where
         )
         return answer
+
+
+def _with_first_problem(before: PlanReply | None, problem: str) -> str:
+    """Return why there is no plan, after why the one before it could not be used."""
+    return problem if before is None else f"{before.problem}; asked again: {problem}"
 
 
 class SparkRunRetriever(Retriever):
@@ -286,21 +297,28 @@ class SparkRunRetriever(Retriever):
         spark, found, trace = self.spark, self.found, self.trace or Trace()
         if found.problem and spark.on_failure == "raise":
             raise RetrievalFailed(f"spark failed: {found.problem}")
-        nodes = [node for node in found.nodes if where is None or where.matches(node)]
-        n = len(nodes)
+        rows, nodes = (
+            [one for one in some if where is None or where.matches(one)]
+            for some in (found.rows, found.nodes)
+        )
+        if len(rows) < len(found.rows):
+            trace.note("rows", left_out=len(found.rows) - len(rows), reason=_UNMATCHED)
+        n = len(rows) + len(nodes)
         hits = [
             Hit(node, 1 - place / n, (found.evidence[node.id],))
-            for place, node in enumerate(nodes)
+            for place, node in enumerate([*rows, *nodes])
         ]
         labels = tuple(dict.fromkeys(node.label for node in nodes))
         signals = Signals(
             n,
-            None,
+            sure_of(None, found.doubts),
             found.walked and n > 0,
             labels or None,
             plan_valid=not found.problem,
+            doubts=tuple(found.doubts) or None,
         )
-        answer = Retrieval(query, k, hits[:k], signals, trace)
+        values = [dict(row.properties) for row in rows]
+        answer = Retrieval(query, k, hits[:k], signals, trace, values)
         if hits and not spark.fill:
             return answer
         if not hits:

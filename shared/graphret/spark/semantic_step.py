@@ -49,4 +49,4 @@ class SemanticStep(Step):
             node.id: Evidence("seed", rank=rank, retriever=RETRIEVER)
             for rank, node in enumerate(nodes, 1)
         }
-        return FoundNodes(nodes, evidence, ordered=True)
+        return FoundNodes(nodes, evidence=evidence, ordered=True)

@@ -23,8 +23,8 @@ class SparkSettings:
         Whether the model may see values of the graph, as examples. By default it sees
         names of labels, relations and properties alone.
     repair_calls
-        How often the model is asked again, with what went wrong. SPARK makes a single
-        call (section 3.2).
+        How often the model is asked again, with what went wrong; never where a plan
+        finds something. With 0 SPARK makes a single call (section 3.2).
     semantic_k
         Most nodes of a semantic step.
     timeout
@@ -42,10 +42,17 @@ class SparkSettings:
     max_steps: int = 4
     prompt_tokens: int = 3000
     show_values: bool = False
-    repair_calls: int = 0
+    repair_calls: int = 1
     semantic_k: int = 50
     timeout: float = TIMEOUT
     max_rows: int = MAX_ROWS
+
+    @classmethod
+    def paper(cls) -> SparkSettings:
+        """Return the settings of the paper: a single call of the model (section 3.2
+        and appendix C.7).
+        """
+        return cls(repair_calls=0)
 
     def __post_init__(self) -> None:
         least = {

@@ -38,15 +38,24 @@ class StepContext:
 class FoundNodes:
     """What the last step of a plan found: nodes, best first, and why each is there.
 
-    `ordered` where the query says in which order, `walked` where relations were walked;
-    `problem` says what went wrong.
+    `rows` are those that hold values instead, each a node of the label ``Row`` that is
+    not in the graph. `ordered` where the query says in which order, `walked` where
+    relations were walked; `problem` says what went wrong, `doubts` what was left out of
+    the query so that it found something.
     """
 
     nodes: list[Node] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
+    rows: list[Node] = field(default_factory=list)
     ordered: bool = False
     walked: bool = False
     problem: str = ""
+    doubts: list[str] = field(default_factory=list)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is neither a row nor a node."""
+        return not self.rows and not self.nodes
 
 
 class CheckedStep(Protocol):

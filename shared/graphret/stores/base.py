@@ -142,6 +142,16 @@ class Rows:
         return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
+@dataclass(frozen=True, slots=True)
+class LabelBearers:
+    """A label of a database in which labels are tables, and the tables, as queries call
+    them, whose nodes may bear it.
+    """
+
+    label: str
+    tables: tuple[str, ...]
+
+
 @runtime_checkable
 class CypherStore(GraphStore, Protocol):
     """A `GraphStore` that also answers Cypher.

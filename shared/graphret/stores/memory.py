@@ -110,10 +110,7 @@ class MemoryStore(AttachedIndexes, GraphStore):
 
     def get(self, ids: Sequence[str]) -> list[Node | None]:
         """Return nodes by id, `None` for those that are not here."""
-        nodes = self.graph.nodes
-        found = nodes.find(require_ids(ids))
-        there = iter(nodes.at(found[found >= 0]))
-        return [next(there) if i >= 0 else None for i in found.tolist()]
+        return self.graph.nodes.get(require_ids(ids))
 
     def neighbors(
         self,

@@ -183,23 +183,13 @@ def expected_neighbors(
 
 
 def check_schema(
-    schema: GraphSchema,
-    nodes: Sequence[Node],
-    edges: Sequence[Edge],
-    *,
-    primary: bool = False,
+    schema: GraphSchema, nodes: Sequence[Node], edges: Sequence[Edge]
 ) -> None:
     """Hold a schema against the graph: what it does not say was read in part is whole,
     and nothing is made up.
-
-    `primary` says that an edge counts under the primary labels of its ends alone, as in
-    Ladybug.
     """
     counted = Counter(label for node in nodes for label in set(node.labels))
-    under = {
-        node.id: (node.labels[:1] if primary else (*set(node.labels),)) or ("",)
-        for node in nodes
-    }
+    under = {node.id: (*set(node.labels),) or ("",) for node in nodes}
     triples = Counter(
         (s, e.relation, t)
         for e in edges

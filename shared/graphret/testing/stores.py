@@ -105,12 +105,7 @@ class GraphStoreSuite:
     ) -> None:
         nodes, edges = random_graph(seed)
         store.upsert(nodes, edges)
-        check_schema(
-            store.schema(),
-            nodes,
-            edges,
-            primary=getattr(store, "dialect", "") == "ladybug",
-        )
+        check_schema(store.schema(), nodes, edges)
         rng = random.Random(seed)
         for _ in range(15):
             options: dict[str, Any] = {

@@ -5,7 +5,7 @@ found, and the right choice (section 4.3).
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,11 @@ from graphret.errors import InvalidInput
 from graphret.graphraft import GraphRAFT
 from graphret.graphraft.reasoner import chosen_conversation, shown_nodes
 from graphret.llm import Message
+from graphret.retriever import drive
+from graphret.trace import Trace
 from graphret.training.questions import LabelledQuestion, json_lines
 from graphret.training.tuned import Progress
+from graphret.types import Hit
 
 
 @dataclass
@@ -46,18 +49,13 @@ def write_conversations(
     Parameters
     ----------
     raft
-        Whose queries are run; it is asked without a reasoner and unfilled.
+        Whose queries are run, up to where its reasoner would choose.
 
     Raises
     ------
     InvalidInput
-        When it has a reasoner, or fills, or the file holds what this does not write.
+        When the file holds what this does not write.
     """
-    if raft.reasoner is not None or raft.fill:
-        raise InvalidInput(
-            "raft: expected one without a reasoner and with fill=False, whose hits are"
-            " what its queries found"
-        )
     path, report = Path(out), ConversationReport()
     done: dict[str, Any] = {}
     for where, record in json_lines(path) if path.exists() else ():
@@ -83,14 +81,25 @@ def write_conversations(
     return report
 
 
+def _found(raft: GraphRAFT, query: str) -> Generator[Any, Any, list[Hit]]:
+    """Return what the best queries find, which is what a reasoner is given."""
+    trace = Trace()
+    entities = yield from raft.entities(query, trace)
+    candidates = yield from raft.candidates(entities, trace)
+    written = yield from raft.write(query, candidates, trace)
+    most = raft.settings.nodes
+    hits: list[Hit] = yield from raft.run(
+        query, most, None, candidates, written, trace, every=True
+    )
+    return hits
+
+
 def _record(raft: GraphRAFT, question: LabelledQuestion) -> dict[str, Any]:
-    found = raft.retrieve(question.text, raft.settings.nodes)
-    # where no query finds anything, what is found is the fallback's
-    hits = found.hits if found.signals.plan_valid else []
-    shown = shown_nodes(hits)
+    hits = drive(_found(raft, question.text))
+    shown, fitting = shown_nodes(hits)
     right = [
         number
-        for number, hit in enumerate(hits[: len(shown)], 1)
+        for number, hit in enumerate(hits[:fitting], 1)
         if hit.id in question.gold
     ]
     turns = list[Message]()

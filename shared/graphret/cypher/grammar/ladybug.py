@@ -17,7 +17,6 @@ class LadybugClauses(Clauses):
     ``list[1:2]``, ``:A:B``, ``n.*``.
     """
 
-    label_predicates = False
     _returning = False
 
     def parse_variable(self) -> ast.Identifier:
@@ -150,6 +149,14 @@ class LadybugClauses(Clauses):
         )
 
     def _bounds(self) -> tuple[AstNode | None, AstNode | None]:
+        # Between the bounds of ``list[a:b]`` a colon asks for no label.
+        self.label_predicates = False
+        try:
+            return self._two_bounds()
+        finally:
+            self.label_predicates = True
+
+    def _two_bounds(self) -> tuple[AstNode | None, AstNode | None]:
         self._need("[")
         low = None if self._is(":") else self.parse_expression()
         self._need(":")

@@ -194,6 +194,10 @@ class Calls(SemanticVisitor):
                 " a property"
             )
             self.facts.error(codes.SYNTAX, message, node)
+        if name == "size" and any(map(bare_pattern, node.expressions)):
+            # Ladybug 0.22 runs it, and counts wrongly.
+            message = "Ladybug has no size(…) of a pattern; write COUNT { MATCH … }"
+            self.facts.error(codes.MISPLACED_PATTERN, message, node)
         before, function = self.aggregation, FUNCTIONS.get(name)
         aggregates = function is not None and function.aggregates
         if aggregates:

@@ -218,8 +218,10 @@ INSTEAD = _pairs(
 )
 #: What Ladybug lacks of Neo4j's functions, and what stands in for it.
 LADYBUG_LACKS = _pairs(
-    "datetime: timestamp, elementid: id, endnode: nodes, localdatetime: timestamp,"
-    " startnode: nodes, type: label"
+    """datetime: timestamp, elementid: id, endnode: end_node, head: list_extract,
+    last: list_extract, localdatetime: timestamp, rand: random, split: string_split,
+    startnode: start_node, toboolean: to_bool, tofloat: to_double,
+    tointeger: to_int64, tostring: to_string, type: label"""
 )
 
 

@@ -32,7 +32,8 @@ _LACKS: dict[type[AstNode], str] = {
     ),
     ast.ListLambda: "reduce(…); use list_reduce(list, (x, y) -> …)",
     ast.LabelPredicate: (
-        "label in a condition; write it in the pattern, or label(n) = 'Name'"
+        "label in a condition; write it in the pattern, or list_contains(n.labels,"
+        " 'Name')"
     ),
     ast.CallSubquery: "CALL { } subquery",
     IsTyped: "test of types with ::",

@@ -139,6 +139,8 @@ class Database:
                     or "IO exception" in text
                     or not self.path.exists()
                 )
+                if "Could not set lock" in text:
+                    text += "; open it with read_only=True to read it meanwhile"
                 kind = StoreUnavailable if lost else StoreMismatch
                 raise kind(
                     f"{self.path}: Ladybug cannot open it as a database: {text}"

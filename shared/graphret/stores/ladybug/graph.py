@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
 from graphret.schema import GraphSchema, SchemaBuilder
+from graphret.stores.base import LabelBearers
 from graphret.stores.conditions import SIGNS, Conditions, require_decided
 from graphret.stores.ladybug.database import Session
 from graphret.stores.ladybug.tables import (
@@ -19,6 +20,7 @@ from graphret.stores.ladybug.tables import (
     Table,
     column_of,
     edge,
+    folded,
     node,
     quoted,
 )
@@ -327,6 +329,23 @@ class Graph:
                 edge(self.catalog.relations[name], source, target, weight, properties),
             )
 
+    def bearers(self) -> dict[str, LabelBearers]:
+        """Return which tables hold nodes that bear each label that queries know, by its
+        name there in small letters.
+        """
+        tables: defaultdict[str, list[str]] = defaultdict(list)
+        for table in self.catalog.nodes.values():
+            for (labels,) in self.scan(table, "DISTINCT n.labels"):
+                for label in labels:
+                    if table.name not in tables[label]:
+                        tables[label].append(table.name)
+        names = self.catalog.names_of(tables)
+        return {
+            folded(name): LabelBearers(label, tuple(tables[label]))
+            for label, name in names.items()
+            if name is not None
+        }
+
     def count(self) -> tuple[int, int]:
         """Return how many nodes and how many edges there are."""
         nodes = sum(
@@ -389,6 +408,8 @@ class _SchemaReader:
         self.sample = sample
         self.builder = SchemaBuilder()
         self.labels: Counter[str] = Counter()
+        #: The tables of which some nodes bear other labels besides the table's own.
+        self.mixed_tables: set[str] = set()
         self.triples: Counter[Triple] = Counter()
         #: The labels and the relations of which more rows exist than were read.
         self.sampled_labels: set[str] = set()
@@ -400,6 +421,8 @@ class _SchemaReader:
         total = sum(count for _, count in counts)
         for labels, count in counts:
             self.labels.update(dict.fromkeys(labels, count))
+            if len(labels) > 1:
+                self.mixed_tables.add(table.name)
             if total > self.sample:
                 self.sampled_labels.update(labels or [""])
         rows = self.graph.scan(table, f"{NODE_RETURNED} LIMIT {self.sample}")
@@ -409,10 +432,8 @@ class _SchemaReader:
     def read_edges(self, triple: Triple, count: int) -> None:
         """Count the edges that join two tables and read the properties of some."""
         catalog = self.graph.catalog
-        source, name, target = triple
-        relation = catalog.relations[name]
-        ends = catalog.nodes[source].label, catalog.nodes[target].label
-        self.triples[ends[0], relation.label, ends[1]] += count
+        relation = catalog.relations[triple[1]]
+        self._count_edges(triple, count)
         if count > self.sample:
             self.sampled_relations.add(relation.label)
         returned = f"r.weight, r.properties LIMIT {self.sample}"
@@ -422,10 +443,29 @@ class _SchemaReader:
         ]
         self.builder.observe_edges(edges, times=_times(count, len(edges)))
 
+    def _count_edges(self, triple: Triple, count: int) -> None:
+        """Count the edges that join two tables under every pair of the labels of their
+        ends.
+        """
+        catalog = self.graph.catalog
+        source, name, target = triple
+        relation = catalog.relations[name].label
+        if self.mixed_tables.isdisjoint((source, target)):
+            ends = (
+                _own_labels(catalog.nodes[source]),
+                _own_labels(catalog.nodes[target]),
+            )
+            counts: Iterable[Any] = [(*ends, count)]
+        else:
+            counts = self.graph.joined(triple, "a.labels, b.labels, count(*)")
+        for sources, targets, n_edges in counts:
+            for one in sources or [""]:
+                for other in targets or [""]:
+                    self.triples[one, relation, other] += n_edges
+
     def schema(self) -> GraphSchema:
         """Return the schema of what was read."""
         catalog = self.graph.catalog
-        tables = {table.label: table.name for table in catalog.nodes.values()}
         seen = {relation for _, relation, _ in self.triples}
         relations = [
             table for table in catalog.relations.values() if table.label in seen
@@ -436,22 +476,23 @@ class _SchemaReader:
             sampled_properties=self.sampled_labels,
             sampled_relation_properties=self.sampled_relations,
             cypher_labels={
-                label: tables.get(label)
-                for label in sorted(self.labels)
-                if label and tables.get(label) != label
+                label: name
+                for label, name in catalog.names_of(self.labels).items()
+                if label and name != label
             },
             cypher_relations={
                 table.label: table.name
                 for table in relations
                 if table.label != table.name
             },
-            columns={
-                label: [*NODE_COLUMNS]
-                for label in tables
-                if label and label in self.labels
-            },
+            columns={label: [*NODE_COLUMNS] for label in self.labels if label},
             relation_columns={table.label: [*EDGE_COLUMNS] for table in relations},
         )
+
+
+def _own_labels(table: Table) -> list[str]:
+    """Return the labels of nodes that bear that of their table alone."""
+    return [table.label] if table.label else []
 
 
 def _times(total: int, n_read: int) -> int:

@@ -9,7 +9,12 @@ from typing import Any
 
 from graphret.errors import InvalidInput, StoreError, StoreMismatch
 from graphret.schema import GraphSchema
-from graphret.stores.base import GraphStore, Rows, require_seconds
+from graphret.stores.base import (
+    GraphStore,
+    LabelBearers,
+    Rows,
+    require_seconds,
+)
 from graphret.stores.database import DatabaseStore
 from graphret.stores.ladybug.database import Database, Session, first_line, refused
 from graphret.stores.ladybug.graph import Graph, by_table, read_schema
@@ -36,8 +41,9 @@ class LadybugStore(DatabaseStore):
     ``labels`` and one for each property, each relation a table of edges with
     ``weight``, ``source_row``, ``target_row`` and its properties: a query says ``MATCH
     (m:Movie)-[:DIRECTED_BY]->(p:Person) WHERE m.year > 1990``. A secondary label is an
-    item of ``labels``. A property named like one of the layout's columns is the column
-    ``properties.NAME``.
+    item of ``labels``: `query` finds by a label the nodes of its table alone, and
+    `graphret.cypher.run_checked` every node that bears it. A property named like one of
+    the layout's columns is the column ``properties.NAME``.
 
     Ladybug tells neither upper from lower case in the names of tables, nor a label from
     a relation, and takes no dot. Of two such names the second gets a table with an
@@ -78,6 +84,8 @@ class LadybugStore(DatabaseStore):
     def __init__(
         self, path: str | Path, *, read_only: bool = False, buffer_pool_size: int = 0
     ) -> None:
+        #: Who bears the labels, as of how many writes.
+        self._bearers: tuple[int, Mapping[str, LabelBearers]] | None = None
         self._written: tuple[Session, Catalog] | None = (
             None  # what a write has open, as its followers see it
         )
@@ -161,7 +169,8 @@ class LadybugStore(DatabaseStore):
         """Return labels and triples with their counts, and properties with types,
         coverage and examples.
 
-        An edge counts under the primary labels of its ends. Properties have the names
+        An edge counts under every pair of the labels of its ends, as checked queries
+        find it by each. Properties have the names
         that Cypher knows them by, ``id``, ``name`` and ``text`` among them; labels and
         relations their own, beside which the schema says what Cypher calls them.
         Properties are read of the first 1,000 nodes of each label, and edges of each
@@ -175,6 +184,17 @@ class LadybugStore(DatabaseStore):
     def _run(self, cypher: str, parameters: Any, **limits: Any) -> Rows:
         with self._database.session() as session:
             return run(session, self._database.catalog, cypher, parameters, **limits)
+
+    def label_bearers(self) -> Mapping[str, LabelBearers]:
+        """Return which tables hold nodes that bear each label; read anew after a write.
+
+        A label stands under its name in queries, in small letters.
+        """
+        writes = self._database.writes
+        if self._bearers is None or self._bearers[0] != writes:
+            with self._reading() as graph:
+                self._bearers = writes, graph.bearers()
+        return self._bearers[1]
 
     def id_in_cypher(self, variable: str) -> str:
         """Return how a query writes the id of a node."""

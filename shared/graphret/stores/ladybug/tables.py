@@ -5,7 +5,7 @@ rows are nodes and edges.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -131,6 +131,22 @@ class Catalog:
                     name, label, columns, number, [(row[0], row[1]) for row in joined]
                 )
         return cls(nodes, relations)
+
+    def names_of(self, labels: Iterable[str]) -> dict[str, str | None]:
+        """Return what queries call labels: that of a table has the table's name, and any
+        other its own, or `None` where something else has it.
+        """
+        tables = {table.label: table.name for table in self.nodes.values()}
+        names: dict[str, str | None] = {}
+        taken = {folded(name) for name in self.nodes}
+        for label in sorted(labels):
+            name = tables.get(label, label)
+            if label not in tables and folded(label) in taken:
+                names[label] = None
+                continue
+            taken.add(folded(name))
+            names[label] = name
+        return names
 
 
 #: What a query returns of a node ``n`` for `node`.

@@ -1,0 +1,28 @@
+"""Methods that others published and that a user would try first, as retrievers over the
+same stores, indexes and chat models.
+
+Each is written from its paper's description, as far as the papers of SAGE (appendix C),
+ARK and GRASP describe it; prompts are ours.
+"""
+
+from graphret.baselines.agents import ReAct, Reflexion
+from graphret.baselines.base import Baseline
+from graphret.baselines.expansion import AGR, RAR, HyDE
+from graphret.baselines.focused import FocusedRetriever, FourStepFocus
+from graphret.baselines.hybgrag import HybGRAG
+from graphret.baselines.kar import KAR
+from graphret.baselines.think_on_graph import ThinkOnGraph
+
+__all__ = [
+    "AGR",
+    "KAR",
+    "RAR",
+    "Baseline",
+    "FocusedRetriever",
+    "FourStepFocus",
+    "HyDE",
+    "HybGRAG",
+    "ReAct",
+    "Reflexion",
+    "ThinkOnGraph",
+]

@@ -1,0 +1,189 @@
+"""Symbolic filtering, then search, then a model's order: 4StepFocus (Boer et al. 2024;
+SAGE, appendix C.1) and FocusedRetriever (Boer et al. 2025; appendix C.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from graphret.baselines.base import Baseline, Part
+from graphret.graphraft import Reasoner
+from graphret.grasp import LLMPlanner
+from graphret.llm import ChatModel
+from graphret.planning import Anchor, GraphPlan, PlanHop
+from graphret.retriever import Call, Compute
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore
+from graphret.trace import Trace
+from graphret.types import Evidence, Hit
+from graphret.where import Where
+
+#: Nodes that may stand for a variable, `None` for any that bears its label.
+_Candidates = dict[str, set[str] | None]
+
+#: Candidates that the model orders, and the nodes of an anchor: the first number of
+#: them, and the last.
+_RERANKED, _FIRST, _MOST = 20, 1, 64
+#: Nodes of an anchor where they do not grow.
+_ANCHORED = 10
+
+
+class FourStepFocus(Baseline):
+    """Extract triplets, filter candidates by them, score these by text, add what a
+    search finds, and have the model order the best (4StepFocus).
+
+    The triplets and the target are those of a plan (`LLMPlanner`), whose anchors are
+    found by search.
+    """
+
+    name = "4stepfocus"
+
+    def __init__(
+        self,
+        model: ChatModel,
+        store: GraphStore,
+        index: TextIndex,
+        *,
+        on_failure: str = "fallback",
+    ) -> None:
+        super().__init__(model, store, index, on_failure=on_failure)
+        self.planner = LLMPlanner(model, store)
+        self.reasoner = Reasoner(model)
+
+    def _found(
+        self, query: str, k: int, where: Where | None, trace: Trace
+    ) -> Part[list[Hit]]:
+        with trace.stage("triplets", model=self.model.name) as stage:
+            planned = yield Call(
+                lambda: self.planner.plan(query), lambda: self.planner.aplan(query)
+            )
+            stage.details |= planned.details
+        ranked: list[str] = []
+        if planned.plan is not None:
+            with trace.stage("filter") as stage:
+                ranked = yield Compute(lambda: self._filtered(query, planned.plan, k))
+                stage.details["candidates"] = len(ranked)
+        else:
+            trace.note("fallback", failed="triplets", error=planned.problem)
+        searched = yield from self._searched(query, k, None, trace)
+        ids = list(dict.fromkeys([*ranked, *(hit.id for hit in searched)]))
+        hits = yield from self._hits(ids)
+        return (yield from self._ordered(query, hits, trace))
+
+    def _filtered(self, query: str, plan: GraphPlan, k: int) -> list[str]:
+        """Return the candidates that the triplets leave, by how like the question they
+        are (steps 2 and 3).
+        """
+        return self._best(query, self._grounded(plan, _ANCHORED), max(k, _RERANKED))
+
+    def _grounded(self, plan: GraphPlan, most: int) -> list[str]:
+        """Return what may stand for the target once every triplet holds, each anchor
+        standing for at most so many nodes.
+        """
+        candidates: _Candidates = {
+            anchor.var: self._meant(anchor, most) for anchor in plan.anchors
+        }
+        hops = [hop for hop in plan.hops if not hop.negated]
+        changed = True
+        while changed:  # every pass takes nodes away, or binds a variable
+            changed = False
+            for hop in hops:
+                for bound, free in ((hop.source, hop.to_var), (hop.to_var, hop.source)):
+                    reached = self._reached(hop, candidates.get(bound), bound)
+                    if reached is None:
+                        continue
+                    before = candidates.get(free)
+                    after = reached if before is None else before & reached
+                    if after != before:
+                        candidates[free], changed = after, True
+        found = sorted(candidates.get(plan.target.var) or ())
+        return self._labelled(found, plan.target.labels)
+
+    def _meant(self, anchor: Anchor, most: int) -> set[str]:
+        """Return the nodes that an anchor may mean, those that a search finds."""
+        labels = None if anchor.label is None else [anchor.label]
+        found = self.index.search(anchor.text, most, labels=labels)
+        scored = zip(found.ids, found.scores.tolist(), strict=True)
+        return {one for one, score in scored if score > 0}
+
+    def _reached(
+        self, hop: PlanHop, bound: Collection[str] | None, variable: str
+    ) -> set[str] | None:
+        """Return the nodes at the other end of a hop from those of a variable; `None`
+        where it may be any node.
+        """
+        if bound is None:
+            return None
+        forward = variable == hop.source
+        backward = {"out": "in", "in": "out", "any": "both"}
+        onward = {"out": "out", "in": "in", "any": "both"}
+        edges = self.store.neighbors(
+            sorted(bound),
+            relations=hop.rel,
+            direction=(onward if forward else backward)[hop.direction],
+        )
+        ends = {
+            other
+            for edge in edges
+            for one, other in (
+                (edge.source, edge.target),
+                (edge.target, edge.source),
+            )
+            if one in bound
+        }
+        label = hop.to_label if forward else None
+        return set(self._labelled(sorted(ends), [label or ""]))
+
+    def _labelled(self, ids: Sequence[str], labels: Sequence[str]) -> list[str]:
+        """Return the nodes that bear one of some labels; all where there are none."""
+        wanted = {label for label in labels if label}
+        if not wanted or not ids:
+            return list(ids)
+        return [
+            node.id
+            for node in self.store.get(ids)
+            if node is not None and wanted.intersection(node.labels)
+        ]
+
+    def _ordered(self, query: str, hits: list[Hit], trace: Trace) -> Part[list[Hit]]:
+        """Have the model order the best hits (the last step)."""
+        if not hits:
+            return hits
+        with trace.stage("rerank", model=self.model.name) as stage:
+            reply = yield self.reasoner.ask(query, hits[:_RERANKED])
+            stage.details["tokens"] = reply.usage.total_tokens
+        numbers = dict.fromkeys(n for n in reply.value.numbers if 0 < n <= len(hits))
+        chosen = [hits[n - 1] for n in numbers]
+        kept = {hit.id for hit in chosen}
+        ordered = chosen + [hit for hit in hits if hit.id not in kept]
+        return [
+            replace(
+                hit,
+                score=1 - place / len(ordered),
+                evidence=(
+                    *hit.evidence,
+                    Evidence("rank", rank=place + 1, retriever=self.model.name),
+                ),
+            )
+            for place, hit in enumerate(ordered)
+        ]
+
+
+class FocusedRetriever(FourStepFocus):
+    """Do as `FourStepFocus` with more and more nodes for each anchor, until there are
+    enough candidates (FocusedRetriever).
+
+    Its authors have the triplets written as Cypher; here they are the same triplets of
+    a plan, so that nothing that a model wrote runs.
+    """
+
+    name = "focused"
+
+    def _filtered(self, query: str, plan: GraphPlan, k: int) -> list[str]:
+        found: list[str] = []
+        most = _FIRST
+        while len(found) < k and most <= _MOST:
+            found = self._grounded(plan, most) or found
+            most *= 2
+        return self._best(query, found, max(k, _RERANKED))

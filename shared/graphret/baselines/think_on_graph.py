@@ -1,0 +1,127 @@
+"""Think-on-Graph: a model as the controller of a beam search over paths (Sun et al.
+2024).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from graphret.baselines.base import DATA, Baseline, Part, fenced
+from graphret.graphraft import EntityNamer
+from graphret.llm import ChatModel
+from graphret.retriever import Compute
+from graphret.search.index import TextIndex
+from graphret.stores.base import GraphStore, require_limit
+from graphret.trace import Trace
+from graphret.types import Hit, Node
+from graphret.where import Where
+
+#: Edges of a node that are read, and paths that the model chooses among.
+_EDGES, _PATHS = 200, 60
+_PRUNE = (
+    "Each numbered line is a path in a graph from what a question mentions. Give the"
+    " numbers of the paths that lead towards its answer, the best first, and say"
+    " whether their ends are the answer already (`enough`)." + DATA
+)
+
+
+@dataclass(frozen=True)
+class _Pruned:
+    numbers: list[int]
+    enough: bool = False
+
+
+@dataclass(frozen=True)
+class _Path:
+    """A way from an entity: what it says so far, and the node at its end."""
+
+    text: str
+    end: Node
+    passed: frozenset[str] = field(default_factory=frozenset)
+
+
+class ThinkOnGraph(Baseline):
+    """Follow paths from the entities of a question, of which the model keeps the best,
+    until it says that they are enough (Think-on-Graph).
+
+    The answer is the ends of the paths that are kept at last, the best first.
+
+    Parameters
+    ----------
+    model, store, index, on_failure
+        As `Baseline` has them.
+    width, depth
+        Paths that are kept, and hops that they may have: 3 and 3 as its authors have
+        them.
+    """
+
+    name = "think-on-graph"
+
+    def __init__(
+        self,
+        model: ChatModel,
+        store: GraphStore,
+        index: TextIndex,
+        *,
+        width: int = 3,
+        depth: int = 3,
+        on_failure: str = "fallback",
+    ) -> None:
+        super().__init__(model, store, index, on_failure=on_failure)
+        self.width = require_limit(width) or 1
+        self.depth = require_limit(depth) or 1
+
+    def _found(
+        self, query: str, k: int, where: Where | None, trace: Trace
+    ) -> Part[list[Hit]]:
+        namer = EntityNamer(self.model, self.store, self.index)
+        with trace.stage("entities", model=self.model.name) as stage:
+            reply = yield namer.ask(query)
+            entities = yield Compute(lambda: namer.link(query, reply.value.names))
+            stage.details["tokens"] = reply.usage.total_tokens
+        starts = [one for entity in entities for one in entity.nodes]
+        nodes = yield Compute(lambda: self.store.get(starts) if starts else [])
+        beam = [_Path(node.called, node) for node in nodes if node is not None]
+        for hop in range(1, self.depth + 1):
+            longer: list[_Path] = yield Compute(partial(self._extended, query, beam))
+            if not longer:
+                break
+            listed = "\n".join(f"{n}. {one.text}" for n, one in enumerate(longer, 1))
+            asked = f"Question: {query}\n\n{fenced(listed)}"
+            pruned = yield from self._ask(_PRUNE, asked, _Pruned, trace, f"hop {hop}")
+            numbers = dict.fromkeys(n for n in pruned.numbers if 0 < n <= len(longer))
+            # relations of one kind lead to many answers: all that the model names stay
+            # where it is done, and so many as the beam is wide where it goes on
+            kept = [longer[n - 1] for n in numbers]
+            beam = kept if pruned.enough else kept[: self.width]
+            if pruned.enough or not beam:
+                break
+        ends = dict.fromkeys(one.end.id for one in beam if one.passed)
+        return (yield from self._hits(list(ends)))
+
+    def _extended(self, query: str, beam: Sequence[_Path]) -> list[_Path]:
+        """Return the paths that are a hop longer, of many those whose ends are most
+        like the question.
+        """
+        longer: list[_Path] = []
+        for path in beam:
+            edges = self.store.neighbors([path.end.id], limit=_EDGES)
+            sides = [
+                (edge, edge.target if edge.source == path.end.id else edge.source)
+                for edge in edges
+            ]
+            new = {end for _, end in sides} - {path.end.id} - path.passed
+            near = self._best(query, sorted(new), _PATHS)
+            found = self.store.get(near) if near else []
+            nodes = {node.id: node for node in found if node is not None}
+            for edge, end in sides:
+                if end in nodes:
+                    arrow = ("-[{}]->" if edge.target == end else "<-[{}]-").format(
+                        edge.relation
+                    )
+                    text = f"{path.text} {arrow} {nodes[end].called}"
+                    passed = path.passed | {path.end.id}
+                    longer.append(_Path(text, nodes[end], passed))
+        return longer[:_PATHS]

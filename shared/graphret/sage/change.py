@@ -1,0 +1,84 @@
+"""`Change`: from one table of nodes to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.nodes import NodeTable
+from graphret.types import Node
+
+T = TypeVar("T", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """What became of the nodes of a table.
+
+    Parameters
+    ----------
+    before, after
+        The tables.
+    places
+        Where each node of `before` is in `after`, altered or not; -1 where it is gone.
+    fresh
+        Where the nodes are in `after` that are new or altered, ascending.
+    """
+
+    before: NodeTable
+    after: NodeTable
+    places: NDArray[np.int64]
+    fresh: NDArray[np.int64]
+
+    @classmethod
+    def whole(cls, nodes: NodeTable) -> Change:
+        """All nodes of a table come, and none was there."""
+        return cls(
+            NodeTable.of([]), nodes, np.zeros(0, np.int64), np.arange(len(nodes))
+        )
+
+    @cached_property
+    def came_from(self) -> NDArray[np.int64]:
+        """Where each node of `after` was, -1 for one that is new or altered."""
+        came_from = np.full(len(self.after), -1, np.int64)
+        stays = np.flatnonzero(self.places >= 0)
+        came_from[self.places[stays]] = stays
+        came_from[self.fresh] = -1
+        return came_from
+
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The nodes that are new or altered, read once for all who ask."""
+        return self.after.at(self.fresh)
+
+    @cached_property
+    def moved(self) -> NDArray[np.int32]:
+        """Where each node of `before` is now, -1 where it is gone or altered."""
+        moved = np.full(len(self.before), -1, np.int32)
+        kept = np.flatnonzero(self.came_from >= 0)
+        moved[self.came_from[kept]] = kept
+        return moved
+
+    @cached_property
+    def left(self) -> NDArray[np.int64]:
+        """Where the nodes were that are gone or altered, ascending."""
+        return np.flatnonzero(self.moved < 0)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """The nodes of `after`, by their places in `before` and, behind these, among
+        the fresh ones.
+        """
+        order = self.came_from.copy()
+        order[self.fresh] = len(self.before) + np.arange(len(self.fresh))
+        return order
+
+    def column(self, before: NDArray[T], made: NDArray[T]) -> NDArray[T]:
+        """Return a column of `after`, given that of `before` and the values of the
+        fresh nodes.
+        """
+        return np.concatenate([before, made])[self.order]

@@ -1,0 +1,106 @@
+"""Values as numbers, and a list of such numbers for each node of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.columns import TextArray
+from graphret.edges import ranges, taken_rows
+from graphret.sage.change import Change
+
+V = TypeVar("V", bound=Hashable)
+
+
+class Codes(Generic[V]):
+    """Numbers for values, in the order in which they come.
+
+    It only ever grows, so that the states of a graph share one: none reads the numbers
+    that came after it.
+    """
+
+    def __init__(self, values: Iterable[V] = ()) -> None:
+        self.values = list(values)
+        self._code = _Numbered(self.values)
+        self._texts = TextArray.of([])
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def of(self, value: V) -> int:
+        """Return the number of a value, a new one where it has none yet."""
+        return self._code[value]
+
+    def of_each(self, values: Iterable[V]) -> list[int]:
+        """Return the numbers of several values, new ones where they have none yet."""
+        return [*map(self._code.__getitem__, values)]
+
+    def find(self, values: Iterable[V]) -> NDArray[np.int64]:
+        """Return the numbers of those of the values that have one."""
+        known = (self._code.get(value, -1) for value in values)
+        return np.asarray([code for code in known if code >= 0], dtype=np.int64)
+
+    def texts(self) -> TextArray:
+        """Return what each number stands for, where the values are strings."""
+        if len(self._texts) < len(self.values):
+            new = TextArray.of(map(str, self.values[len(self._texts) :]))
+            self._texts = TextArray.concat([self._texts, new])
+        return self._texts
+
+
+class _Numbered(dict[Any, int]):
+    """The numbers of values; one that is asked for and has none is put behind them."""
+
+    def __init__(self, values: list[Any]) -> None:
+        super().__init__((value, code) for code, value in enumerate(values))
+        self._values = values
+
+    def __missing__(self, value: Any) -> int:
+        self._values.append(value)
+        return self.setdefault(value, len(self))
+
+
+@dataclass(frozen=True, eq=False)
+class CodeLists:
+    """For each node a list of numbers: where it begins, ``(n + 1,)``, and all lists in
+    turn, ``(m,)``.
+    """
+
+    starts: NDArray[np.int64]
+    codes: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, lists: Iterable[Sequence[int]]) -> CodeLists:
+        """Put lists of numbers together."""
+        starts, codes = [0], list[int]()
+        for one in lists:
+            codes.extend(one)
+            starts.append(len(codes))
+        return cls(np.asarray(starts, np.int64), np.asarray(codes, np.int32))
+
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """The node of each number, ``(m,)``."""
+        lengths = np.diff(self.starts)
+        return np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+
+    def at(self, positions: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the numbers of nodes, one node's after the other's."""
+        return self.codes[ranges(self.starts, positions)]
+
+    def changed(self, change: Change, made: CodeLists) -> CodeLists:
+        """Return the lists after a change, `made` being those of its fresh nodes."""
+        starts = np.append(self.starts, self.starts[-1] + made.starts[1:])
+        codes = np.concatenate([self.codes, made.codes])
+        return CodeLists(*taken_rows(starts, codes, change.order))
+
+
+def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:
+    """Return which of the numbers up to `n` are among `codes`, ``(n,)``."""
+    mask = np.zeros(n, dtype=bool)
+    mask[codes] = True
+    return mask

@@ -1,0 +1,149 @@
+"""`Connections`: the edges of a graph that follow from its nodes, and what they follow
+from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from graphret.edges import EdgeTable, joined
+from graphret.executors import LOCAL, Executor
+from graphret.nodes import NodeTable
+from graphret.sage.change import Change
+from graphret.sage.entities import Entities
+from graphret.sage.facts import NodeFacts
+from graphret.sage.joins import TableCells
+from graphret.sage.links import Mentions
+from graphret.sage.mentions import NodeNames
+from graphret.sage.settings import LinkSettings, SimilaritySettings
+from graphret.sage.shared_names import SharedNames
+from graphret.sage.similarity import SimilarityIndex
+from graphret.sage.structure import structure_edges
+from graphret.sage.words_said import WordsSaid
+from graphret.search.dense import DenseIndex
+from graphret.storage import Bundle, Parts
+from graphret.stores.memory import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Connections:
+    """What is known of the nodes of a graph that edges follow from.
+
+    Never changed once made. A change reads the nodes that it touches, and keeps what
+    was read of all others: `changed` has the edges of a graph that was built of
+    everything, with the same thresholds and the same rarity of words.
+
+    Parameters
+    ----------
+    similarity
+        What is alike.
+    mentions
+        What names what.
+    shared
+        Which names that no node bears join texts.
+    facts, words, entities, cells
+        What nodes were made from; what they say, name and hold in tables.
+    """
+
+    similarity: SimilarityIndex
+    mentions: Mentions
+    shared: SharedNames
+    facts: NodeFacts = field(default_factory=NodeFacts)
+    words: WordsSaid = field(default_factory=WordsSaid)
+    entities: Entities = field(default_factory=Entities)
+    cells: TableCells = field(default_factory=TableCells)
+
+    @classmethod
+    def of(
+        cls,
+        nodes: NodeTable,
+        dense: DenseIndex | None,
+        similarity: SimilaritySettings,
+        links: LinkSettings,
+        executor: Executor = LOCAL,
+    ) -> Connections:
+        """Find what connects the nodes of a table."""
+        nothing = cls(
+            SimilarityIndex(NodeTable.of([]), similarity),
+            Mentions(NodeNames(links)),
+            SharedNames(links, similarity.entity_cap),
+        )
+        return nothing.changed(Change.whole(nodes), dense, executor)
+
+    def parts(self) -> Parts:
+        """The connections as they are saved, without what the nodes themselves say."""
+        parts = Parts()
+        parts.add("similarity", self.similarity.parts())
+        parts.add("mentions", self.mentions.parts())
+        parts.add("shared", self.shared.parts(self.entities))
+        return parts
+
+    @classmethod
+    def from_bundle(
+        cls,
+        bundle: Bundle,
+        graph: Graph,
+        similarity: SimilaritySettings,
+        links: LinkSettings,
+    ) -> Connections:
+        """Open saved connections over their graph; every node is read."""
+        nodes, change = graph.nodes, Change.whole(graph.nodes)
+        facts, entities = NodeFacts().changed(change), Entities().changed(change)
+        shared = SharedNames(links, similarity.entity_cap)
+        return cls(
+            SimilarityIndex.from_bundle(
+                bundle.sub("similarity"),
+                nodes,
+                similarity,
+                (facts, entities),
+                graph.edges,
+            ),
+            Mentions.from_bundle(bundle.sub("mentions"), nodes, facts, links),
+            shared.from_bundle(bundle.sub("shared"), nodes, facts, entities),
+            facts,
+            WordsSaid().changed(change),
+            entities,
+            TableCells().changed(change),
+        )
+
+    def changed(
+        self, change: Change, dense: DenseIndex | None, executor: Executor = LOCAL
+    ) -> Connections:
+        """Return what connects the nodes after a change; `dense` has their embeddings
+        then.
+        """
+        facts, words = self.facts.changed(change), self.words.changed(change)
+        entities = self.entities.changed(change)
+        return Connections(
+            self.similarity.changed(change, facts, entities, dense, executor),
+            self.mentions.changed(change, self.facts, facts, words, executor),
+            self.shared.changed(change, facts, entities, self.entities),
+            facts,
+            words,
+            entities,
+            self.cells.changed(change),
+        )
+
+    def refitted(self) -> Connections:
+        """Return the connections with thresholds, and the rarity of words, fitted to
+        the nodes that there are.
+        """
+        return replace(
+            self,
+            similarity=self.similarity.refitted(),
+            mentions=self.mentions.refitted(self.similarity.nodes, self.facts),
+        )
+
+    def edges(self, explicit: EdgeTable) -> EdgeTable:
+        """Return every edge: similarity, structure, names, keys, and those that were
+        given.
+        """
+        n_nodes, links = explicit.n_nodes, self.mentions.names.settings
+        found = [
+            self.similarity.edges,
+            structure_edges(self.facts),
+            self.mentions.edges(self.facts),
+            self.shared.edges(self.facts, self.entities),
+            self.cells.edges(n_nodes, links),
+        ]
+        return joined(n_nodes, [*found, explicit])

@@ -1,0 +1,105 @@
+"""What the links of a graph ask of its nodes, in columns: a property is read once, when
+its node comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from graphret.corpus.chunks import DOCUMENT, source_of
+from graphret.corpus.readers import file_id
+from graphret.sage.change import Change
+from graphret.sage.codes import Codes, flags
+from graphret.sage.names import title_of
+from graphret.types import Node
+
+#: In place of the place of a node in its source, where it is not known.
+NO_PLACE = np.iinfo(np.int64).min
+_COLUMNS = ("source", "file", "kin", "document", "title", "place", "is_table")
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFacts:
+    """What nodes were made from, where in it they stand, and their titles, ``(n,)``
+    each.
+
+    The columns are numbers of `strings`: `source`, the item that a node was made from,
+    itself where none is known; `file`, the file of that; `kin`, what tells the chunks
+    that are one source for `graphret.corpus.chunks`; `document`, the item before it was
+    put with others; `title`, 0 where there is none. `place` is the place in the source,
+    or `NO_PLACE`.
+    """
+
+    strings: Codes[str] = field(default_factory=lambda: Codes([""]))
+    source: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    file: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    kin: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    document: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    title: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    place: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_table: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+
+    def changed(self, change: Change) -> NodeFacts:
+        """Return the facts after a change, reading the fresh nodes."""
+        rows = [_facts(node, self.strings) for node in change.nodes]
+        made = np.asarray(rows, dtype=np.int64).reshape(-1, len(_COLUMNS)).T
+        columns = {
+            name: change.column(old := getattr(self, name), new.astype(old.dtype))
+            for name, new in zip(_COLUMNS, made, strict=True)
+        }
+        return NodeFacts(self.strings, **columns)
+
+    @cached_property
+    def number(self) -> NDArray[np.int64]:
+        """The number of each node among the chunks of its source, 0 where it has
+        none.
+        """
+        return np.where(self.place == NO_PLACE, 0, self.place)
+
+    @cached_property
+    def heads(self) -> NDArray[np.int64]:
+        """The first node of each file, ascending: texts before tables."""
+        position = np.arange(len(self.file))
+        order = np.lexsort((position, self.number, self.is_table, self.file))
+        return np.sort(order[np.diff(self.file[order], prepend=-1) != 0])
+
+    def of_items(self, items: Collection[str]) -> Iterator[tuple[str, int]]:
+        """Yield items and files with each node that was made of them."""
+        asked = flags(self.strings.find(items), len(self.strings))
+        for column in (self.source, self.file, self.document):
+            for position in np.flatnonzero(asked[column]).tolist():
+                yield self.strings.values[column[position]], position
+
+    def of_kin(self, kin: Collection[tuple[str, ...]]) -> NDArray[np.int64]:
+        """Return the nodes that are chunks of one of the sources."""
+        asked = flags(self.strings.find(map(_KIN.join, kin)), len(self.strings))
+        return np.flatnonzero(asked[self.kin])
+
+
+_KIN = "\0"
+
+
+def _facts(node: Node, strings: Codes[str]) -> tuple[int, ...]:
+    """Return the row of a node, in the order of the columns."""
+    given = node.properties
+    item = given.get("source_id")
+    source = f"\0{node.id}" if item is None else str(item)  # no item's name
+    document = given.get(DOCUMENT)
+    texts = (
+        source,
+        file_id(node.id if item is None else source),
+        _KIN.join(source_of(node)),
+        "" if document is None else str(document),
+        title_of(node),
+    )
+    place = given.get("chunk_index")
+    return (
+        *map(strings.of, texts),
+        place if isinstance(place, int) else NO_PLACE,
+        "table_rows" in given,
+    )

@@ -1,0 +1,254 @@
+"""A graph that changes: its edges are those of a graph that was built of everything,
+with the same thresholds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tests_support import HashingEncoder, edges_of, found_anew
+
+from graphret import Document, SageGraph, SageSettings, Table
+from graphret.corpus import Item
+from graphret.sage.settings import LinkSettings, SimilaritySettings
+from graphret.types import Edge, Node
+
+# Titles within titles, with brackets and commas, of everyday words and of stop words.
+NAMES = [
+    "Paris",
+    "Rome, Italy",
+    "Oslo (city)",
+    "Section",
+    "Next Steps",
+    "New York",
+    "New York City",
+    "Maryland",
+    "History of Maryland",
+    "1911 Butler Christians football team",
+    "Butler",
+    "The Who",
+    "東京都",
+]
+SENTENCES = [
+    "He went to %s and back.",
+    "the %s of it is here.",
+    "%s is a thing.",
+    "# %s",
+    "and in %s they say so",
+]
+PEOPLE = ["Kate", "Definition", "Jules", "Section"]
+
+
+def a_document(draw: random.Random, number: int) -> Document:
+    said = []
+    for _ in range(draw.randint(1, 6)):
+        name = draw.choice(NAMES)
+        said.append(
+            draw.choice(SENTENCES) % (name if draw.random() < 0.6 else name.lower())
+        )
+    said.append(f"Seen by {draw.choice(PEOPLE)} Bram{draw.randint(0, 5)} in may.")
+    given = {"aliases": [draw.choice(NAMES)]} if draw.random() < 0.1 else {}
+    title = draw.choice([*NAMES, "", f"{draw.choice(NAMES)} {number}"])
+    return Document(" ".join(said), id=f"d{number:03}", title=title, metadata=given)
+
+
+def a_table(draw: random.Random, number: int) -> Table:
+    if draw.random() < 0.4:
+        rows = [[f"A-{1000 + row + 6 * number}", f"N{row}"] for row in range(6)]
+        return Table(["id", "Name"], rows, id=f"t{number}", title=f"team {number}")
+    rows = [
+        [
+            draw.choice(NAMES),
+            str(1900 + draw.randint(0, 9)),
+            f"A-{draw.randint(1000, 1060)}",
+        ]
+        for _ in range(draw.randint(1, 15))
+    ]
+    title = draw.choice(
+        ["1911 Christians football team results", "Members of Maryland"]
+    )
+    header = ["Name", "Year", "team_id"]
+    return Table(header, rows, id=f"t{number}", title=title, section="Results")
+
+
+def items(draw: random.Random, n: int, most: int) -> dict[str, Item]:
+    made = (
+        a_document(draw, draw.randint(0, most))
+        if draw.random() < 0.75
+        else a_table(draw, draw.randint(0, most // 3))
+        for _ in range(n)
+    )
+    return {item.id: item for item in made}
+
+
+def states(
+    graph: SageGraph, held: dict[str, Item], draw: random.Random, steps: int, most: int
+) -> Iterator[SageGraph]:
+    """Change a graph and what it holds at random, and yield it after each change."""
+    for _ in range(steps):
+        if draw.random() < 0.6 or len(held) < 4:
+            new = items(draw, draw.choice([1, 1, 3, most // 2]), most)
+            graph.add(new.values())
+            held.update(new)
+        else:
+            gone = draw.sample(sorted(held), draw.randint(1, 3))
+            graph.remove(gone)
+            for id_ in gone:
+                del held[id_]
+        yield graph
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+@pytest.mark.parametrize("seed", range(8))
+def test_after_any_changes_the_edges_are_those_of_everything(
+    seed: int, tmp_path: Path
+) -> None:
+    draw = random.Random(seed)
+    most = (12, 30)[seed % 2]
+    encoder = HashingEncoder() if seed % 4 < 2 else None
+    settings = SageSettings(
+        similarity=SimilaritySettings(
+            percentile=draw.choice([0, 50, 90]),
+            neighbors=draw.choice([1, 3]),
+            entity_cap=draw.choice([4, 50]),
+        ),
+        # a name becomes common, and says nothing then
+        links=LinkSettings(max_bearers=draw.choice([2, 50])),
+    )
+    held = items(draw, draw.choice([1, 4, most]), most)
+    graph = SageGraph.build(held.values(), encoder=encoder, settings=settings)
+    for state in states(graph, held, draw, 4, most):
+        assert edges_of(state) == found_anew(state)
+    graph.save(tmp_path)
+    graph = SageGraph.load(tmp_path, encoder=encoder, chunker=graph.chunker)
+    for state in states(graph, held, draw, 2, most):
+        assert edges_of(state) == found_anew(state)
+    graph.refit()
+    shuffled = [held[id_] for id_ in draw.sample(sorted(held), len(held))]
+    built = SageGraph.build(shuffled, encoder=encoder, settings=settings)
+    assert list(graph.nodes) == list(built.nodes)
+    assert edges_of(graph) == edges_of(built)
+    assert graph.thresholds == built.thresholds
+
+
+TEAM = "1911 Butler Christians football team"
+RESULTS = Table(
+    ["Opponent"], [["Wabash"], ["Butler"]], id="t", title="1911 Christians results"
+)
+OTHERS = [Document(f"No. {i}.", id=f"o{i}", title=f"Other {i}") for i in range(45)]
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+@pytest.mark.parametrize(
+    ("first", "come", "relation", "before", "after"),
+    [
+        ([RESULTS], [Document("A team.", id="b", title=TEAM)], "MENTIONS", 0, 1),
+        (
+            [Document("In Paris it rained.", id="a", title="Rain")],
+            [Document("A city.", id="b", title="Paris")],
+            "MENTIONS",
+            0,
+            1,
+        ),
+        (  # a name that becomes common says nothing
+            [Document(f"Page {i}.", id=f"b{i:02}", title="Paris") for i in range(50)]
+            + [Document("In Paris it rained.", id="a", title="Rain")],
+            [Document("One more.", id="b50", title="Paris")],
+            "MENTIONS",
+            50,
+            0,
+        ),
+        (  # a word that texts come to use as a word begins no name
+            [
+                Document(f"They asked Section 3 of {i}.", id=f"s{i}", title=f"T {i}")
+                for i in range(2)
+            ],
+            [
+                Document("a section and a section in it.", id=f"w{i}", title=f"W {i}")
+                for i in range(4)
+            ],
+            "SHARES_NAME",
+            1,
+            0,
+        ),
+        (  # what two texts in a hundred say is rare, in a small corpus it is not
+            [
+                Document(f"We met Tim Burton often in {i}.", id=f"s{i}", title=f"T {i}")
+                for i in range(3)
+            ],
+            [
+                Document(f"There is no. {i} here.", id=f"w{i}", title=f"W {i}")
+                for i in range(20)
+            ],
+            "SHARES_NAME",
+            0,
+            3,
+        ),
+    ],
+)
+def test_what_comes_changes_the_links_of_what_was_there(
+    first: list[Item], come: list[Item], relation: str, before: int, after: int
+) -> None:
+    def links(graph: SageGraph) -> int:
+        assert edges_of(graph) == found_anew(graph)
+        found = graph.edges.edges(graph.nodes.ids)
+        return sum(edge.relation == relation for edge in found)
+
+    graph = SageGraph.build([*first, *OTHERS], encoder=None, chunker=None)
+    assert links(graph) == before
+    graph.add(come)
+    assert links(graph) == after
+    graph.remove([item.id for item in come])
+    assert links(graph) == before
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_a_graph_that_was_built_without_names_takes_some() -> None:
+    nameless = Node("n", ("Document",), "", "It rained.", {"source_id": "n"})
+    graph = SageGraph.from_nodes([nameless], encoder=None, metadata=None)
+    graph.add([Document("A team.", id="b", title=TEAM), RESULTS])
+    assert edges_of(graph) == found_anew(graph)
+    assert [edge["relation"] for edge in edges_of(graph)].count("MENTIONS") == 1
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_given_edges_outlast_a_change_of_their_ends_and_go_with_them() -> None:
+    pages = [Document(f"Page {i}.", id=f"d{i}", title=f"Page {i}") for i in range(4)]
+    given = [Edge("d0", "CITES", "d1", 1.0, {"p": 1}), Edge("d2", "CITES", "d3")]
+    graph = SageGraph.build(pages, encoder=None, chunker=None, edges=given)
+    graph.add([Document("Altered.", id="d1", title="Page 1")])
+    graph.remove(["d3"])
+    cites = [edge for edge in edges_of(graph) if edge["relation"] == "CITES"]
+    assert [(edge["source"], edge["target"]) for edge in cites] == [("d0", "d1")]
+
+
+class Failing(HashingEncoder):
+    """An encoder that is down for a while."""
+
+    down = False
+
+    def encode_documents(self, texts: list[str]) -> NDArray[np.float32]:
+        if self.down:
+            raise ConnectionError("the model is down")
+        return super().encode_documents(texts)
+
+
+@pytest.mark.filterwarnings("ignore:the graph finds little more")
+def test_a_change_that_fails_half_way_leaves_the_state_before() -> None:
+    draw, encoder = random.Random(0), Failing()
+    graph = SageGraph.build(items(draw, 12, 30).values(), encoder=encoder)
+    before, edges = graph.state, edges_of(graph)
+    more = items(draw, 6, 60).values()
+    encoder.down = True
+    with pytest.raises(ConnectionError):
+        graph.add(more)
+    assert graph.state is before
+    assert edges_of(graph) == edges
+    encoder.down = False
+    graph.add(more)
+    assert edges_of(graph) == found_anew(graph)
