@@ -20,7 +20,7 @@ from graphret.stores import CypherStore
 from graphret.stores.ladybug import LadybugStore
 from graphret.stores.neo4j import Neo4jStore
 
-#: So many seeds in turn; ten thousand were run once.
+#: So many seeds in turn; two thousand were run once.
 _QUERIES = 20
 
 

@@ -17,7 +17,7 @@ from graphret.rows import row_node
 from graphret.spark.loosening import loosened
 from graphret.spark.repairs import RepairedQuery, entity_names, repair
 from graphret.spark.reply import bare_query
-from graphret.spark.rows import Columns, read_rows, shown
+from graphret.spark.rows import Columns, ReadRow, read_rows, shown
 from graphret.spark.step import RETRIEVER, FoundNodes, Step, StepContext
 from graphret.stores.base import Rows
 from graphret.trace import Stage
