@@ -67,7 +67,8 @@ class MethodOptions:
     Parameters
     ----------
     model, base_url
-        The name of a chat model and its OpenAI-compatible endpoint.
+        The name of a chat model and its OpenAI-compatible endpoint; or the folder of a
+        causal model, such as a student, which runs in this process.
     agents, steps, seconds, on_run
         Of ARK: how many agents, the replies that each may take, how long they may take
         in all, and who is told of runs.
@@ -76,7 +77,8 @@ class MethodOptions:
     preset
         ``"paper"`` for the algorithms and defaults of the papers.
     reranker
-        What orders what any method found: a `Reranker`, or a cross-encoder by name.
+        What orders what any method found: a `Reranker`, a cross-encoder by name, or a
+        folder that ``graphret train reranker`` wrote.
     chat
         A chat model that is made already, in place of one by name.
     llm_cache
@@ -112,6 +114,10 @@ class MethodOptions:
     def chat_model(self) -> ChatModel | None:
         if self.chat is not None or self.model is None:
             return self.chat
+        if self.base_url is None and Path(self.model).is_dir():
+            from graphret.llm.causal_chat import CausalChat
+
+            return CausalChat(self.model)
         from graphret.llm.cached_chat import CachedChat
         from graphret.llm.openai_chat import OpenAIChat
 
@@ -347,9 +353,9 @@ def _with_embeddings(index: TextIndex, method: Method) -> HybridIndex:
 def _reranker(options: MethodOptions) -> Reranker | None:
     if not isinstance(options.reranker, str):
         return options.reranker
-    from graphret.rerank import CrossEncoderReranker
+    from graphret.rerank import load_reranker
 
-    return CrossEncoderReranker(options.reranker)
+    return load_reranker(options.reranker)
 
 
 def _bm25(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:

@@ -15,6 +15,7 @@ from spark_parts import EDGES, NODES
 
 from graphret.errors import InvalidInput, QueryTimeout, RetrievalFailed
 from graphret.grasp import (
+    DynamicWeights,
     Grasp,
     GraspSettings,
     LLMPlanner,
@@ -272,20 +273,42 @@ def test_views_hide_from_plans_what_they_hide(papers: GraphStore) -> None:
 # -- weights
 
 
+@pytest.mark.parametrize(
+    ("candidates", "risk", "weight"),
+    [
+        (10, "normal", 2.0 * 1.25),
+        (11, "weak", 0.8 * 0.5),
+        (501, "aggressive", 0.05),
+        (0, "normal", 0.0),
+        (5, None, 0.0),
+    ],
+)
+def test_dynamic_weights_are_the_papers(
+    candidates: int, risk: str | None, weight: float
+) -> None:
+    """GRASP, section 3.2: the bucket of n_cand times the risk level."""
+    signals = [Signals(candidates, plan_valid=True, risk=risk), Signals()]
+    assert DynamicWeights()(signals) == [pytest.approx(weight), 1.0]
+    invalid = Signals(candidates, plan_valid=False, risk=risk)
+    assert DynamicWeights()([invalid, Signals()]) == [0.0, 1.0]
+
+
 def test_settings_are_read_from_a_file_and_bad_ones_are_named(tmp_path: Path) -> None:
     assert StaticWeights(0.3)([Signals(plan_valid=True)]) == [0.3, 0.7]
     assert StaticWeights(0.3)([Signals(plan_valid=False)]) == [0.0, 1.0]
-    settings, file = (
-        GraspSettings(weights=StaticWeights(0.35), rrf_k=5),
-        tmp_path / "grasp.json",
-    )
-    settings.save(file)
-    assert GraspSettings.load(file) == settings
+    file = tmp_path / "grasp.json"
+    for weights in (StaticWeights(0.35), DynamicWeights(risks=(0, 0.5, 0.75, 1))):
+        settings = GraspSettings(weights=weights, rrf_k=5)
+        settings.save(file)
+        assert GraspSettings.load(file) == settings
     file.write_text('{"weights": {"kind": "best"}}')
-    with pytest.raises(InvalidInput, match=r"grasp\.json.*kind"):
+    with pytest.raises(InvalidInput, match=r"grasp\.json.*best"):
         GraspSettings.load(file)
     with pytest.raises(InvalidInput, match="graph"):
         StaticWeights(1.5)
+    for bad in ({"risks": (1, 2)}, {"buckets": (1, 1, 1, 1, -1)}):
+        with pytest.raises(InvalidInput, match=next(iter(bad))):
+            DynamicWeights(**bad)
 
 
 # -- the planner

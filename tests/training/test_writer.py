@@ -18,13 +18,14 @@ from graphret.graphraft.writer import Writer
 from graphret.llm import Message
 from graphret.llm.causal import SMALL, load_model
 from graphret.training import (
+    Conversation,
     Example,
     LoRASettings,
     fine_tune,
     train_reasoner,
     train_writer,
 )
-from graphret.training.lora import _Collator
+from graphret.training.objectives import WrittenTurns
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
@@ -151,25 +152,65 @@ def test_the_command_trains_merges_and_measures(base: str, tmp_path: Path) -> No
 
 def test_only_answers_are_learned() -> None:
     rows = [
-        {"input_ids": [1, 2, 3, 8, 9], "answer": 2},
-        {"input_ids": [4, 5, 9], "answer": 1},
+        {"input_ids": [1, 2, 3, 8, 9], "learned": [False] * 3 + [True] * 2},
+        {"input_ids": [4, 5, 9], "learned": [False, False, True]},
     ]
-    batch = _Collator(pad=0)(rows)
-    assert batch["input_ids"].tolist() == [[1, 2, 3, 8, 9], [0, 4, 5, 9, 0]]
-    assert batch["labels"].tolist() == [[-100, 8, 9], [-100, 9, -100]]
-    model, _ = tiny_model()
-    loss, logits = (lambda out: (out.loss, out.logits))(model(**batch))
-    right = logits.log_softmax(-1)[[0, 0, 1], [0, 1, 0], [8, 9, 9]]
-    assert float(loss) == pytest.approx(-float(right.mean()), rel=1e-4)
-    assert batch["position_ids"][1].tolist()[1:4] == [0, 1, 2]
+    model, tokenizer = tiny_model()
+    objective = WrittenTurns(tokenizer)
+    batch = objective.batch(rows)
+    assert batch["input_ids"][1].tolist()[2:] == [4, 5, 9]
+    assert batch["labels"].tolist() == [
+        [-100, -100, -100, 8, 9],
+        [-100, -100, -100, -100, 9],
+    ]
+    assert batch["position_ids"][1].tolist()[2:] == [0, 1, 2]
+    read = {name: value for name, value in batch.items() if name != "labels"}
+    logits = model(**read).logits.log_softmax(-1)
+    right = logits[[0, 0, 1], [2, 3, 3], [8, 9, 9]]
+    loss = objective.loss(model, batch).item()
+    assert loss == pytest.approx(-right.mean().item(), rel=1e-4)
+
+
+def test_every_turn_of_the_assistant_is_learned_and_nothing_else() -> None:
+    _, tokenizer = tiny_model()
+    turns = [
+        Message.system("s"),
+        Message.user("asthma?"),
+        Message.assistant("first"),
+        Message.user("lines"),
+        Message.assistant("second"),
+    ]
+    objective = WrittenTurns(tokenizer)
+    [row] = objective.rows(tokenizer, [Conversation(turns)], None)
+    pairs = list(zip(row["input_ids"], row["learned"], strict=True))
+    written = tokenizer.decode([token for token, learned in pairs if learned])
+    assert written == "first<|end|>second<|end|>"
+    read = tokenizer.decode([token for token, learned in pairs if not learned])
+    assert (
+        read
+        == "<|system|>s<|end|><|user|>asthma?<|end|><|assistant|><|user|>lines<|end|><|assistant|>"
+    )
+    [cut] = objective.rows(tokenizer, [Conversation(turns)], len(row["learned"]) - 1)
+    assert tokenizer.decode(cut["input_ids"]).endswith("first<|end|>")
+    assert objective.rows(tokenizer, [Conversation(turns)], 3) == []
+    # a template that leaves earlier answers out: each turn is an example of its own
+    tokenizer.chat_template = (
+        "{% for m in messages if m.role != 'assistant' %}{{ m.content }}<|user|>"
+        "{% endfor %}"
+    )
+    rows = objective.rows(tokenizer, [Conversation(turns)], None)
+    assert [tokenizer.decode(one["input_ids"]) for one in rows] == [
+        "s<|user|>asthma?<|user|>first<|end|>",
+        "s<|user|>asthma?<|user|>lines<|user|>second<|end|>",
+    ]
 
 
 def test_out_of_memory_means_half_the_batch(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = _Collator.__call__
+    made = WrittenTurns.batch
 
-    def small(self: _Collator, rows: Any) -> Any:
+    def small(self: WrittenTurns, rows: Any) -> Any:
         if len(rows) > 2:
             raise RuntimeError(
                 "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9"
@@ -177,7 +218,7 @@ def test_out_of_memory_means_half_the_batch(
             )
         return made(self, rows)
 
-    monkeypatch.setattr(_Collator, "__call__", small)
+    monkeypatch.setattr(WrittenTurns, "batch", small)
     examples = [Example([Message.user("?")], "yes")] * 9
     assert (
         fine_tune(

@@ -4,6 +4,7 @@ instructions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 
@@ -15,7 +16,7 @@ from graphret.ark.arguments import (
     SearchArguments,
     SelectArguments,
 )
-from graphret.ark.settings import ArkSettings
+from graphret.ark.settings import ArkSettings, Exploration
 from graphret.llm.chat import Tool
 from graphret.llm.schema import plain_schema
 from graphret.schema import GraphSchema
@@ -35,6 +36,13 @@ _ARGUMENTS = {
 }
 
 
+#: The arguments that an exploration lacks where something is switched off.
+_WITHOUT: Mapping[Exploration, Sequence[str]] = {
+    "no_query": ("query",),
+    "no_filters": ("node_types", "relation_types", "where"),
+}
+
+
 @lru_cache(maxsize=16)
 def make_tools(
     settings: ArkSettings = ArkSettings(),
@@ -42,20 +50,23 @@ def make_tools(
     """Return the tools that an agent is offered, the defaults of `settings` in their
     descriptions.
     """
-    schemas = {
-        name: plain_schema(kind.model_json_schema())
-        for name, kind in _ARGUMENTS.items()
-    }
-    for schema in schemas.values():
+    tools = []
+    for name, kind in _ARGUMENTS.items():
+        if name == EXPLORE and settings.exploration == "off":
+            continue
+        schema = plain_schema(kind.model_json_schema())
         schema.pop("additionalProperties")  # what else a model writes is answered
-    said = {
-        name: " ".join(schema.pop("description").split())
-        for name, schema in schemas.items()
-    }
-    return tuple(
-        Tool(name, said[name].format(**asdict(settings)), schema)
-        for name, schema in schemas.items()
-    )
+        said = " ".join(schema.pop("description").split())
+        if name == EXPLORE:
+            for argument in switched_off(settings):
+                del schema["properties"][argument]
+        tools.append(Tool(name, said.format(**asdict(settings)), schema))
+    return tuple(tools)
+
+
+def switched_off(settings: ArkSettings) -> Sequence[str]:
+    """Return the arguments that an exploration does not take."""
+    return _WITHOUT.get(settings.exploration, ())
 
 
 #: How what the tools return is read.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from typing import Literal, TypeAlias, get_args
 
 from graphret.errors import InvalidInput
 
@@ -11,6 +12,8 @@ MAX_K = 100  # nodes that one call of a tool may ask for
 MAX_FAILURES = (
     3  # replies in a row without a usable call after which an agent is given up
 )
+#: How much of the neighbourhood operation agents have (ARK, table 2).
+Exploration: TypeAlias = Literal["full", "no_query", "no_filters", "off"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,10 @@ class ArkSettings:
     early_stop
         Stop the agents that still run once they cannot change the first place of the
         vote. What ranks below can then depend on which agent was quicker.
+    exploration
+        What agents can do with a neighbourhood, to measure what each part is worth
+        (table 2): ``"full"``, without ranking by a query, without filters by types and
+        relations, or nothing (``"off"``), so that they only search.
     max_tokens, max_seconds
         Tokens and seconds that all agents of a run may spend together; the run then
         ends with what is selected. An endpoint that counts no tokens spends none of
@@ -54,6 +61,7 @@ class ArkSettings:
     observation_tokens: int = 2000
     snippet_chars: int = 200
     early_stop: bool = True
+    exploration: Exploration = "full"
     max_tokens: int | None = None
     max_seconds: float | None = None
 
@@ -79,6 +87,11 @@ class ArkSettings:
                     f"{one.name}: expected a whole number of at least {lowest}, got"
                     f" {value!r}"
                 )
+        if self.exploration not in get_args(Exploration):
+            raise InvalidInput(
+                f"exploration: expected one of {', '.join(get_args(Exploration))}, got"
+                f" {self.exploration!r}"
+            )
         seconds = self.max_seconds
         if seconds is not None and not (
             isinstance(seconds, (int, float)) and 0 < seconds < math.inf

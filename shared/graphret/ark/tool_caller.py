@@ -11,11 +11,24 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    TypeAdapter,
+    model_validator,
+)
 
 from graphret.llm.chat import ChatError, ChatModel, Message, Reply, Tool, ToolCall
 from graphret.llm.json_text import read_object
-from graphret.llm.structured import StructuredReply, aask_json, ask_json
+from graphret.llm.schema import plain_schema
+from graphret.llm.structured import (
+    StructuredReply,
+    aask_json,
+    ask_json,
+    with_schema,
+)
 from graphret.retriever import Call, adrive, drive
 
 _REFUSED = re.compile(r"\btools?\b|\bfunctions?\b", re.IGNORECASE)
@@ -208,6 +221,14 @@ def _tool_calls(calls: Sequence[_Call], turn: int) -> tuple[ToolCall, ...]:
         )
         for number, call in enumerate(calls)
     )
+
+
+def as_json_calls(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:
+    """Return a conversation with tool calls just as a model that cannot call tools has
+    it: its calls are JSON that it writes.
+    """
+    schema = plain_schema(TypeAdapter(_Calls).json_schema())
+    return with_schema(_as_text(messages, tools), schema)
 
 
 def _as_text(messages: Sequence[Message], tools: Sequence[Tool]) -> list[Message]:

@@ -37,7 +37,7 @@ from graphret.ark.observation import (
     quoted,
     shortened,
 )
-from graphret.ark.prompt import EXPLORE, SEARCH, make_tools
+from graphret.ark.prompt import EXPLORE, SEARCH, make_tools, switched_off
 from graphret.ark.settings import MAX_K, ArkSettings
 from graphret.contracts import implements, require_same_view
 from graphret.errors import GraphretError, InvalidInput, StoreError
@@ -121,7 +121,8 @@ class Toolbox:
         try:
             if name == SEARCH:
                 return self._search(read(SearchArguments, arguments))
-            if name == EXPLORE:
+            if name == EXPLORE and self.settings.exploration != "off":
+                self._require_switched_on(arguments)
                 return self._explore(read(ExploreArguments, arguments))
             known = ", ".join(tool.name for tool in self.tools)
             raise InvalidCall(f"There is no tool {quoted(name)}. There are {known}.")
@@ -243,6 +244,16 @@ class Toolbox:
             _edges(node, neighborhood, shown),
             neighborhood.total,
         )
+
+    def _require_switched_on(self, arguments: Mapping[str, Any]) -> None:
+        """Say which arguments an exploration does not take here."""
+        off = switched_off(self.settings)
+        if wrong := sorted(name for name in off if arguments.get(name)):
+            [tool] = [one for one in self.tools if one.name == EXPLORE]
+            raise InvalidCall(
+                f"{', '.join(map(quoted, wrong))}: not taken here. The tool takes"
+                f" {', '.join(tool.parameters['properties'])}."
+            )
 
     def _explored(
         self, node: Node, query: str | None, found: Neighborhood, filtered: bool

@@ -17,6 +17,7 @@ from graphret.cli import (
     query,
     serve,
     train,
+    train_models,
 )
 from graphret.cli.errors import DEBUG, Commands
 
@@ -73,8 +74,13 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
     "ranking": train.ranking,
-    "writer": train.writer,
-    "reasoner": train.writer,
+    "conversations": train_models.conversations,
+    "pools": train_models.pools,
+    "trajectories": train_models.trajectories,
+    "writer": train_models.writer,
+    "reasoner": train_models.reasoner,
+    "reranker": train_models.reranker,
+    "student": train_models.student,
 }
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "bench": (

@@ -18,6 +18,10 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
+def _names(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
 Folder = Annotated[
     Path,
     option("The folder with the data.", metavar="DIR", exists=True, file_okay=False),
@@ -203,6 +207,74 @@ def metaqa(
     _show(result, json)
 
 
+def ark(
+    graph: options.Graph,
+    qa: Annotated[
+        Path,
+        option('Questions: {"question": "…", "answers": ["id", …]}.', metavar="FILE"),
+    ],
+    limit: Annotated[int | None, option("Only the first questions.", min=1)] = None,
+    model: Annotated[
+        str | None,
+        option("A chat model or a student; else rules decide.", metavar="NAME|DIR"),
+    ] = None,
+    base_url: Annotated[
+        str | None, option("Of --model: an OpenAI-compatible endpoint.", metavar="URL")
+    ] = None,
+    agents: Annotated[
+        Any, option("How many explore at once.", metavar="1,2,3", parser=_numbers)
+    ] = "1,2,3",
+    steps: Annotated[
+        Any, option("Replies that each may take.", metavar="10,20", parser=_numbers)
+    ] = "20",
+    explorations: Annotated[
+        Any,
+        option(
+            "What agents can do with neighbourhoods.",
+            "--exploration",
+            metavar="full,no_query,no_filters,off",
+            parser=_names,
+        ),
+    ] = "full",
+    temperature: Annotated[float, option("Of the model.", min=0)] = 0.7,
+    aliases: Annotated[
+        Path | None, option("What people call things.", metavar="FILE.yaml")
+    ] = None,
+    seed: Seed = 0,
+    json: ResultFile = None,
+) -> None:
+    """Agents by their number, steps, operations and merges: ARK's tables 2, 3 and 8."""
+    from graphret.ark import Ark, ArkSettings, ScriptedExplorer
+    from graphret.evaluation import bench_ark
+    from graphret.methods import opened_graph
+    from graphret.training import read_questions
+
+    questions = read_questions(qa, limit)
+    chat = MethodOptions(model=model, base_url=base_url).chat_model()
+    driver = chat or ScriptedExplorer(aliases=aliases)
+    with opened_graph(graph) as opened, progress() as report:
+
+        def ark_of(settings: ArkSettings) -> Ark:
+            return Ark(
+                driver,
+                opened.store,
+                opened.index,
+                settings=settings,
+                temperature=temperature,
+            )
+
+        result = bench_ark(
+            ark_of,
+            questions,
+            agents=agents,
+            steps=steps,
+            explorations=explorations,
+            seed=seed,
+            progress=report,
+        )
+    _show(result, json)
+
+
 def plans(
     data: Folder,
     limit: Annotated[
@@ -285,6 +357,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
     "general": general,
     "guard": guard,
     "metaqa": metaqa,
+    "ark": ark,
     "plans": plans,
     "spark": spark,
     "paths": paths,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from graphret.cli import options
-from graphret.cli.console import progress, remark, show, stderr
+from graphret.cli.console import progress, show, stderr
 from graphret.cli.errors import writing_to
 from graphret.cli.options import option
 from graphret.cli.query import EncoderName, opened_for
@@ -87,69 +87,6 @@ def ranking(
     )
 
 
-def writer(
-    context: typer.Context,
-    data: Annotated[
-        Path,
-        option(
-            "What train queries wrote, or the reasoner's conversations.",
-            metavar="FILE.jsonl",
-        ),
-    ],
-    out: Annotated[Path, option("Where the model goes.", metavar="DIR")],
-    model: Annotated[
-        str | None,
-        option("A causal model: a name, a folder or a .gguf file.", metavar="NAME"),
-    ] = None,
-    limit: Annotated[
-        int | None, option("Only so many examples, drawn at random.", min=2)
-    ] = None,
-    test: Annotated[
-        float,
-        option("A share to keep apart, in DIR/test.jsonl; writer.", min=0, max=0.9),
-    ] = 0.0,
-    epochs: Annotated[float, option("How often each example is read.", min=0.01)] = 3.0,
-    batch: Annotated[int, option("Examples at once.", min=1)] = 8,
-    rate: Annotated[float, option("The learning rate.")] = 5e-4,
-    merge: Annotated[
-        bool, option("Write the whole model, not the adapter alone.", "--merge")
-    ] = False,
-    seed: Annotated[int, option("Of what is drawn.")] = 0,
-    json: options.JsonFlag = False,
-) -> None:
-    """Fine-tune a language model by LoRA, as GraphRAFT's writer or its reasoner; run
-    again, it goes on where it was.
-    """
-    from graphret.training import LoRASettings, train_reasoner, train_writer
-
-    tuning = LoRASettings(
-        model or LoRASettings.model, epochs, batch, rate, merge=merge, seed=seed
-    )
-    with progress() as report:
-        if context.info_name == "reasoner":
-            tuned = train_reasoner(data, out, tuning, limit=limit, progress=report)
-        else:
-            tuned = train_writer(
-                data, out, tuning, limit=limit, test=test, progress=report
-            )
-    if tuned.tuning.batch < batch:
-        remark(
-            f"a batch of {batch} did not fit in memory: batches of {tuned.tuning.batch}"
-            " were used"
-        )
-    about = {
-        "counts": tuned.counts,
-        "curve": tuned.curve,
-        "seconds": round(tuned.seconds, 1),
-    }
-    show(
-        json,
-        about,
-        f"the {context.info_name} that {tuned.counts['trained']:,} examples made is in"
-        f" {out}",
-    )
-
-
 def queries(
     graph: options.Graph,
     qa: Questions,
@@ -222,13 +159,22 @@ def tune(
     scorer: options.Scorer = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
+    reranker: Annotated[
+        str | None,
+        option(
+            "Whose weight is chosen too: from train reranker, or a cross-encoder.",
+            metavar="DIR|MODEL",
+        ),
+    ] = None,
     json: options.JsonFlag = False,
 ) -> None:
     """Choose how GRASP fuses on labelled questions, by cross-validation, and write it
     to a file.
     """
     from graphret.grasp import Grasp
+    from graphret.rerank import load_reranker
     from graphret.training import cases_of, read_questions, tune_fusion
+    from graphret.training.fusion import rerank_cases_of, tune_reranking
 
     questions = read_questions(qa, limit)
     with opened_for(context, "grasp") as (grasp, _), progress() as report:
@@ -236,13 +182,28 @@ def tune(
         settings, metrics = tune_fusion(
             cases_of(grasp, questions, progress=partial(report, "ask")), grasp.settings
         )
+        reranked: dict[str, dict[str, float]] = {}
+        if reranker is not None:
+            judged = rerank_cases_of(
+                grasp,
+                settings,
+                load_reranker(reranker),
+                questions,
+                progress=partial(report, "rerank"),
+            )
+            settings, reranked = tune_reranking(judged, settings)
     with writing_to(out):
         settings.save(out)
     chosen = f"chosen: {settings}; settings in {out}"
     show(
         json,
-        {"settings": asdict(settings), "metrics": metrics},
+        {
+            "settings": settings.to_dict(),
+            "metrics": metrics,
+            **({"reranked": reranked} if reranked else {}),
+        },
         _table(metrics, len(questions)),
+        *([_table(reranked, len(questions))] if reranked else []),
         chosen,
     )
 

@@ -5,6 +5,7 @@ Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of
 and returns JSON values.
 """
 
+from graphret.evaluation.ark import bench_ark, tool_use
 from graphret.evaluation.evaluation import evaluate
 from graphret.evaluation.general import bench_general
 from graphret.evaluation.guard import bench_guard
@@ -33,6 +34,7 @@ __all__ = [
     "EvaluationQuestion",
     "Prices",
     "all_at_k",
+    "bench_ark",
     "bench_general",
     "bench_graphraft",
     "bench_guard",
@@ -51,4 +53,5 @@ __all__ = [
     "read_evaluation_questions",
     "recall_at_k",
     "render",
+    "tool_use",
 ]

@@ -4,11 +4,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter
 
 from graphret.llm import ChatModel, Message, aask_json, ask_json
-from graphret.llm.structured import StructuredReply
+from graphret.llm.schema import plain_schema
+from graphret.llm.structured import StructuredReply, with_schema
 from graphret.rerank import HitText
 from graphret.retriever import Call
 from graphret.schema.text import estimate_tokens
@@ -29,6 +33,11 @@ class NodeChoice:
     numbers: list[int]
 
 
+#: About so many tokens of nodes a model is shown, and how nodes become text.
+PROMPT_TOKENS = 3_000
+NODE_TEXT = HitText(words=100, evidence_words=0, labelled=True)
+
+
 @dataclass(frozen=True)
 class Reasoner:
     """Has a chat model select and rank the nodes that queries found.
@@ -45,36 +54,13 @@ class Reasoner:
     """
 
     model: ChatModel
-    prompt_tokens: int = 3_000
-    text: HitText = field(
-        default_factory=lambda: HitText(words=100, evidence_words=0, labelled=True)
-    )
+    prompt_tokens: int = PROMPT_TOKENS
+    text: HitText = NODE_TEXT
 
     def messages(self, question: str, hits: Sequence[Hit]) -> list[Message]:
         """Return the question and the nodes that fit, as the model is shown them."""
-        groups: dict[tuple[str, ...], list[str]] = {}
-        left = self.prompt_tokens
-        for number, (hit, text) in enumerate(
-            zip(hits, self.text.texts(hits), strict=True), 1
-        ):
-            patterns = _patterns_of(hit)
-            told = _as_data(f"{number}. {hit.node.name}\n{text}")
-            left -= estimate_tokens(told)
-            if patterns not in groups:
-                left -= estimate_tokens("\n".join(patterns))
-            if left < 0 and groups:
-                break
-            groups.setdefault(patterns, []).append(told)
-        shown = [
-            part
-            for patterns, members in groups.items()
-            for part in ("\n".join(["Found by:", *patterns]), *members)
-        ]
-        nodes = "\n\n".join(shown)
-        return [
-            Message.system(_TASK),
-            Message.user(f"Question: {question}\n\n<nodes>\n{nodes}\n</nodes>"),
-        ]
+        shown, _ = shown_nodes(hits, self.text, self.prompt_tokens)
+        return question_messages(question, shown)
 
     def ask(
         self, question: str, hits: Sequence[Hit]
@@ -85,6 +71,54 @@ class Reasoner:
             lambda: ask_json(self.model, messages, NodeChoice),
             lambda: aask_json(self.model, messages, NodeChoice),
         )
+
+
+def shown_nodes(
+    hits: Sequence[Hit],
+    text: HitText = NODE_TEXT,
+    prompt_tokens: int = PROMPT_TOKENS,
+) -> tuple[list[str], int]:
+    """Return the first nodes with their numbers, those of one set of patterns behind
+    these, and how many nodes fit.
+    """
+    groups: dict[tuple[str, ...], list[str]] = {}
+    left, fitting = prompt_tokens, 0
+    for number, (hit, said) in enumerate(zip(hits, text.texts(hits), strict=True), 1):
+        patterns = _patterns_of(hit)
+        told = _as_data(f"{number}. {hit.node.name}\n{said}")
+        left -= estimate_tokens(told)
+        if patterns not in groups:
+            left -= estimate_tokens("\n".join(patterns))
+        if left < 0 and groups:
+            break
+        groups.setdefault(patterns, []).append(told)
+        fitting = number
+    shown = [
+        part
+        for patterns, members in groups.items()
+        for part in ("\n".join(["Found by:", *patterns]), *members)
+    ]
+    return shown, fitting
+
+
+def question_messages(question: str, shown: Sequence[str]) -> list[Message]:
+    """Return the question and nodes, as a model is asked."""
+    nodes = "\n\n".join(shown)
+    return [
+        Message.system(_TASK),
+        Message.user(f"Question: {question}\n\n<nodes>\n{nodes}\n</nodes>"),
+    ]
+
+
+def chosen_conversation(
+    question: str, shown: Sequence[str], numbers: Sequence[int]
+) -> list[Message]:
+    """Return a conversation in which a model chooses nodes, just as `Reasoner` has it:
+    what one is trained on.
+    """
+    schema = plain_schema(TypeAdapter(NodeChoice).json_schema())
+    answer = Message.assistant(json.dumps({"numbers": list(numbers)}))
+    return [*with_schema(question_messages(question, shown), schema), answer]
 
 
 def _patterns_of(hit: Hit) -> tuple[str, ...]:

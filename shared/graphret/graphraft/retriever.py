@@ -204,9 +204,10 @@ class GraphRAFT(Retriever):
         candidates: Sequence[Candidate],
         written: Written,
         trace: Trace,
+        every: bool = False,
     ) -> _Part:
         """Run the queries that were written, the likeliest first, until there are
-        enough nodes: a list of `Hit`.
+        enough nodes, or `every` one: a list of `Hit`.
 
         For a reasoner all run, so that it sees every pattern by which a node is found.
         """
@@ -216,7 +217,7 @@ class GraphRAFT(Retriever):
             asked = yield from self._tried("property", itself, trace)
             found = {hit.id: hit for hit in asked or ()}
             for place, probability in written:
-                if len(found) >= wanted and self.reasoner is None:
+                if len(found) >= wanted and self.reasoner is None and not every:
                     break
                 one = candidates[place]
                 step = Compute(partial(self._nodes, query, one, where, trace))

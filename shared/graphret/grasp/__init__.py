@@ -7,6 +7,13 @@ weighs the second, and `retriever` joins the three.
 from graphret.grasp.llm_planner import LLMPlanner
 from graphret.grasp.plan_retriever import PlanRetriever
 from graphret.grasp.retriever import Grasp
-from graphret.grasp.settings import GraspSettings, StaticWeights
+from graphret.grasp.settings import DynamicWeights, GraspSettings, StaticWeights
 
-__all__ = ["Grasp", "GraspSettings", "LLMPlanner", "PlanRetriever", "StaticWeights"]
+__all__ = [
+    "DynamicWeights",
+    "Grasp",
+    "GraspSettings",
+    "LLMPlanner",
+    "PlanRetriever",
+    "StaticWeights",
+]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import bisect
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, TypeAlias, get_args
 
 from graphret.errors import InvalidInput
+from graphret.planning.graph_plan import RiskLevel
 from graphret.retriever import load_settings
 from graphret.types import Signals
+
+#: The largest number of candidates of each bucket but the last (section 3.2).
+BUCKETS = (10, 50, 100, 500)
+#: The risk levels, in the order of the paper's vectors (appendix A).
+RISKS: tuple[str, ...] = get_args(RiskLevel)
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,65 @@ class StaticWeights:
 
 
 @dataclass(frozen=True)
+class DynamicWeights:
+    """Weights by what the plan found and how far the planner trusts it:
+    ``buckets[b] · risks[r]`` for the plan's list, 1 for the other (section 3.2).
+
+    Parameters
+    ----------
+    buckets
+        By the number of candidates: at most 10, 50, 100, 500, or more.
+    risks
+        By the plan's risk level: ``no_trade``, ``weak``, ``normal``, ``aggressive``.
+        The defaults of both are what the paper chose for Prime, its most relational
+        graph (figure 2).
+    """
+
+    buckets: tuple[float, ...] = (2.0, 0.8, 0.2, 0.05, 0.05)
+    risks: tuple[float, ...] = (0.5, 0.5, 1.25, 1.0)
+
+    def __post_init__(self) -> None:
+        for name, n in (("buckets", len(BUCKETS) + 1), ("risks", len(RISKS))):
+            values = tuple(getattr(self, name))
+            object.__setattr__(self, name, values)
+            if len(values) != n or not all(
+                isinstance(value, int | float) and 0 <= value < math.inf
+                for value in values
+            ):
+                raise InvalidInput(
+                    f"DynamicWeights.{name}: expected {n} numbers of at least 0, got"
+                    f" {values}"
+                )
+
+    def __call__(self, signals: Sequence[Signals]) -> list[float]:
+        """Return the weights; of a plan that is invalid, found nothing or has no risk
+        level, none.
+        """
+        cell = cell_of(signals[0])
+        if cell is None:
+            return [0.0, 1.0]
+        bucket, risk = cell
+        return [self.buckets[bucket] * self.risks[risk], 1.0]
+
+
+def cell_of(plan: Signals) -> tuple[int, int] | None:
+    """Return the bucket and the risk level of what a plan signals, as places in the
+    vectors; `None` where the plan has no say.
+    """
+    if not plan.plan_valid or not plan.candidates or plan.risk not in RISKS:
+        return None
+    return bisect.bisect_left(BUCKETS, plan.candidates), RISKS.index(plan.risk)
+
+
+#: How the plan's list is weighed against the text's.
+Weighing: TypeAlias = StaticWeights | DynamicWeights
+_KINDS: Mapping[str, type[StaticWeights] | type[DynamicWeights]] = {
+    "static": StaticWeights,
+    "dynamic": DynamicWeights,
+}
+
+
+@dataclass(frozen=True)
 class GraspSettings:
     """How GRASP fuses and reranks; `graphret tune` chooses them on labelled questions
     and writes them to a file.
@@ -59,7 +127,7 @@ class GraspSettings:
         that fusion.
     """
 
-    weights: StaticWeights = field(default_factory=lambda: StaticWeights(0.9))
+    weights: Weighing = field(default_factory=lambda: StaticWeights(0.9))
     rrf_k: float = 10.0
     depth: int = 100
     rerank_depth: int = 20
@@ -88,7 +156,7 @@ class GraspSettings:
     def save(self, path: str | Path) -> None:
         """Write the settings as JSON, which `load` reads and a person can."""
         Path(path).write_text(
-            json.dumps(asdict(self), indent=2) + "\n", encoding="utf-8"
+            json.dumps(self.to_dict(), indent=2) + "\n", encoding="utf-8"
         )
 
     @classmethod
@@ -96,9 +164,17 @@ class GraspSettings:
         """Read settings that `save` or ``graphret tune`` wrote; an `InvalidInput` says
         what is wrong with the file.
         """
-        return load_settings(
-            path,
-            lambda given: cls(
-                **{**given, "weights": StaticWeights(**given["weights"])}
-            ),
-        )
+        return load_settings(path, cls.from_dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as JSON values."""
+        [kind] = [
+            name for name, made in _KINDS.items() if isinstance(self.weights, made)
+        ]
+        return asdict(self) | {"weights": {"kind": kind, **asdict(self.weights)}}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> GraspSettings:
+        """Return the settings of `to_dict`."""
+        weights = dict(values["weights"])
+        return cls(**{**values, "weights": _KINDS[weights.pop("kind")](**weights)})

@@ -85,6 +85,17 @@ def load_model(source: str | Path, device: str | None = None) -> tuple[Any, Any]
     return model.to(device).eval(), tokenizer
 
 
+def settings_of(folder: str | Path) -> dict[str, Any]:
+    """Return what the folder of a trained model says of how it was trained; nothing of
+    any other model.
+    """
+    file = Path(folder) / SETTINGS
+    if not file.is_file():
+        return {}
+    settings: dict[str, Any] = json.loads(file.read_text("utf-8"))
+    return settings
+
+
 def end_of(tokenizer: Any) -> int:
     """Return the token that ends an answer: the tokenizer's own, else that of a new
     line.
@@ -105,18 +116,33 @@ def chat_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
             for token in tokenizer.encode(plain)
             if token != tokenizer.eos_token_id
         ]
-    turns, options = (
-        [one.to_dict() for one in messages],
-        {"add_generation_prompt": True, "return_dict": False},
-    )
+    turns = [one.to_dict() for one in messages]
+    # a model is trained, and answers, without thoughts: Qwen3's are closed
+    layout = {
+        "add_generation_prompt": True,
+        "return_dict": False,
+        "enable_thinking": False,
+    }
     try:
-        return list(tokenizer.apply_chat_template(turns, **options))
-    except Exception:  # a template without a system's turn
-        first = {
-            "role": "user",
-            "content": "\n".join(turn["content"] for turn in turns[:2]),
-        }
-        return list(tokenizer.apply_chat_template([first, *turns[2:]], **options))
+        return list(tokenizer.apply_chat_template(turns, **layout))
+    except (
+        Exception
+    ):  # a template without a system's turn, or that wants turns to alternate
+        return list(tokenizer.apply_chat_template(_alternating(turns), **layout))
+
+
+def _alternating(turns: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a conversation of users and assistants in turn: what they say in a row is
+    one turn.
+    """
+    joined: list[dict[str, Any]] = []
+    for turn in turns:
+        role = "assistant" if turn["role"] == "assistant" else "user"
+        if joined and joined[-1]["role"] == role:
+            joined[-1]["content"] += f"\n{turn['content']}"
+        else:
+            joined.append({"role": role, "content": turn["content"]})
+    return joined
 
 
 def answer_tokens(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:

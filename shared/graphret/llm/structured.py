@@ -5,7 +5,7 @@ and repaired.
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Unpack, cast
 
 from graphret.errors import InvalidInput
@@ -116,13 +116,7 @@ async def _dialogue(
         plain.get("type") == "object"
     ):  # what endpoints that enforce a schema want at its root
         options["json_schema"] = plain
-    instruction = _INSTRUCTION.format(schema=json.dumps(plain, ensure_ascii=False))
-    system, rest = (
-        ([messages[0].content], messages[1:])
-        if messages[0].role == "system"
-        else ([], messages)
-    )
-    question = [Message.system("\n\n".join([*system, instruction])), *rest]
+    question = with_schema(messages, plain)
     asked, spent, problem = question, Usage(), ""
     for attempt in range(1, repairs + 2):
         try:
@@ -146,6 +140,21 @@ async def _dialogue(
         asked = [*question, *quoted, Message.user(_REPAIR.format(error=problem))]
     said = f"no usable JSON after {repairs + 1} replies: {problem}"
     raise ChatError(said, model=model, reason="invalid_reply", usage=spent)
+
+
+def with_schema(
+    messages: Sequence[Message], schema: Mapping[str, Any]
+) -> list[Message]:
+    """Return a conversation whose system message asks for JSON of a schema, as
+    `ask_json` puts it to the model.
+    """
+    instruction = _INSTRUCTION.format(schema=json.dumps(schema, ensure_ascii=False))
+    system, rest = (
+        ([messages[0].content], messages[1:])
+        if messages[0].role == "system"
+        else ([], messages)
+    )
+    return [Message.system("\n\n".join([*system, instruction])), *rest]
 
 
 def parse_json(text: str, adapter: TypeAdapter[T]) -> tuple[T, None] | tuple[None, str]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from graphret.contracts import Lock
 from graphret.errors import InvalidInput, MissingDependency, ModelError
-from graphret.rerank.hit_text import HitText
+from graphret.rerank.hit_text import HitText, HitTexts
 from graphret.search.vectors import check_vectors
 from graphret.types import Hit
 
@@ -59,8 +59,12 @@ class CrossEncoderReranker:
                 f" {type(model).__name__}"
             )
         self.name = Path(model).name if self._given is None else type(model).__name__
-        self.text = text or HitText()
-        self._readings = [self.text, replace(self.text, evidence_words=0)]
+        with_evidence = text or HitText()
+        self.text: HitTexts = with_evidence
+        self._readings: list[HitTexts] = [
+            with_evidence,
+            replace(with_evidence, evidence_words=0),
+        ]
         self._load = partial(_predictor, model, max_length, device)
         self._predict, self._lock = self._given, Lock()
 
@@ -72,16 +76,21 @@ class CrossEncoderReranker:
     def scores(self, query: str, hits: Sequence[Hit]) -> list[float]:
         """Return a score for each hit, higher for better."""
         readings = [reading.texts(hits) for reading in self._readings]
-        pairs = list(
-            dict.fromkeys((query, text) for texts in readings for text in texts)
-        )
+        distinct = list(dict.fromkeys(text for texts in readings for text in texts))
+        known = dict(zip(distinct, self.judge(query, distinct), strict=True))
+        return [
+            sum(known[text] for text in texts) / len(texts)
+            for texts in zip(*readings, strict=True)
+        ]
+
+    def judge(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return a score for each text, higher for better."""
+        pairs = [(query, text) for text in texts]
         try:
             with self._lock:
                 self._predict = self._predict or self._load()
                 found = np.reshape(self._predict(pairs), (len(pairs), 1))
-            known = dict(
-                zip(pairs, check_vectors(found, len(pairs))[:, 0].tolist(), strict=True)
-            )
+            scores: list[float] = check_vectors(found, len(pairs))[:, 0].tolist()
         except (MissingDependency, ModelError):
             raise
         except ImportError as error:
@@ -91,10 +100,7 @@ class CrossEncoderReranker:
             ) from error
         except Exception as error:
             raise ModelError(f"{self.name}: {type(error).__name__}: {error}") from error
-        return [
-            sum(known[query, text] for text in texts) / len(texts)
-            for texts in zip(*readings, strict=True)
-        ]
+        return scores
 
 
 def _predictor(source: str | Path, max_length: int, device: str | None) -> Predict:

@@ -4,10 +4,87 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
+from typing import Protocol
 
 from graphret.search.fields import NodeText
+from graphret.stores.base import GraphStore
 from graphret.types import Hit, Node
+
+
+class HitTexts(Protocol):
+    """Turns hits into what a reranker reads."""
+
+    def texts(self, hits: Sequence[Hit]) -> list[str]:
+        """Return the text of each hit."""
+        ...
+
+
+@dataclass(frozen=True)
+class KeyValueText:
+    """Turn hits into lines of keys and values: their type, their fields, and the names
+    of their neighbours by relation (GRASP, appendix B.6).
+
+    Parameters
+    ----------
+    store
+        Where neighbours are looked up.
+    properties
+        The fields besides name and text; all that are texts by default.
+    words
+        Longest value of a field (appendix A: 300 tokens, 512 on MAG).
+    neighbors
+        Names a relation, in either direction (B.6: 10).
+    """
+
+    store: GraphStore
+    properties: Sequence[str] | None = None
+    words: int = 300
+    neighbors: int = 10
+
+    def texts(self, hits: Sequence[Hit]) -> list[str]:
+        """Return the text of each hit, with two reads of the store."""
+        related = self._related([hit.id for hit in hits])
+        return [
+            "\n".join(
+                [
+                    f"[Type] {hit.node.label}",
+                    *self._fields(hit.node),
+                    *(
+                        f"[{relation}] {'; '.join(names)}"
+                        for relation, names in sorted(related[hit.id].items())
+                    ),
+                ]
+            )
+            for hit in hits
+        ]
+
+    def _fields(self, node: Node) -> list[str]:
+        chosen = node.properties if self.properties is None else self.properties
+        given = {key: node.properties.get(key) for key in chosen}
+        said = {"name": node.name, "text": node.text, **given}
+        return [
+            f"[{key}] {_first_words(value, self.words)}"
+            for key, value in said.items()
+            if isinstance(value, str) and value.strip()
+        ]
+
+    def _related(self, ids: Sequence[str]) -> dict[str, dict[str, list[str]]]:
+        """Return the names of each node's neighbours by relation."""
+        found: dict[str, dict[str, list[str]]] = {one: {} for one in ids}
+        for edge in self.store.neighbors(list(found)):
+            for own, other in (edge.source, edge.target), (edge.target, edge.source):
+                if own in found and other != own:
+                    others = found[own].setdefault(edge.relation, [])
+                    if other not in others and len(others) < self.neighbors:
+                        others.append(other)
+        groups = [others for own in found.values() for others in own.values()]
+        wanted = list(dict.fromkeys(chain.from_iterable(groups)))
+        nodes = zip(wanted, self.store.get(wanted) if wanted else [], strict=True)
+        names = {other: other if node is None else node.called for other, node in nodes}
+        for others in groups:
+            others[:] = [names[other] for other in others]
+        return found
 
 
 @dataclass(frozen=True)

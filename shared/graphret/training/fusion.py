@@ -1,4 +1,4 @@
-"""Choosing GRASP's fusion on labelled questions: the paper's grid, searched whole
+"""Choosing GRASP's fusion on labelled questions: the paper's grids, searched whole
 (section 3.2, appendix A).
 """
 
@@ -12,14 +12,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from graphret.grasp.retriever import Grasp
-from graphret.grasp.settings import GraspSettings, StaticWeights
+from graphret.grasp.settings import (
+    BUCKETS,
+    RISKS,
+    DynamicWeights,
+    GraspSettings,
+    StaticWeights,
+    cell_of,
+)
+from graphret.rerank import Rerank, Reranker
+from graphret.retriever import Fuse
 from graphret.training.questions import LabelledQuestion
-from graphret.training.tuned import Progress, cross_validated, middle
+from graphret.training.tuned import Progress, Search, Values, cross_validated, middle
 from graphret.types import Signals
 
 #: The weights and constants that are tried (appendix A).
 STATIC_WEIGHTS = tuple(round(0.05 * step, 2) for step in range(21))
 STATIC_K = (1, 2, 5, 10, 20, 40, 60, 80, 100)
+DYNAMIC_K = (5, 10, 20, 40, 80, 150, 300)
+BUCKET_WEIGHTS: tuple[tuple[float, ...], ...] = (
+    (1.0, 1.2, 1.4, 1.6, 2.0),
+    (0.8, 1.0, 1.2, 1.4),
+    (0.2, 0.4, 0.6, 0.8),
+    (0.0, 0.05, 0.1),
+    (0.0, 0.05, 0.1),
+)
+RISK_WEIGHTS: tuple[tuple[float, ...], ...] = (
+    (0.0, 0.25, 0.5, 0.75),
+    (0.5, 0.75, 1.0, 1.25),
+    (0.75, 1.0, 1.25, 1.5),
+    (1.0, 1.25, 1.5, 2.0),
+)
 _SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 
@@ -73,34 +96,198 @@ def cases_of(
 def tune_fusion(
     cases: Sequence[FusionCase], default: GraspSettings | None = None
 ) -> tuple[GraspSettings, dict[str, dict[str, float]]]:
-    """Choose the weights and the constant of the fusion by Hit@1, then MRR, in
-    cross-validation.
+    """Choose the weights, static or dynamic, and the constant of the fusion by Hit@1,
+    then MRR, in cross-validation.
 
     Returned are the settings, the default where nothing is better, and the metrics in
-    percent, of ``default``, of the ``static`` weights that were searched and of what is
-    ``tuned``, on folds that they were not chosen on. An `InvalidInput` says that there
-    are fewer than ten questions.
+    percent, of ``default``, of the ``static`` and the ``dynamic`` weights that were
+    searched and of what is ``tuned``, on folds that they were not chosen on. An
+    `InvalidInput` says that there are fewer than ten questions.
     """
     default = default or GraspSettings()
     grid = [
         replace(default, weights=StaticWeights(w), rrf_k=float(k))
         for w, k in product(STATIC_WEIGHTS, STATIC_K)
     ]
+    searches = {
+        "static": _static_search(cases, grid),
+        "dynamic": _DynamicGrid(cases, default).best,
+    }
+    return cross_validated(
+        len(cases), default, searches, _values_of_rows(cases), _SHOWN
+    )
+
+
+def rerank_cases_of(
+    grasp: Grasp,
+    settings: GraspSettings,
+    reranker: Reranker,
+    questions: Sequence[LabelledQuestion],
+    *,
+    progress: Progress = lambda done, of: None,
+) -> list[FusionCase]:
+    """Ask both stages, fused as the settings say, and a reranker once a question: the
+    reranked order is the case's ``plan``, the fused one its ``text``.
+    """
+    depth = settings.rerank_depth
+    fused_stages = Fuse(
+        [grasp.plan, grasp.text],
+        weights=settings.weights,
+        rrf_k=settings.rrf_k,
+        depth=settings.depth,
+    )
+    judged = Rerank(fused_stages, reranker, depth=depth, weight=1.0, rrf_k=1.0)
+    found = []
+    for number, question in enumerate(questions, 1):
+        reranked = judged.retrieve(question.text, depth)
+        fused = sorted(reranked.hits, key=lambda hit: hit.evidence[-1].rank or 0)
+        found.append(
+            FusionCase(
+                reranked.ids,
+                [hit.id for hit in fused],
+                Signals(plan_valid=True),
+                question.gold,
+            )
+        )
+        progress(number, len(questions))
+    return found
+
+
+def tune_reranking(
+    cases: Sequence[FusionCase], default: GraspSettings
+) -> tuple[GraspSettings, dict[str, dict[str, float]]]:
+    """Choose the reranker's weight and the constant of its fusion as `tune_fusion`
+    chooses static ones, on the same grid (section 3.3; figure A2).
+    """
+    before = replace(
+        default, weights=StaticWeights(default.rerank_weight), rrf_k=default.rerank_k
+    )
+    grid = [
+        replace(default, weights=StaticWeights(w), rrf_k=float(k))
+        for w, k in product(STATIC_WEIGHTS, STATIC_K)
+    ]
+    chosen, metrics = cross_validated(
+        len(cases),
+        before,
+        {"static": _static_search(cases, grid)},
+        _values_of_rows(cases),
+        _SHOWN,
+    )
+    [weight, _] = chosen.weights([Signals(plan_valid=True)])
+    return replace(default, rerank_weight=weight, rerank_k=chosen.rrf_k), metrics
+
+
+def _static_search(
+    cases: Sequence[FusionCase], grid: Sequence[GraspSettings]
+) -> Search:
+    """Return what chooses of the grid of static weights the middle of the best."""
     hits = np.stack([_values(cases, settings)[:, 0] for settings in grid], axis=1)
 
-    def static(rows: NDArray[np.intp]) -> GraspSettings:
+    def best(rows: NDArray[np.intp]) -> GraspSettings:
         w, k = middle(
             hits[rows].mean(axis=0).reshape(len(STATIC_WEIGHTS), len(STATIC_K))
         )
         return grid[w * len(STATIC_K) + k]
 
-    def values(rows: NDArray[np.intp], settings: GraspSettings) -> NDArray[np.float64]:
-        return _values([cases[row] for row in rows], settings)
+    return best
 
-    settings, metrics = cross_validated(
-        len(cases), default, {"static": static}, values, _SHOWN
+
+def _values_of_rows(cases: Sequence[FusionCase]) -> Values:
+    return lambda rows, settings: _values([cases[row] for row in rows], settings)
+
+
+class _DynamicGrid:
+    """Hit@1 and reciprocal ranks, joined, of every question under dynamic weights.
+
+    A question falls into one bucket and one risk level, so that for given risks the
+    buckets can be chosen one by one: the whole grid of 1.3 million settings is searched
+    by the few products that each cell can have.
+    """
+
+    def __init__(self, cases: Sequence[FusionCase], default: GraspSettings) -> None:
+        self.default = default
+        self.cells = [cell_of(case.signals) for case in cases]
+        most = max(map(len, BUCKET_WEIGHTS)), max(map(len, RISK_WEIGHTS))
+        self.value = np.zeros((len(cases), len(DYNAMIC_K), *most))
+        for row, (case, cell) in enumerate(zip(cases, self.cells, strict=True)):
+            weights = (
+                np.zeros((1, 1))
+                if cell is None
+                else np.outer(BUCKET_WEIGHTS[cell[0]], RISK_WEIGHTS[cell[1]])
+            )
+            n_buckets, n_risks = weights.shape
+            for place, rrf_k in enumerate(DYNAMIC_K):
+                for b, r in product(range(n_buckets), range(n_risks)):
+                    self.value[row, place, b, r] = _value(
+                        case, (weights[b, r], 1.0), rrf_k
+                    )
+
+    def best(self, rows: NDArray[np.intp]) -> GraspSettings:
+        """Return the best of the grid on some questions."""
+        sums = np.zeros((len(BUCKETS) + 1, len(RISKS), *self.value.shape[1:]))
+        without_plan = np.zeros(len(DYNAMIC_K))
+        for row in rows.tolist():
+            cell = self.cells[row]
+            if cell is None:
+                without_plan += self.value[row, :, 0, 0]
+            else:
+                sums[cell] += self.value[row]
+        best_of = [_best_cells(sums[:, :, place]) for place in range(len(DYNAMIC_K))]
+        totals = [
+            total + found
+            for total, (found, *_) in zip(without_plan, best_of, strict=True)
+        ]
+        place = int(np.argmax(np.round(totals, 9)))
+        _, buckets, risks = best_of[place]
+        return self._settings(DYNAMIC_K[place], buckets, risks)
+
+    def _settings(
+        self, rrf_k: float, buckets: Sequence[int], risks: Sequence[int]
+    ) -> GraspSettings:
+        weights = DynamicWeights(
+            tuple(each[at] for each, at in zip(BUCKET_WEIGHTS, buckets, strict=True)),
+            tuple(each[at] for each, at in zip(RISK_WEIGHTS, risks, strict=True)),
+        )
+        return replace(self.default, weights=weights, rrf_k=float(rrf_k))
+
+
+def _best_cells(
+    sums: NDArray[np.float64],
+) -> tuple[float, Sequence[int], Sequence[int]]:
+    """Return the highest value of the grid, and the places of its bucket and risk
+    weights; `sums` is by bucket, risk level, bucket weight and risk weight.
+    """
+    by_bucket = []
+    for bucket, weights in zip(sums, BUCKET_WEIGHTS, strict=True):
+        # the weight of the bucket, then that of each risk level, on an axis of its own
+        parts = [
+            risk[: len(weights)].reshape(
+                len(weights),
+                *(-1 if axis == level else 1 for axis in range(len(RISKS))),
+            )
+            for level, risk in enumerate(bucket)
+        ]
+        by_bucket.append(parts[0] + parts[1] + parts[2] + parts[3])
+    totals = np.sum([values.max(axis=0) for values in by_bucket], axis=0)
+    risks = np.unravel_index(int(np.round(totals, 9).argmax()), totals.shape)
+    buckets = [int(values[:, *risks].argmax()) for values in by_bucket]
+    return float(totals[risks]), buckets, [int(at) for at in risks]
+
+
+def _value(case: FusionCase, weights: Sequence[float], rrf_k: float) -> float:
+    """Return Hit@1, and a thousandth of the reciprocal rank that tells equal ones
+    apart.
+    """
+    first = _first_right(case, case.ranked(weights, rrf_k))
+    return (first == 1) + 1e-3 / first
+
+
+def _first_right(case: FusionCase, ranked: Sequence[str]) -> float:
+    """Return the rank of the first right answer, infinite where there is none."""
+    return next(
+        (float(rank) for rank, node in enumerate(ranked, 1) if node in case.gold),
+        np.inf,
     )
-    return settings, metrics
 
 
 def _values(
@@ -112,9 +299,7 @@ def _values(
         ranked = case.ranked(
             settings.weights([case.signals, Signals()]), settings.rrf_k
         )
-        first = next(
-            (rank for rank, node in enumerate(ranked, 1) if node in case.gold), np.inf
-        )
+        first = _first_right(case, ranked)
         found = len(case.gold.intersection(ranked[:20]))
         return first == 1, first <= 5, found / len(case.gold), 1 / first
 

@@ -11,24 +11,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from graphret.errors import InvalidInput, MissingDependency
-from graphret.llm import Message
-from graphret.llm.causal import SETTINGS, SMALL, answer_tokens, chat_tokens, load_model
+from graphret.llm.causal import SETTINGS, SMALL, load_model
+from graphret.training.objectives import Objective, Row, WrittenTurns
 
 _log = logging.getLogger(__name__)
 _VALIDATED = 64  # examples at most
 _EVALUATIONS = 5  # measurements in a whole training, each with a checkpoint
 _PATIENCE = 2  # measurements without a better one
 
-
-@dataclass(frozen=True)
-class Example:
-    """What a model reads, up to where it answers, and what it should answer."""
-
-    prompt: Sequence[Message]
-    answer: str
+#: Told of a stage, and how many of how many steps are done.
+Progress: TypeAlias = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -43,8 +38,14 @@ class LoRASettings:
     model
         A causal model: a name on the Hugging Face hub, a folder or a ``.gguf`` file.
     epochs, batch, rate
-        How often each example is read, how many at once, and the learning rate, which
-        falls to 0.
+        How often each example is read, how many at once, and the learning rate of
+        AdamW, which falls to 0 after a warm-up of 5 %.
+    accumulated
+        Batches whose gradients are summed into one step.
+    schedule
+        How the rate falls: ``"linear"`` or ``"cosine"``.
+    max_tokens
+        Longest example; what is done with a longer one depends on what is trained.
     rank
         Of the adapters, which all linear layers get.
     merge
@@ -61,6 +62,9 @@ class LoRASettings:
     rank: int = 16
     merge: bool = False
     seed: int = 0
+    accumulated: int = 1
+    schedule: Literal["linear", "cosine"] = "linear"
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -92,18 +96,26 @@ class FineTunedModel:
 
 
 def fine_tune(
-    examples: Sequence[Example],
+    examples: Sequence[Any],
     out: str | Path,
     tuning: LoRASettings = LoRASettings(),
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
+    objective: Callable[[Any], Objective] = WrittenTurns,
 ) -> FineTunedModel:
-    """Train adapters on the answers alone.
+    """Train adapters on examples.
 
     There are checkpoints in ``out/checkpoints``, from which the same call goes on.
 
     The first of the examples, which stand in no order, are those that it is validated
     on. Nothing is written besides the checkpoints; `save` does that. Where memory is
     not enough for a batch, half of it is tried, which the log and the result say.
+
+    Parameters
+    ----------
+    examples
+        As the objective reads them: `Example` and `Conversation` by default.
+    objective
+        Makes what is learned of a tokenizer.
 
     Raises
     ------
@@ -113,42 +125,30 @@ def fine_tune(
     MissingDependency, ModelError
         Without the extra ``train``, or when the model cannot be loaded.
     """
-    if len(examples) < 2:
-        raise InvalidInput(
-            f"data: at least two examples are needed, not {len(examples)}"
-        )
+    _require_two("examples are needed", examples)
     if (Path(out) / SETTINGS).exists():
         raise InvalidInput(f"{out}: there is a trained model; name another folder")
     checkpoints = _checkpoints_of(Path(out), examples, tuning)
     try:
         from peft import get_peft_model
-        from transformers import Trainer, set_seed
-        from transformers.trainer_callback import PrinterCallback
+        from transformers import set_seed
     except ImportError as error:
         raise MissingDependency(
             error.name or "peft", "train", "training a language model"
         ) from error
     base, tokenizer = load_model(tuning.model)
+    learned = objective(tokenizer)
+    rows = learned.rows(tokenizer, examples, tuning.max_tokens)
+    _require_two(f"examples of at most {tuning.max_tokens} tokens are needed", rows)
     set_seed(tuning.seed)
     model: Any = get_peft_model(base, _adapters(tuning.rank))
-    data = _tokenized(tokenizer, examples)
-    n_validated = max(1, min(len(data) // 10, _VALIDATED))
-    n_trained = len(data) - n_validated
-    on_cpu = base.device.type == "cpu"
-    trainer = Trainer(
-        model=model,
-        args=_training_arguments(checkpoints, tuning, n_trained, on_cpu),
-        train_dataset=data[n_validated:],
-        eval_dataset=data[:n_validated],
-        data_collator=_Collator(int(tokenizer.pad_token_id)),
-        callbacks=_callbacks(progress),
-    )
-    trainer.remove_callback(PrinterCallback)
+    n_validated = max(1, min(len(rows) // 10, _VALIDATED))
     start = time.perf_counter()
+    trainer = _trainer(model, learned, rows, n_validated, checkpoints, tuning, progress)
     trainer.train(resume_from_checkpoint=_newest_checkpoint(checkpoints))
     batch = _batch_that_fitted(trainer, tuning)
     counts = {
-        "trained": n_trained,
+        "trained": len(rows) - n_validated,
         "validated": n_validated,
         "steps": trainer.state.global_step,
         "parameters": sum(
@@ -165,19 +165,59 @@ def fine_tune(
     )
 
 
+def _require_two(needed: str, given: Sequence[Any]) -> None:
+    if len(given) < 2:
+        raise InvalidInput(f"data: at least two {needed}, not {len(given)}")
+
+
+def _trainer(
+    model: Any,
+    learned: Objective,
+    rows: Sequence[Row],
+    n_validated: int,
+    checkpoints: Path,
+    tuning: LoRASettings,
+    progress: Progress | None,
+) -> Any:
+    """Return a `Trainer` of transformers with the loss of the objective."""
+    from transformers import Trainer
+    from transformers.trainer_callback import PrinterCallback
+
+    class ObjectiveTrainer(Trainer):
+        def compute_loss(
+            self,
+            model: Any,
+            inputs: Any,
+            return_outputs: bool = False,
+            num_items_in_batch: Any = None,
+        ) -> Any:
+            loss = learned.loss(model, inputs)
+            return (loss, {}) if return_outputs else loss
+
+    trained_rows = list(rows[n_validated:])
+    on_cpu = model.device.type == "cpu"
+    trainer: Any = ObjectiveTrainer(
+        model=model,
+        args=_training_arguments(
+            checkpoints, tuning, len(trained_rows), learned.sampling, on_cpu
+        ),
+        train_dataset=trained_rows,
+        eval_dataset=learned.validation_rows(rows[:n_validated]),
+        data_collator=learned.batch,
+        callbacks=_callbacks(progress),
+    )
+    trainer.model_accepts_loss_kwargs = False  # it divides by the batches of a step
+    trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
 def _checkpoints_of(
-    folder: Path, examples: Sequence[Example], tuning: LoRASettings
+    folder: Path, examples: Sequence[Any], tuning: LoRASettings
 ) -> Path:
     """Return the folder of checkpoints; those of another training are refused."""
     checkpoints = folder / "checkpoints"
     checkpoints.mkdir(parents=True, exist_ok=True)
-    texts = json.dumps(
-        [
-            [[message.content for message in example.prompt], example.answer]
-            for example in examples
-        ]
-    )
-    digest = hashlib.sha256(texts.encode()).hexdigest()
+    digest = hashlib.sha256(repr(list(examples)).encode()).hexdigest()
     training = json.dumps({"examples": digest, **asdict(tuning)})
     record = checkpoints / "run.json"
     if record.exists() and record.read_text("utf-8") != training:
@@ -187,18 +227,6 @@ def _checkpoints_of(
         )
     record.write_text(training, "utf-8")
     return checkpoints
-
-
-def _tokenized(tokenizer: Any, examples: Sequence[Example]) -> list[dict[str, Any]]:
-    """Return the tokens of each example, and how many of them are its answer."""
-    answers = answer_tokens(tokenizer, [example.answer for example in examples])
-    return [
-        {
-            "input_ids": [*chat_tokens(tokenizer, example.prompt), *answer],
-            "answer": len(answer),
-        }
-        for example, answer in zip(examples, answers, strict=True)
-    ]
 
 
 def _adapters(rank: int) -> Any:
@@ -214,26 +242,32 @@ def _adapters(rank: int) -> Any:
 
 
 def _training_arguments(
-    checkpoints: Path, tuning: LoRASettings, n_trained: int, on_cpu: bool
+    checkpoints: Path,
+    tuning: LoRASettings,
+    n_trained: int,
+    sampling: str,
+    on_cpu: bool,
 ) -> Any:
     """Return the arguments of the `Trainer`."""
     from transformers import TrainingArguments
 
-    steps_an_epoch = -(-n_trained // tuning.batch)
+    steps_an_epoch = -(-n_trained // (tuning.batch * tuning.accumulated))
     steps = max(1, int(tuning.epochs * steps_an_epoch))
     between_evaluations = max(1, steps // _EVALUATIONS)
     return TrainingArguments(
         output_dir=str(checkpoints),
         per_device_train_batch_size=tuning.batch,
         per_device_eval_batch_size=tuning.batch,
+        gradient_accumulation_steps=tuning.accumulated,
         num_train_epochs=tuning.epochs,
         learning_rate=tuning.rate,
+        lr_scheduler_type=tuning.schedule,
         warmup_steps=max(1, steps // 20),
         seed=tuning.seed,
         use_cpu=on_cpu,
         bf16=not on_cpu,
         auto_find_batch_size=True,
-        train_sampling_strategy="group_by_length",
+        train_sampling_strategy=sampling,
         remove_unused_columns=False,
         eval_strategy="steps",
         save_strategy="steps",
@@ -251,7 +285,7 @@ def _training_arguments(
     )
 
 
-def _callbacks(progress: Callable[[str, int, int], None] | None) -> list[Any]:
+def _callbacks(progress: Progress | None) -> list[Any]:
     """Return what reports on the training, and what ends it early."""
     from transformers import EarlyStoppingCallback, TrainerCallback
 
@@ -302,7 +336,11 @@ def _curve(log_history: Sequence[Mapping[str, float]]) -> list[Mapping[str, floa
 
 
 def save(
-    tuned: FineTunedModel, out: str | Path, data: str | Path, purpose: str
+    tuned: FineTunedModel,
+    out: str | Path,
+    data: str | Path,
+    purpose: str,
+    about: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the adapter, or the merged model, with its tokenizer and a model card.
 
@@ -310,6 +348,8 @@ def save(
     ----------
     purpose
         What the model does, for its card.
+    about
+        What else is needed to use it as it was trained, for `settings_of`.
     """
     folder, tuning = Path(out), tuned.tuning
     model = tuned.model.merge_and_unload() if tuning.merge else tuned.model
@@ -317,7 +357,7 @@ def save(
         folder, **({} if tuning.merge else {"save_embedding_layers": False})
     )
     tuned.tokenizer.save_pretrained(folder)
-    settings = {"model": tuning.model, "merged": tuning.merge}
+    settings = {"model": tuning.model, "merged": tuning.merge, **(about or {})}
     rows = [
         f"| {name} | {value} |"
         for name, value in {**asdict(tuning), **tuned.counts}.items()
@@ -355,37 +395,3 @@ def save(
     (folder / "README.md").write_text("\n".join(lines), "utf-8")
     # last: a folder without it is not finished
     (folder / SETTINGS).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")
-
-
-class _Collator:
-    """Examples as a batch: prompts end, and answers begin, at one place, so that logits
-    are of the answers alone.
-    """
-
-    def __init__(self, pad: int) -> None:
-        self.pad = pad
-
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        import torch
-
-        answer = max(row["answer"] for row in rows)
-        prompt = max(len(row["input_ids"]) - row["answer"] for row in rows)
-        tokens = torch.full((len(rows), prompt + answer), self.pad)
-        mask, labels = (
-            torch.zeros_like(tokens),
-            torch.full((len(rows), answer + 1), -100),
-        )
-        for i, row in enumerate(rows):
-            ids, written = torch.tensor(row["input_ids"]), row["answer"]
-            begin = prompt - (len(ids) - written)
-            tokens[i, begin : begin + len(ids)] = ids
-            mask[i, begin : begin + len(ids)] = 1
-            labels[i, 1 : 1 + written] = ids[len(ids) - written :]
-        positions = (mask.cumsum(-1) - 1).clamp(min=0)
-        batch = {
-            "input_ids": tokens,
-            "attention_mask": mask,
-            "position_ids": positions,
-            "labels": labels,
-        }
-        return {**batch, "logits_to_keep": answer + 1}

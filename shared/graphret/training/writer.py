@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 
 from graphret.errors import InvalidInput
@@ -15,15 +14,14 @@ from graphret.llm import Message
 from graphret.planning.patterns import bare_pattern
 from graphret.training.candidates import best_of, read_queries
 from graphret.training.lora import (
-    Example,
     FineTunedModel,
     LoRASettings,
+    Progress,
     fine_tune,
     save,
 )
+from graphret.training.objectives import Example
 from graphret.training.questions import json_lines
-
-Progress = Callable[[str, int, int], None]
 
 
 def train_writer(
@@ -101,7 +99,8 @@ def train_reasoner(
     ----------
     data
         JSON Lines of ``{"messages": [{"role", "content"}, …]}``, the format of OpenAI's
-        fine-tuning.
+        fine-tuning, as `write_conversations` writes them; without messages, a line is
+        left out.
 
     Raises
     ------
@@ -111,6 +110,8 @@ def train_reasoner(
     examples = []
     for where, record in json_lines(data):
         try:
+            if not record["messages"]:  # nothing right was found
+                continue
             *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(

@@ -1,0 +1,127 @@
+"""`CausalChat`: a causal model of transformers, in this process, as a chat model."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Unpack
+
+from graphret.errors import GraphretError
+from graphret.llm.causal import chat_tokens, end_of, load_model
+from graphret.llm.chat import ChatError, ChatOptions, Message, Reply, Usage
+from graphret.llm.event_loop import in_thread
+
+
+class CausalChat:
+    """Let a causal model answer in this process, such as the student that
+    ``graphret train student`` makes.
+
+    It takes no tools: an agent asks it for JSON in their place. Replies are greedy,
+    unless a temperature is asked for. One reply is written at a time.
+
+    Parameters
+    ----------
+    model
+        A name on the Hugging Face hub, a folder or a ``.gguf`` file, loaded by
+        `graphret.llm.causal.load_model` when first used.
+    context, max_tokens
+        Longest conversation with its reply (ARK, section 4.3: 16,384), and longest
+        reply where no other is asked for, in tokens.
+    device
+        Where it runs, such as ``cuda``; by default there if there is one.
+
+    Raises
+    ------
+    ChatError
+        On use, for tools, for a conversation that is too long, or when the model cannot
+        be loaded or fails.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        *,
+        context: int = 16_384,
+        max_tokens: int = 512,
+        device: str | None = None,
+    ) -> None:
+        self.source, self.device = model, device
+        self.context, self.max_tokens = context, max_tokens
+        self.name = Path(model).name
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+
+    def chat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
+        """Answer a conversation; see `ChatModel.chat`."""
+        if options.get("tools"):
+            raise self._error("it takes no tools", "bad_request")
+        try:
+            with self._lock:
+                if self._loaded is None:
+                    self._loaded = load_model(self.source, self.device)
+                return self._written(*self._loaded, messages, options)
+        except ChatError:
+            raise
+        except GraphretError as error:
+            raise self._error(str(error), "not_found") from error
+        except Exception as error:
+            raise self._error(f"{type(error).__name__}: {error}", "server") from error
+
+    async def achat(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> Reply:
+        """`chat` without blocking the event loop; a reply that is abandoned is written
+        to its end.
+        """
+        return await in_thread(lambda: self.chat(messages, **options))
+
+    def _written(
+        self,
+        model: Any,
+        tokenizer: Any,
+        messages: Sequence[Message],
+        options: ChatOptions,
+    ) -> Reply:
+        import torch
+
+        began, timeout = time.perf_counter(), options.get("timeout")
+        read = chat_tokens(tokenizer, messages)
+        most = min(
+            options.get("max_tokens") or self.max_tokens, self.context - len(read)
+        )
+        if most < 1:
+            raise self._error(
+                f"the conversation has {len(read)} tokens, of a context of"
+                f" {self.context}",
+                "bad_request",
+            )
+        temperature = options.get("temperature")
+        drawn = {"do_sample": True, "temperature": temperature, "top_k": 0}
+        end = end_of(tokenizer)
+        with torch.inference_mode():
+            [tokens] = model.generate(
+                input_ids=torch.tensor([read], device=model.device),
+                attention_mask=torch.ones(1, len(read), device=model.device),
+                max_new_tokens=most,
+                max_time=timeout,
+                eos_token_id=end,
+                pad_token_id=end,
+                **(drawn if temperature else {"do_sample": False}),
+            )
+        written = tokens[len(read) :].tolist()
+        ended = bool(written) and written[-1] == end
+        if not ended and timeout and time.perf_counter() - began >= timeout:
+            raise self._error(f"no whole reply in {timeout:g} s", "timeout")
+        return Reply(
+            tokenizer.decode(written[: -1 if ended else None]),
+            usage=Usage(len(read), len(written)),
+            finish_reason="stop" if ended else "length",
+            model=self.name,
+        )
+
+    def _error(self, what: str, reason: str) -> ChatError:
+        return ChatError(what, model=self.name, reason=reason)

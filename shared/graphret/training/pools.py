@@ -1,0 +1,115 @@
+"""Pools of candidates of labelled questions: what a reranker is trained on (GRASP,
+section 3.3).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from graphret.errors import InvalidInput
+from graphret.rerank import HitText, HitTexts
+from graphret.retriever import Retriever
+from graphret.training.objectives import CandidateGroup
+from graphret.training.questions import LabelledQuestion, json_lines
+from graphret.training.tuned import Progress
+
+
+@dataclass
+class PoolReport:
+    """How many questions there are, how many have a right answer in their pool, and
+    one and a wrong candidate, of which a reranker can learn.
+    """
+
+    questions: int = 0
+    found: int = 0
+    kept: int = 0
+
+
+def collect_pools(
+    retriever: Retriever,
+    questions: Sequence[LabelledQuestion],
+    out: str | Path,
+    *,
+    text: HitTexts | None = None,
+    depth: int = 100,
+    negatives: int = 30,
+    progress: Progress = lambda done, of: None,
+) -> PoolReport:
+    """Write the texts of what a retriever finds for each question to a file: all right
+    answers among the best, and the highest ranked others, which are the hardest.
+
+    Each line is ``{"question", "positives": [texts], "negatives": [texts]}``. A file
+    that is there is gone on with: its questions are not asked again.
+
+    Parameters
+    ----------
+    retriever
+        Whose hits are to be reranked.
+    text
+        How hits become text: that of the reranker, by default as `CausalReranker` has
+        it.
+    depth, negatives
+        How many hits are looked at, and how many wrong ones are kept (section 3.3: 100
+        and 30).
+
+    Raises
+    ------
+    InvalidInput
+        When the file holds what this does not write, or a line that was cut off; the
+        line is named.
+    """
+    path, report = Path(out), PoolReport()
+    done = {one.question: one for one in read_pools(path)} if path.exists() else {}
+    reading = text or HitText(labelled=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        for number, question in enumerate(questions, 1):
+            pool = done.get(question.text)
+            if pool is None:
+                pool = _pool(retriever, question, reading, depth, negatives)
+                file.write(json.dumps(asdict(pool), ensure_ascii=False) + "\n")
+                file.flush()
+            report.questions += 1
+            report.found += bool(pool.positives)
+            report.kept += bool(pool.positives and pool.negatives)
+            progress(number, len(questions))
+    return report
+
+
+def _pool(
+    retriever: Retriever,
+    question: LabelledQuestion,
+    reading: HitTexts,
+    depth: int,
+    negatives: int,
+) -> CandidateGroup:
+    hits = retriever.retrieve(question.text, depth).hits
+    texts = list(zip(hits, reading.texts(hits), strict=True))
+    right = [text for hit, text in texts if hit.id in question.gold]
+    wrong = [text for hit, text in texts if hit.id not in question.gold]
+    return CandidateGroup(question.text, right, wrong[:negatives])
+
+
+def read_pools(path: str | Path) -> list[CandidateGroup]:
+    """Read what `collect_pools` wrote; an `InvalidInput` names a malformed line."""
+    return [_read(record, where) for where, record in json_lines(path)]
+
+
+def _read(record: Any, where: str) -> CandidateGroup:
+    fields = record if isinstance(record, dict) else {}
+    lists = [fields.get("positives"), fields.get("negatives")]
+    texts = [text for one in lists if isinstance(one, list) for text in one]
+    if (
+        not isinstance(fields.get("question"), str)
+        or not all(isinstance(one, list) for one in lists)
+        or not all(isinstance(text, str) for text in texts)
+    ):
+        raise InvalidInput(
+            f'{where}: expected {{"question": text, "positives": [texts], "negatives":'
+            " [texts]}"
+        )
+    return CandidateGroup(fields["question"], *map(tuple, lists))

@@ -1,0 +1,186 @@
+"""Distilling an exploring agent: a teacher's trajectories are collected, and a student
+learns every turn of them (ARK, sections 3.3 and 4.3).
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphret.ark import Ark, Recorder
+from graphret.ark.tool_caller import as_json_calls
+from graphret.errors import GraphretError, InvalidInput
+from graphret.llm import Message, Tool
+from graphret.training.lora import (
+    FineTunedModel,
+    LoRASettings,
+    fine_tune,
+    save,
+)
+from graphret.training.lora import Progress as TrainingProgress
+from graphret.training.objectives import Conversation
+from graphret.training.questions import json_lines
+from graphret.training.tuned import Progress
+
+#: How the paper distils (section 4.3): one epoch at 1e-5 over trajectories of at most
+#: 16,384 tokens.
+STUDENT_TUNING = LoRASettings(epochs=1.0, batch=1, rate=1e-5, max_tokens=16_384)
+#: Runs of a question, their temperature, and questions at most (section 4.3).
+RUNS, TEMPERATURE, QUESTIONS = 3, 0.7, 6_000
+
+
+@dataclass
+class TrajectoryReport:
+    """How many questions there are, how many trajectories of them, and how many of
+    these ended because the agent was finished.
+    """
+
+    questions: int = 0
+    trajectories: int = 0
+    finished: int = 0
+
+
+def read_texts(
+    path: str | Path, limit: int | None = QUESTIONS, seed: int = 0
+) -> list[str]:
+    """Read the questions of JSON Lines of ``{"question": text}``, once each, whatever
+    else a line has; of more than `limit` so many are drawn at random.
+
+    An `InvalidInput` names a line without a question.
+    """
+    texts = dict[str, None]()
+    for where, record in json_lines(path):
+        text = record.get("question") if isinstance(record, dict) else None
+        if not isinstance(text, str) or not text.strip():
+            raise InvalidInput(f'{where}: expected {{"question": text}}')
+        texts[text] = None
+    questions = list(texts)
+    if limit is not None and limit < len(questions):
+        questions = random.Random(seed).sample(questions, limit)
+    return questions
+
+
+def collect_trajectories(
+    ark: Ark,
+    questions: Sequence[str],
+    out: str | Path,
+    *,
+    progress: Progress = lambda done, of: None,
+) -> TrajectoryReport:
+    """Let a teacher's agents explore for each question, and append what they did to a
+    file, a line an agent; nothing is filtered, and no answer is needed.
+
+    A file that is there is gone on with: questions of which it has as many
+    trajectories as there are agents are not asked again.
+
+    Parameters
+    ----------
+    ark
+        The teacher. As many agents as there should be trajectories of a question, which
+        do not stop each other (``early_stop=False``), at a temperature at which they
+        differ (section 4.3: 3 at 0.7). What it tells of its runs is replaced.
+
+    Raises
+    ------
+    InvalidInput
+        When the teacher stops its agents early, or the file holds what a `Recorder`
+        does not write.
+    """
+    if ark.settings.early_stop:
+        raise InvalidInput(
+            "ark: expected early_stop=False, so that each agent explores to its end"
+        )
+    path, report = Path(out), TrajectoryReport()
+    known = Counter(
+        record["question"] for record in (_records(path) if path.exists() else ())
+    )
+    recorder = Recorder(path)
+    ark.on_run = None  # a run that cannot be recorded is an error here
+    for number, question in enumerate(questions, 1):
+        if known[question] < ark.settings.n_agents:
+            recorder(ark.explore(question))
+        progress(number, len(questions))
+    wanted = set(questions)
+    for record in _records(path) if path.exists() else ():
+        if record["question"] in wanted:
+            report.trajectories += 1
+            report.finished += record["stop"] == "finished"
+    report.questions = len(questions)
+    return report
+
+
+def _records(path: str | Path) -> list[dict[str, Any]]:
+    """Read the lines of a `Recorder`, as far as they are used here."""
+    records = []
+    for where, record in json_lines(path):
+        fields = ("question", "stop", "messages", "tools")
+        if not isinstance(record, dict) or not record.keys() >= {*fields}:
+            raise InvalidInput(
+                f"{where}: expected a trajectory with {', '.join(fields)}"
+            )
+        records.append(record)
+    return records
+
+
+def read_conversations(path: str | Path) -> list[Conversation]:
+    """Read trajectories as the conversations that a student without tools of its own
+    has: what it calls as JSON, what tools returned in the next turn.
+
+    An `InvalidInput` names a line that is none.
+    """
+    conversations = []
+    for number, record in enumerate(_records(path), 1):
+        try:
+            messages = [Message.from_dict(one) for one in record["messages"]]
+            tools = [
+                Tool(one["name"], one["description"], one["parameters"])
+                for one in (tool["function"] for tool in record["tools"])
+            ]
+            conversation = Conversation(as_json_calls(messages, tools))
+        except (GraphretError, LookupError, TypeError, ValueError) as error:
+            raise InvalidInput(
+                f"{path}, trajectory {number}: {type(error).__name__}: {error}"
+            ) from error
+        conversations.append(conversation)
+    return conversations
+
+
+def train_student(
+    data: str | Path,
+    out: str | Path,
+    tuning: LoRASettings = STUDENT_TUNING,
+    *,
+    limit: int | None = None,
+    progress: TrainingProgress | None = None,
+) -> FineTunedModel:
+    """Fine-tune a causal model to do what a teacher did: the next token of each of its
+    turns, what it read being masked.
+
+    Parameters
+    ----------
+    data
+        Trajectories, as `collect_trajectories` or ``query --record`` write them.
+    out
+        The folder of the student, for `graphret.llm.causal_chat.CausalChat`, which
+        drives `Ark` as any chat model does.
+    limit
+        Only so many trajectories, drawn at random.
+
+    Raises
+    ------
+    InvalidInput, MissingDependency, ModelError
+        As `fine_tune`, and for a malformed line.
+    """
+    conversations = read_conversations(data)
+    random.Random(tuning.seed).shuffle(conversations)
+    tuned = fine_tune(conversations[:limit], out, tuning, progress)
+    purpose = (
+        "Explores a graph with the tools of ARK, as its teacher did:"
+        " `graphret.llm.causal_chat.CausalChat`."
+    )
+    save(tuned, out, data, purpose)
+    return tuned

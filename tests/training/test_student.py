@@ -1,0 +1,176 @@
+"""Distilling an exploring agent: trajectories of a teacher, and a student of them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from cli_helpers import graphret
+from tiny_model import saved_tiny_model
+
+from graphret.ark import Ark, ArkSettings, ScriptedExplorer, read_runs
+from graphret.errors import InvalidInput
+from graphret.graphs import import_graph, read_metaqa
+from graphret.graphs.example import ALIASES, KB
+from graphret.llm import ChatError, ChatModel, Message, Reply, Tool
+from graphret.llm.causal_chat import CausalChat
+from graphret.methods import MethodOptions
+from graphret.search import BM25Index
+from graphret.training.student import (
+    STUDENT_TUNING,
+    collect_trajectories,
+    read_conversations,
+    read_texts,
+    train_student,
+)
+
+pytest.importorskip("torch")
+pytest.importorskip("peft")
+pytestmark = pytest.mark.xdist_group("torch")
+
+STORE = read_metaqa(KB).store()
+INDEX = BM25Index.of_store(STORE)
+ASKED = ["who directed Zero Dark Thirty", "who directed Near Dark"]
+APART = ArkSettings(n_agents=2, max_steps=4, early_stop=False)
+
+
+def teacher(settings: ArkSettings = APART) -> Ark:
+    return Ark(ScriptedExplorer(aliases=ALIASES), STORE, INDEX, settings=settings)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(saved_tiny_model(tmp_path_factory.mktemp("base")))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "runs.jsonl"
+    report = collect_trajectories(teacher(), ASKED, out)
+    assert (report.questions, report.trajectories, report.finished) == (2, 4, 4)
+    return out
+
+
+def test_trajectories_are_gone_on_with(tmp_path: Path) -> None:
+    out = tmp_path / "runs.jsonl"
+    first = collect_trajectories(teacher(), ASKED[:1], out)
+    text = out.read_text()
+    both = collect_trajectories(teacher(), ASKED, out)
+    assert (first.trajectories, both.trajectories) == (2, 4)
+    assert out.read_text().startswith(text)
+    assert [run.question for run in read_runs(out)] == ASKED
+    with pytest.raises(InvalidInput, match="early_stop"):
+        collect_trajectories(teacher(ArkSettings()), ASKED, out)
+    out.write_text(text + '{"question": "q"}\n')
+    with pytest.raises(InvalidInput, match=r"runs.jsonl, line 3: expected a traj"):
+        collect_trajectories(teacher(), ASKED, out)
+
+
+def test_a_student_learns_what_an_agent_without_tools_reads_and_writes(
+    recorded: Path,
+) -> None:
+    """The conversation of a trajectory is, turn by turn, the one that the loop has with
+    a model that writes its calls as JSON.
+    """
+    heard: list[list[Message]] = []
+    [learned, *_] = read_conversations(recorded)
+    written = [one.content for one in learned.messages if one.role == "assistant"]
+
+    class Student:
+        name = "student"
+
+        def chat(self, messages: list[Message], **options: object) -> Reply:
+            if options.get("tools"):
+                raise ChatError("it takes no tools", model="s", reason="bad_request")
+            heard.append(list(messages))
+            return Reply(written[len(heard) - 1])
+
+        async def achat(self, messages: list[Message], **options: object) -> Reply:
+            return self.chat(messages, **options)
+
+    settings = replace(APART, n_agents=1)
+    run = Ark(Student(), STORE, INDEX, settings=settings).explore(ASKED[0])  # type: ignore[arg-type]
+    [session] = run.sessions
+    assert session.stop == "finished"
+    assert list(session.selection) == ["Kathryn Bigelow"]
+    last = [*heard[-1], Message.assistant(written[-1])]
+    read = [(one.role, one.content) for one in last]
+    told = [(one.role, one.content) for one in learned.messages]
+    assert read == told[: len(read)]  # then what the last calls returned
+    assert len(told) == len(read) + 1
+
+
+def shortened(recorded: Path, out: Path) -> Path:
+    """Write trajectories whose system message is a word: the tokens of the tiny model
+    are characters.
+    """
+    records = [json.loads(line) for line in recorded.read_text().splitlines()]
+    for record in records:
+        record["messages"][0]["content"], record["tools"] = "Explore.", []
+    out.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return out
+
+
+def test_a_student_that_is_trained_explores_in_the_same_loop(
+    base: str, recorded: Path, tmp_path: Path
+) -> None:
+    tuning = replace(STUDENT_TUNING, model=base, epochs=2, rate=5e-3)
+    data = shortened(recorded, tmp_path / "runs.jsonl")
+    tuned = train_student(data, tmp_path / "student", tuning)
+    losses = [one["eval_loss"] for one in tuned.curve if "eval_loss" in one]
+    assert losses[-1] < losses[0]
+    student = CausalChat(tmp_path / "student", max_tokens=4)
+    assert isinstance(student, ChatModel)
+    settings = replace(APART, n_agents=1, max_steps=1)
+    found = Ark(student, STORE, INDEX, settings=settings).retrieve(ASKED[0], 3)
+    # what it writes is no call yet: it is filled
+    assert len(found) == 3
+    assert found.trace.stages[0].details["output_tokens"] > 0
+
+
+def test_a_chat_model_in_this_process_says_why_it_cannot_answer(base: str) -> None:
+    asked = [Message.user("asthma")]
+    model = CausalChat(base, context=40)
+    reply = model.chat(asked, max_tokens=4)
+    assert reply.usage.output_tokens <= 4
+    assert reply.finish_reason in ("stop", "length")
+    assert model.chat(asked, max_tokens=4) == reply
+    with pytest.raises(ChatError, match="no tools"):
+        model.chat(asked, tools=[Tool("t", "d", {})])
+    with pytest.raises(ChatError, match="of a context of 40"):
+        model.chat([Message.user("asthma " * 40)])
+    with pytest.raises(ChatError, match="nothing"):
+        CausalChat(Path(base) / "nothing").chat(asked)
+
+
+def test_questions_need_no_answers_and_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "qa.jsonl"
+    lines = [{"question": f"q{i % 5}"} for i in range(10)]
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines))
+    assert read_texts(path) == ["q0", "q1", "q2", "q3", "q4"]
+    assert read_texts(path, 2, 1) == read_texts(path, 2, 1) != read_texts(path)
+    path.write_text('{"question": "q"}\n{"answers": []}\n')
+    with pytest.raises(InvalidInput, match=r"line 2: expected"):
+        read_texts(path)
+
+
+def test_the_commands_collect_train_and_ask(base: str, tmp_path: Path) -> None:
+    films, runs = tmp_path / "films", tmp_path / "runs.jsonl"
+    import_graph(KB, str(films))
+    qa = tmp_path / "qa.jsonl"
+    qa.write_text("".join(f"{json.dumps({'question': one})}\n" for one in ASKED))
+    made = graphret(
+        *("train", "trajectories", "--graph", films, "--qa", qa, "--out", runs),
+        *("--aliases", ALIASES, "--runs", 1, "--json"),
+    )
+    assert made.json == {"questions": 2, "trajectories": 2, "finished": 2}, made.err
+    data, out = shortened(runs, tmp_path / "short.jsonl"), tmp_path / "student"
+    ran = graphret(
+        *("train", "student", "--data", data, "--out", out, "--model", base, "--json"),
+    )
+    assert ran.json["counts"]["trained"] == 1, ran.err
+    chat = MethodOptions(model=str(out)).chat_model()  # as query --model has it
+    assert isinstance(chat, CausalChat)
+    assert chat.chat([Message.user("asthma")], max_tokens=2).usage.output_tokens <= 2
