@@ -135,6 +135,10 @@ def source_of(node: Node) -> RelatedNodeInfo | None:
     return RelatedNodeInfo.from_dict(source) if isinstance(source, dict) else None
 
 
+def _to_json(kept: Mapping[str, Any]) -> str:
+    return json.dumps(kept, ensure_ascii=False, separators=(",", ":"), default=dict)
+
+
 def _text_node(node: Node, content: str | None = None) -> TextNode:
     given = dict(node.properties)
     vector = given.pop(EMBEDDING) if isinstance(given.get(EMBEDDING), list) else None
@@ -176,12 +180,7 @@ def _text_node(node: Node, content: str | None = None) -> TextNode:
         id_=node.id,
         text=text,
         embedding=vector,
-        metadata={
-            **shown,
-            KEPT: json.dumps(
-                kept, ensure_ascii=False, separators=(",", ":"), default=dict
-            ),
-        },
+        metadata={**shown, KEPT: _to_json(kept)},
         excluded_llm_metadata_keys=excluded,
         excluded_embed_metadata_keys=list(excluded),
         relationships=relations,

@@ -12,7 +12,6 @@ from graphret.baselines.base import DATA, MOST_CHARS, Baseline, Part, shown
 from graphret.index_retriever import IndexRetriever
 from graphret.retriever import Ask, Compute
 from graphret.search.dense import DenseIndex
-from graphret.search.hybrid import HybridIndex
 from graphret.trace import Trace
 from graphret.types import Hit
 from graphret.where import Where
@@ -66,8 +65,8 @@ class HyDE(Baseline):
     ) -> Part[list[Hit]]:
         written = yield from self._ask(_WRITE, query, _Passages, trace, "write")
         local = self.index.local_index()
-        dense = local.dense if isinstance(local, HybridIndex) else local
-        if not isinstance(dense, DenseIndex):
+        dense = None if local is None else local.dense_part()
+        if dense is None:
             return (
                 yield from self._searched(f"{query} {written.text}", k, where, trace)
             )

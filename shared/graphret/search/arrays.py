@@ -7,7 +7,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,9 @@ from graphret.search.index import BatchIndex, Matches, remember, top_k
 from graphret.stores.base import GraphStore
 from graphret.types import Node
 from graphret.where import Where, WhereLike
+
+if TYPE_CHECKING:
+    from graphret.search.dense import DenseIndex
 
 #: Nodes that are looked at for whether they say anything.
 _SAMPLE = 1_000
@@ -182,6 +185,12 @@ class ArrayIndex(TableIndex, BatchIndex):
 
     def leaves(self) -> list[ArrayIndex]:
         return [self]
+
+    def dense_part(self) -> DenseIndex | None:
+        """Return the part that searches by one embedding a node; `None`, the default,
+        if there is none.
+        """
+        return None
 
     def local_index(self) -> Self:
         return copy(self)

@@ -96,6 +96,9 @@ class DenseIndex(ArrayIndex):
         ] = []  # the one, once it is made; shared by the copies that searches take
         self._written = False
 
+    def dense_part(self) -> DenseIndex | None:
+        return self
+
     @classmethod
     def build(
         cls,

@@ -97,6 +97,9 @@ class HybridIndex(CombinedIndex):
         self.alpha = alpha
         self.dense_quality = dense_quality
 
+    def dense_part(self) -> DenseIndex | None:
+        return self.dense
+
     @classmethod
     def build(
         cls,
