@@ -455,6 +455,8 @@ def test_whatever_it_writes_ends_in_hits(base_url: str, tmp_path: Path) -> None:
         "3",
         "--model",
         "smollm2",
+        "--repair-calls",
+        "0",
     ]
     found = graphret(*asked, "--base-url", base_url, "--method", "spark", "--json").json
     assert len(found["hits"]) == 3

@@ -112,4 +112,5 @@ def _read(record: Any, where: str) -> CandidateGroup:
             f'{where}: expected {{"question": text, "positives": [texts], "negatives":'
             " [texts]}"
         )
-    return CandidateGroup(fields["question"], *map(tuple, lists))
+    positives, negatives = (tuple(texts_of or ()) for texts_of in lists)
+    return CandidateGroup(fields["question"], positives, negatives)
