@@ -72,9 +72,11 @@ def test_graphs_and_what_reads_them_go_to_other_processes(tmp_path: Path) -> Non
             == answers[1]
             == copy.deepcopy(retriever).retrieve("Malham?", 2).ids
         )
-    again = pickle.loads(pickle.dumps(graph))
-    again.add([Document("Skipton has a castle.", id="skipton")])
-    assert len(again) == len(graph) + 1
+    graph.save(tmp_path / "graph")
+    for one in (graph, SageGraph.load(tmp_path / "graph")):
+        again = pickle.loads(pickle.dumps(one))
+        again.add([Document("Skipton has a castle.", id="skipton")])
+        assert len(again) == len(graph) + 1
 
 
 def test_a_store_in_a_database_says_that_it_cannot_be_pickled(

@@ -78,6 +78,10 @@ class Connections:
         parts.add("shared", self.shared.parts(self.entities))
         return parts
 
+    def itself(self) -> Connections:
+        """Return these connections, where a state asks for what may have to be read."""
+        return self
+
     @classmethod
     def from_bundle(
         cls,
@@ -147,3 +151,25 @@ class Connections:
             self.cells.edges(n_nodes, links),
         ]
         return joined(n_nodes, [*found, explicit])
+
+
+class SavedConnections:
+    """What edges follow from, as it was saved with a graph; read when a change first
+    asks for it.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        graph: Graph,
+        similarity: SimilaritySettings,
+        links: LinkSettings,
+    ) -> None:
+        self._saved = bundle, graph, similarity, links
+        self._connections: Connections | None = None
+
+    def __call__(self) -> Connections:
+        """Return the connections, whose reading takes a look at every node."""
+        if self._connections is None:
+            self._connections = Connections.from_bundle(*self._saved)
+        return self._connections

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from graphret import storage
 from graphret.corpus.chunkers import Chunker, chunker_name, named_chunker
 from graphret.edges import EdgeTable
 from graphret.ranker import LearnedRanking
-from graphret.sage.connections import Connections
+from graphret.sage.connections import SavedConnections
 from graphret.sage.settings import LinkSettings, SageSettings, SimilaritySettings
 from graphret.sage.state import SageState
 from graphret.search.bm25 import BM25Index
@@ -78,11 +77,7 @@ def load(
         model is not None or made_by is None
     ):  # without its encoder the graph can be read and not changed
         own = bundle.sub("connections")
-        connect = cache(
-            lambda: Connections.from_bundle(
-                own, graph, settings.similarity, settings.links
-            )
-        )
+        connect = SavedConnections(own, graph, settings.similarity, settings.links)
         if "dense" in bundle.meta:
             dense = DenseIndex.from_bundle(
                 bundle.sub("dense"), graph.nodes, model, lexical.text

@@ -72,7 +72,7 @@ class SageState:
             index,
             explicit,
             connections.similarity.thresholds,
-            lambda: connections,
+            connections.itself,
             names,
         )
 
