@@ -10,6 +10,8 @@ from typing import Any, TypeAlias, TypeVar
 from graphret.ark import hits_text
 from graphret.contracts import implements, require_same_view
 from graphret.errors import InvalidInput, ModelError, RetrievalFailed
+from graphret.graphraft import EntityNamer
+from graphret.graphraft.counts import Entity
 from graphret.index_retriever import IndexRetriever
 from graphret.llm import ChatModel, Message, aask_json, ask_json
 from graphret.llm.structured import StructuredReply
@@ -125,6 +127,18 @@ class Baseline(Retriever):
             )
             told.details["tokens"] = reply.usage.total_tokens
         return reply.value
+
+    def _entities(self, query: str, trace: Trace) -> Part[list[Entity]]:
+        """Find the nodes that a question names, as the model spells their names."""
+        namer = EntityNamer(self.model, self.store, self.index)
+        with trace.stage("entities", model=self.model.name) as stage:
+            reply = yield namer.ask(query)
+            entities: list[Entity] = yield Compute(
+                lambda: namer.link(query, reply.value.names)
+            )
+            stage.details["tokens"] = reply.usage.total_tokens
+            stage.details["entities"] = [entity.name for entity in entities]
+        return entities
 
     def _searched(
         self, text: str, k: int, where: Where | None, trace: Trace

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from graphret.baselines.base import DATA, Baseline, Part, fenced
-from graphret.graphraft import EntityNamer
 from graphret.graphraft.counts import Entity
 from graphret.retriever import Compute
 from graphret.schema.text import estimate_tokens
@@ -44,12 +43,7 @@ class KAR(Baseline):
     def _found(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
-        namer = EntityNamer(self.model, self.store, self.index)
-        with trace.stage("entities", model=self.model.name) as stage:
-            reply = yield namer.ask(query)
-            entities = yield Compute(lambda: namer.link(query, reply.value.names))
-            stage.details["tokens"] = reply.usage.total_tokens
-            stage.details["entities"] = [entity.name for entity in entities]
+        entities = yield from self._entities(query, trace)
         with trace.stage("triples") as stage:
             triples = yield Compute(lambda: self._triples(query, entities))
             stage.details["triples"] = len(triples)

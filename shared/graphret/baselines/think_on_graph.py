@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from graphret.baselines.base import DATA, Baseline, Part, fenced
-from graphret.graphraft import EntityNamer
 from graphret.llm import ChatModel
 from graphret.retriever import Compute
 from graphret.search.index import TextIndex
@@ -76,11 +75,7 @@ class ThinkOnGraph(Baseline):
     def _found(
         self, query: str, k: int, where: Where | None, trace: Trace
     ) -> Part[list[Hit]]:
-        namer = EntityNamer(self.model, self.store, self.index)
-        with trace.stage("entities", model=self.model.name) as stage:
-            reply = yield namer.ask(query)
-            entities = yield Compute(lambda: namer.link(query, reply.value.names))
-            stage.details["tokens"] = reply.usage.total_tokens
+        entities = yield from self._entities(query, trace)
         starts = [one for entity in entities for one in entity.nodes]
         nodes = yield Compute(lambda: self.store.get(starts) if starts else [])
         beam = [_Path(node.called, node) for node in nodes if node is not None]
