@@ -102,11 +102,7 @@ def sections(
         )
     ]
     for half, part in result.get("halves", {}).items():
-        what = (
-            "settings were chosen on these"
-            if half == "tuned"
-            else "nothing was chosen on these"
-        )
+        what = "settings were chosen on these" if half == "tuned" else "held back"
         sections.append(
             (
                 f"{half} half, {part['questions']} questions: {what}",
