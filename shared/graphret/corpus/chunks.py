@@ -161,7 +161,7 @@ def _page(node: Node) -> int:
 
 
 def _document(node: Node) -> tuple[str, ...]:
-    """Return the key of a chunk's document: the whole source, or a page or row of it."""
+    """Return the key of a chunk's document: the source, or a page or row of it."""
     return tuple(str(node.properties.get(key)) for key in ("source_id", "page", "row"))
 
 
@@ -264,7 +264,7 @@ def _by_chunk(
     chunk_ends = [end for _, end in spans]
     rows_by_chunk: list[list[tuple[int, int]]] = [[] for _ in nodes]
     for t, table in enumerate(tables):
-        for r, end in enumerate(table.ends):
+        for r, end in enumerate(table.row_ends):
             chunk = min(bisect_left(chunk_ends, end), len(chunk_ends) - 1)
             rows_by_chunk[chunk].append((t, r))
     properties: list[dict[str, Any]] = []

@@ -216,7 +216,7 @@ def _item_of(node_id: str) -> str:
 def checked_metadata(
     metadata: Any, what: str, name: str = "metadata", *, reserved: bool = True
 ) -> dict[str, Any]:
-    """Return a mapping of JSON values as a dictionary; `InvalidInput` names a bad field.
+    """Return a mapping of JSON values as a dictionary, or raise `InvalidInput`.
 
     With `reserved`, the property names that graphret itself uses are refused.
     """
@@ -263,11 +263,11 @@ def _cells(row: object, what: str) -> tuple[str, ...]:
 
 def _settle(item: Item, content: Any, **checked: Any) -> None:
     """Check string fields, set the checked ones, and make a missing id from content."""
-    for text_field in (field for field in fields(item) if field.type == "str"):
-        value = getattr(item, text_field.name)
-        if not isinstance(value, str):
+    for item_field in fields(item):
+        value = getattr(item, item_field.name)
+        if item_field.type == "str" and not isinstance(value, str):
             raise InvalidInput(
-                f"{_described(item)}: {text_field.name!r}: expected a string, got"
+                f"{_described(item)}: {item_field.name!r}: expected a string, got"
                 f" {type(value).__name__}"
             )
     if item.id:

@@ -254,7 +254,9 @@ def _renaming(
     come = now[~flags(stays, len(change.after))[now]]
     named: dict[str, Sequence[str]] = {}
     for block in batched(come):
-        named.update((node.id, reference_names(node)) for node in change.after.at(block))
+        named.update(
+            (node.id, reference_names(node)) for node in change.after.at(block)
+        )
     return set(change.before.ids.take(gone)), named
 
 
