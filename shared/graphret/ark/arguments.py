@@ -45,7 +45,7 @@ def _listed(given: Any) -> Any:
 
 
 #: Names, of which models write one as a string.
-_Names = Annotated[list[str], BeforeValidator(_listed)]
+_NameList = Annotated[list[str], BeforeValidator(_listed)]
 
 
 def _any_object(schema: dict[str, Any]) -> None:
@@ -86,7 +86,7 @@ class SearchArguments(Arguments):
             " where let pass are listed."
         ),
     )
-    node_types: _Names = Field([], description="Only nodes of these types.")
+    node_types: _NameList = Field([], description="Only nodes of these types.")
     where: _Condition = Field(
         {},
         description=(
@@ -105,8 +105,8 @@ class ExploreArguments(Arguments):
 
     node: str = Field(description="Its id.")
     query: str = Field("", description="Ranks the neighbours by these words.")
-    node_types: _Names = Field([], description="Only neighbours of these types.")
-    relation_types: _Names = Field(
+    node_types: _NameList = Field([], description="Only neighbours of these types.")
+    relation_types: _NameList = Field(
         [],
         description=(
             'Only by these relations: "r", or "-[:r]->" or "<-[:r]-" for one direction.'
@@ -123,7 +123,7 @@ class ExploreArguments(Arguments):
 class SelectArguments(Arguments):
     """Add nodes that a tool has shown to your answer, best first; they stay in it."""
 
-    nodes: _Names = Field(min_length=1, description="Their ids.")
+    nodes: _NameList = Field(min_length=1, description="Their ids.")
 
 
 class FinishArguments(Arguments):

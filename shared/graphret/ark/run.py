@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from graphret.ark.prompt import SELECT
 from graphret.ark.session import ArkSession, StepRecord
 from graphret.errors import GraphretError
-from graphret.fusion import Vote, settled, vote
+from graphret.fusion import VotedNode, settled, vote
 from graphret.trace import Stage, Trace
 from graphret.types import Evidence
 
@@ -79,7 +79,7 @@ class ArkRun:
         return "settled" if settled(selections, running) else None
 
     @property
-    def votes(self) -> list[Vote]:
+    def votes(self) -> list[VotedNode]:
         """The nodes that agents selected, in the order of the vote."""
         return vote([session.selection for session in self.sessions])
 

@@ -8,6 +8,6 @@ than a schema, the contract of a store and the errors.
 
 from graphret.cypher.check import check
 from graphret.cypher.execution import arun_checked, run_checked
-from graphret.cypher.report import Finding, Report
+from graphret.cypher.report import CypherReport, Finding
 
-__all__ = ["Finding", "Report", "arun_checked", "check", "run_checked"]
+__all__ = ["CypherReport", "Finding", "arun_checked", "check", "run_checked"]

@@ -13,7 +13,7 @@ from typing import Any
 from typing_extensions import TypedDict, Unpack
 
 from graphret.cypher.check import check
-from graphret.cypher.report import Report
+from graphret.cypher.report import CypherReport
 from graphret.cypher.translation import bearers_of, translate, with_all_bearers
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
@@ -37,7 +37,7 @@ class Allowed(TypedDict, total=False):
 
 def run_checked(
     store: CypherStore,
-    query: str | Report,
+    query: str | CypherReport,
     parameters: Mapping[str, Any] | None = None,
     *,
     schema: GraphSchema | None = None,
@@ -116,7 +116,7 @@ def run_checked(
 
 async def arun_checked(
     store: CypherStore,
-    query: str | Report,
+    query: str | CypherReport,
     parameters: Mapping[str, Any] | None = None,
     *,
     schema: GraphSchema | None = None,
@@ -141,15 +141,15 @@ async def arun_checked(
 
 def _check(
     store: CypherStore,
-    query: str | Report,
+    query: str | CypherReport,
     schema: GraphSchema | None,
     timeout: float,
     max_rows: int,
     allowed: Allowed,
-) -> Report:
+) -> CypherReport:
     dialect = require_cypher(store).dialect
     if (
-        not isinstance(query, str | Report)
+        not isinstance(query, str | CypherReport)
         or getattr(query, "dialect", dialect) != dialect
     ):
         raise InvalidInput(
@@ -168,10 +168,10 @@ def _check(
         raise InvalidInput(
             "max_rows: expected a number; a query that nobody wrote by hand needs a cap"
         )
-    if isinstance(query, Report):
+    if isinstance(query, CypherReport):
         return query
 
-    def checked(text: str) -> Report:
+    def checked(text: str) -> CypherReport:
         return check(text, schema, dialect=dialect, **allowed)
 
     translated = translate(checked(query), checked, schema)
@@ -181,7 +181,7 @@ def _check(
     return spread.report
 
 
-def _require_ok(report: Report) -> None:
+def _require_ok(report: CypherReport) -> None:
     if not report.ok:
         raise QueryRefused(
             f"the query was refused: {'; '.join(map(str, report.errors))}", report

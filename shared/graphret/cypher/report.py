@@ -55,7 +55,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
+class CypherReport:
     """The findings of a query, in the order of their places, and its syntax tree where
     it parses.
     """

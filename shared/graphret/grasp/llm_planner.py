@@ -15,7 +15,7 @@ from graphret.errors import InvalidInput
 from graphret.llm import ChatModel, Message, Usage, aask_json, ask_json
 from graphret.llm.errors import as_chat_error, usage_of
 from graphret.planning.graph_plan import GraphPlan
-from graphret.planning.planner import Planned
+from graphret.planning.planner import PlannerResult
 from graphret.schema.text import estimate_tokens
 from graphret.search.bm25 import BM25Index
 from graphret.stores.base import GraphStore
@@ -133,7 +133,7 @@ class LLMPlanner:
             Annotated[GraphPlan, AfterValidator(self.check)]
         )
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         """Ask the model for a plan; what fails is told in the result."""
         try:
             answer = ask_json(self.model, self.messages(question), self._adapter)
@@ -141,7 +141,7 @@ class LLMPlanner:
             return self._failed(error)
         return self._planned(answer.value, answer.usage, answer.attempts)
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         """Do what `plan` does without blocking the event loop."""
         try:
             messages = await asyncio.to_thread(self.messages, question)
@@ -180,20 +180,20 @@ class LLMPlanner:
         """
         return plan.checked(self._schema)
 
-    def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> Planned:
+    def _planned(self, plan: GraphPlan, usage: Usage, attempts: int) -> PlannerResult:
         details = {"tokens": usage.total_tokens, "replies": attempts}
         doubts = (f"no plan can say: {plan.cannot}",) if plan.cannot else ()
         if not plan.begins:
-            return Planned(
+            return PlannerResult(
                 None, problem="; ".join(doubts), details=details, doubts=doubts
             )
-        return Planned(plan, details=details, doubts=doubts)
+        return PlannerResult(plan, details=details, doubts=doubts)
 
-    def _failed(self, error: Exception) -> Planned:
+    def _failed(self, error: Exception) -> PlannerResult:
         told = as_chat_error(error, self.model.name)
         no_reply = getattr(told, "reason", "") != "invalid_reply"
         details = {
             "tokens": usage_of(error).total_tokens,
             **({"error": str(told)} if no_reply else {}),
         }
-        return Planned(None, problem=str(told), details=details)
+        return PlannerResult(None, problem=str(told), details=details)

@@ -17,7 +17,7 @@ from graphret.errors import GraphretError, InvalidInput, RetrievalFailed
 from graphret.linking import Linker
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, Target
 from graphret.planning.matches import Bindings, PlanMatch, has_properties
-from graphret.planning.planner import Planned, Planner
+from graphret.planning.planner import Planner, PlannerResult
 from graphret.planning.queries import compile_plan, find_matches
 from graphret.retriever import (
     Call,
@@ -121,11 +121,13 @@ class PlanRetriever(Retriever):
         trace = Trace()
         with trace.stage("plan", planner=self.planner.name) as stage:
             try:
-                planned: Planned = yield Call(
+                planned: PlannerResult = yield Call(
                     lambda: self.planner.plan(query), lambda: self.planner.aplan(query)
                 )
             except Exception as error:
-                planned = Planned(None, problem=f"{type(error).__name__}: {error}")
+                planned = PlannerResult(
+                    None, problem=f"{type(error).__name__}: {error}"
+                )
             stage.details.update(planned.details)
             if planned.plan is not None:
                 stage.details.update(
@@ -458,7 +460,7 @@ class PlanRetriever(Retriever):
         return evidence
 
 
-def _in_doubt(found: Retrieval, planned: Planned) -> Retrieval:
+def _in_doubt(found: Retrieval, planned: PlannerResult) -> Retrieval:
     """Return what was found with how sure that is: in doubt where the planner says so,
     or nothing satisfies the plan's conditions.
     """

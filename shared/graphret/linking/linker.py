@@ -104,7 +104,7 @@ class Linker(CombinedTable):
         super().__init__(
             {name: part for name, part in parts.items() if part is not None}
         )
-        self._book: list[
+        self._name_index: list[
             NameIndex
             # Built when first asked for, and shared by the copies that searches take.
         ] = []
@@ -195,21 +195,21 @@ class Linker(CombinedTable):
         return self.names.text.aliases
 
     @property
-    def book(self) -> NameIndex:
+    def name_index(self) -> NameIndex:
         """The names of the nodes."""
         with self._lock:
-            if not self._book:
+            if not self._name_index:
                 table = self.table
                 aliases = (
                     properties.get(self.aliases) for properties in table.properties
                 )
-                self._book.append(
+                self._name_index.append(
                     NameIndex(
                         zip(table.ids, table.names, aliases, strict=True),
                         aliases=self.aliases,
                     )
                 )
-            return self._book[0]
+            return self._name_index[0]
 
     # -- linking
 
@@ -257,10 +257,10 @@ class Linker(CombinedTable):
         )
         if not 0 <= tau <= 1:
             raise InvalidInput(f"tau: expected a number from 0 to 1, got {tau!r}")
-        book, state = self.book, copy(self)
+        name_index, state = self.name_index, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
         found = (
-            state._named(mention, k, mask, book)
+            state._named(mention, k, mask, name_index)
             if mode == "name"
             else state._described(mention, k, mask)
         )
@@ -272,10 +272,14 @@ class Linker(CombinedTable):
         return [LinkedNode(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
     def _named(
-        self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameIndex
+        self,
+        mention: str,
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        name_index: NameIndex,
     ) -> Candidates:
         n = max(_CANDIDATES, k)
-        called = self._positions(book.nodes_by_name(mention), mask)
+        called = self._positions(name_index.nodes_by_name(mention), mask)
         near = (
             [self.names.top(mention, n, mask)]
             if len(self.names.term_ids(mention))
@@ -347,7 +351,7 @@ class Linker(CombinedTable):
             ["document"] * len(order),
         )
 
-    def spot(
+    def find_mentions(
         self,
         question: str,
         *,
@@ -355,7 +359,7 @@ class Linker(CombinedTable):
         where: WhereLike = None,
     ) -> list[MentionSpan]:
         """Return the known names in a question with the nodes that bear them; see
-        `graphret.linking.mentions.spot`.
+        `graphret.linking.mentions.find_mentions`.
 
         Only nodes that bear one of `labels` and satisfy `where` count.
         """
@@ -363,7 +367,7 @@ class Linker(CombinedTable):
             raise InvalidInput(
                 f"question: expected a string, got {type(question).__name__}"
             )
-        book, state = self.book, copy(self)
+        name_index, state = self.name_index, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
 
         def keep(ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -371,7 +375,7 @@ class Linker(CombinedTable):
 
         def forms(ids: tuple[str, ...]) -> list[list[str]]:
             found = state.table.find(ids)
-            there = found[found >= 0]  # the book may know of later ones
+            there = found[found >= 0]  # the index may know of later ones
             if (
                 len(set(state.table.names.take(there))) < 2
             ):  # such as thousands of chapters: nothing tells them apart
@@ -386,7 +390,9 @@ class Linker(CombinedTable):
                 for i in found
             ]
 
-        return find_mentions(question, book, None if mask is None else keep, forms)
+        return find_mentions(
+            question, name_index, None if mask is None else keep, forms
+        )
 
     def _positions(
         self, ids: Sequence[str], mask: NDArray[np.bool_] | None
@@ -408,16 +414,22 @@ class Linker(CombinedTable):
 
         def adopt() -> None:
             with self._lock:
-                old = self.table.at(self._positions(ids, None)) if self._book else []
+                old = (
+                    self.table.at(self._positions(ids, None))
+                    if self._name_index
+                    else []
+                )
                 adopt_indexes()
-                if self._book:
-                    self._book[0].change(old, self.table.at(self._positions(ids, None)))
+                if self._name_index:
+                    self._name_index[0].change(
+                        old, self.table.at(self._positions(ids, None))
+                    )
 
         return adopt
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         cut = super().induced(table, positions)
-        cut._book = []
+        cut._name_index = []
         return cut
 
 

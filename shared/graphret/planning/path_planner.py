@@ -25,7 +25,7 @@ from graphret.planning.conditions import read_conditions
 from graphret.planning.graph_plan import Anchor, GraphPlan, PlanHop, RiskLevel, Target
 from graphret.planning.paths import PathSpace
 from graphret.planning.patterns import Hop
-from graphret.planning.planner import Planned
+from graphret.planning.planner import PlannerResult
 from graphret.planning.properties import Properties
 from graphret.planning.queries import find_matches
 from graphret.planning.question import IDLE, readings, spans
@@ -130,9 +130,9 @@ def spot_among(question: str, named: Mapping[str, str]) -> list[MentionSpan]:
     """Return the names in a question that some nodes bear, whose names are
     given by id.
     """
-    book = NameIndex((node_id, name, None) for node_id, name in named.items())
+    name_index = NameIndex((node_id, name, None) for node_id, name in named.items())
     return find_mentions(
-        question, book, None, lambda ids: [[named[one]] for one in ids]
+        question, name_index, None, lambda ids: [[named[one]] for one in ids]
     )
 
 
@@ -208,7 +208,7 @@ class PathPlanner:
             )
         )
 
-    def plan(self, question: str) -> Planned:
+    def plan(self, question: str) -> PlannerResult:
         """Return the plan of a question, its anchors linked; without one where no name,
         or no path around it, is found.
 
@@ -219,13 +219,13 @@ class PathPlanner:
         try:
             return self._plan(question[:QUESTION])
         except GraphretError as error:
-            return Planned(None, problem=f"{type(error).__name__}: {error}")
+            return PlannerResult(None, problem=f"{type(error).__name__}: {error}")
 
-    async def aplan(self, question: str) -> Planned:
+    async def aplan(self, question: str) -> PlannerResult:
         """Do what `plan` does in a thread beside the event loop."""
         return await in_thread(lambda: self.plan(question))
 
-    def _plan(self, question: str) -> Planned:
+    def _plan(self, question: str) -> PlannerResult:
         spots = self._spots(question)
         mentioned = self._mentioned(question, spots)
         if (asked := self.asked_of_itself(question, mentioned)) is not None:
@@ -243,12 +243,14 @@ class PathPlanner:
         confidence = self._share_read(question, stated, planned)
         return replace(planned, confidence=confidence, doubts=tuple(stated.doubts))
 
-    def _named_plan(self, question: str, named: Sequence[LinkedMention]) -> Planned:
+    def _named_plan(
+        self, question: str, named: Sequence[LinkedMention]
+    ) -> PlannerResult:
         """Return the plan of the names in a question alone."""
         around = self._around_all(question, named, TRIED)
         found = next(self._ways(around), None)
         if found is None:
-            return Planned(
+            return PlannerResult(
                 None,
                 problem=(
                     "the question names"
@@ -267,9 +269,11 @@ class PathPlanner:
             anchor.var: one.mention.nodes
             for anchor, (one, _) in zip(plan.anchors, walks, strict=True)
         }
-        return Planned(plan, bindings, details=_details(cost, around))
+        return PlannerResult(plan, bindings, details=_details(cost, around))
 
-    def _stated_plan(self, stated: Stated, named: Sequence[LinkedMention]) -> Planned:
+    def _stated_plan(
+        self, stated: Stated, named: Sequence[LinkedMention]
+    ) -> PlannerResult:
         """Return the plan of what a question states, around the names in it."""
         absence = stated.absence
         absent = [
@@ -287,7 +291,7 @@ class PathPlanner:
         cost, walks = next(self._ways(around), (0.0, [])) if around else (0.0, [])
         if around and not walks:
             problem = "the question names nothing that leads to what it asks for"
-            return Planned(None, problem=problem)
+            return PlannerResult(None, problem=problem)
         bindings = {
             composer.walk(one.mention.text, best.path): one.mention.nodes
             for one, best in walks
@@ -301,13 +305,13 @@ class PathPlanner:
         composer.state()
         if not composer.says_anything:
             problem = "what the question states leads to nothing that it asks for"
-            return Planned(None, problem=problem)
+            return PlannerResult(None, problem=problem)
         if composer.problem:
-            return Planned(None, problem=composer.problem)
+            return PlannerResult(None, problem=composer.problem)
         risk = self._risk(cost, walks) if walks else LEVELS[1]
         about = self._left_over(stated.rest, [*around, *without])
         plan = composer.plan(about, LEVELS[-1] if stated.doubts else risk)
-        return Planned(plan, bindings, details=_details(cost, around))
+        return PlannerResult(plan, bindings, details=_details(cost, around))
 
     def _around_each(
         self, rest: str, named: Sequence[LinkedMention], targets: Collection[str]
@@ -326,7 +330,9 @@ class PathPlanner:
             for one in self._around_all(rest, named, None)
         ]
 
-    def _share_read(self, question: str, stated: Stated, planned: Planned) -> float:
+    def _share_read(
+        self, question: str, stated: Stated, planned: PlannerResult
+    ) -> float:
         """Return the share of the words that tell something which a plan heeds, common
         words counted by half; half of it where the plan is not to be trusted.
         """
@@ -348,7 +354,7 @@ class PathPlanner:
     def _spots(self, question: str) -> list[MentionSpan]:
         """Return the names of nodes as a question spells them."""
         if isinstance(self.names, Linker):
-            return self.names.spot(question)
+            return self.names.find_mentions(question)
         parts = [question, *spans(question, self.lexicon)]
         ids = list(
             dict.fromkeys(
@@ -362,7 +368,7 @@ class PathPlanner:
 
     def asked_of_itself(
         self, question: str, named: Sequence[LinkedMention]
-    ) -> Planned | None:
+    ) -> PlannerResult | None:
         """Return the plan whose answer is what a question names, where it asks for a
         property of that; `None` where it asks for something else.
         """
@@ -384,7 +390,7 @@ class PathPlanner:
             anchor = Anchor(var=itself.var, text=one.text)
             plan = GraphPlan(anchors=[anchor], target=itself, risk_level="aggressive")
             nodes = {node.id: one.nodes[node.id] for node in having}
-            return Planned(
+            return PlannerResult(
                 plan, {itself.var: nodes}, details={"property": key}, confidence=1.0
             )
         return None

@@ -65,7 +65,9 @@ class Properties:
             for name, known in of_label.items()
             if (kind := kind_of(known)) is not None
         ]
-        self._book: tuple[Any, NameIndex, list[tuple[Property, str]]] | None = None
+        self._value_index: tuple[Any, NameIndex, list[tuple[Property, str]]] | None = (
+            None
+        )
 
     def of_kinds(self, *kinds: Kind) -> list[Property]:
         """The properties whose values are of some kinds."""
@@ -81,21 +83,21 @@ class Properties:
 
     def values(self, words: Sequence[str]) -> Iterator[Value]:
         """Go through the values of texts that some words in a row say."""
-        book, listed = self._values_book()
-        for name, first, last in book.find_every(words):
-            for place in book.nodes_by_name(name):
+        value_index, listed = self._indexed_values()
+        for name, first, last in value_index.find_every(words):
+            for place in value_index.nodes_by_name(name):
                 owner, value = listed[int(place)]
                 yield Value(owner, value, first, last)
 
-    def _values_book(self) -> tuple[NameIndex, list[tuple[Property, str]]]:
+    def _indexed_values(self) -> tuple[NameIndex, list[tuple[Property, str]]]:
         graph = self._store.local_graph()
-        if self._book is None or self._book[0] is not graph:
+        if self._value_index is None or self._value_index[0] is not graph:
             listed = list(self._read())
-            book = NameIndex(
+            value_index = NameIndex(
                 (str(place), value, None) for place, (_, value) in enumerate(listed)
             )
-            self._book = graph, book, listed
-        return self._book[1:]
+            self._value_index = graph, value_index, listed
+        return self._value_index[1:]
 
     def _read(self) -> Iterator[tuple[Property, str]]:
         """Read the texts that nodes have, each once."""

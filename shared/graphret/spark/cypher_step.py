@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cypherast import ast
 from pydantic import BeforeValidator, Field
 
-from graphret.cypher import Report, check, edits, run_checked
+from graphret.cypher import CypherReport, check, edits, run_checked
 from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
@@ -190,7 +190,7 @@ def _with_all_bearers(query: RepairedQuery, context: StepContext) -> RepairedQue
     itself where labels are tables.
     """
 
-    def checked(text: str) -> Report:
+    def checked(text: str) -> CypherReport:
         return check(text, context.schema, dialect=query.report.dialect)
 
     spread = with_all_bearers(query.report, bearers_of(context.store), checked)

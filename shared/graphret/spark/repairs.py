@@ -16,7 +16,7 @@ from typing import Any
 from cypherast import ast
 from cypherast.ast import AstNode
 
-from graphret.cypher import Report, check, codes, edits
+from graphret.cypher import CypherReport, check, codes, edits
 from graphret.cypher.edits import Edit
 from graphret.cypher.report import Finding
 from graphret.cypher.semantics.walk import aggregates
@@ -52,7 +52,7 @@ class RepairedQuery:
     conditions it no longer holds.
     """
 
-    report: Report
+    report: CypherReport
     parameters: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     bounds: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class RepairedQuery:
 
 
 def repair(
-    report: Report, schema: GraphSchema, *, rows: int, doubtful: bool = False
+    report: CypherReport, schema: GraphSchema, *, rows: int, doubtful: bool = False
 ) -> RepairedQuery:
     """Return a query with what the guard found wrong put right, as far as the words of
     the database and the schema say how.
@@ -88,7 +88,7 @@ def repair(
         sample.
     """
 
-    def checked(query: str) -> Report:
+    def checked(query: str) -> CypherReport:
         return check(query, schema, dialect=report.dialect)
 
     translated = translate(report, checked, schema)
@@ -137,7 +137,7 @@ def _completed(query: RepairedQuery, checked: Recheck, rows: int) -> RepairedQue
     )
 
 
-def _apply(report: Report, changes: Iterable[Edit]) -> str | None:
+def _apply(report: CypherReport, changes: Iterable[Edit]) -> str | None:
     """Return the query with the changes that do not overlap; `None` where it stays as
     it is.
     """
@@ -149,7 +149,7 @@ def _apply(report: Report, changes: Iterable[Edit]) -> str | None:
     return changed if changed != report.query else None
 
 
-def _by_schema(report: Report, doubtful: bool) -> Iterator[Edit]:
+def _by_schema(report: CypherReport, doubtful: bool) -> Iterator[Edit]:
     """The edits that put right what the guard finds wrong, where it says how."""
     if report.tree is None:
         return
@@ -185,7 +185,7 @@ def _renamed(start: int, end: int, name: str) -> Edit:
     return edits.rename(edits.NamePlace(name, start, end), name)
 
 
-def _nodes_returned(report: Report) -> Iterator[Edit]:
+def _nodes_returned(report: CypherReport) -> Iterator[Edit]:
     """The edit by which a query that returns properties of a node returns the node too;
     none where it returns one, or would group or tell apart its rows by it.
     """

@@ -13,7 +13,7 @@ from cypherast.ast import AstNode
 
 from graphret.cypher import codes, edits
 from graphret.cypher.edits import Edit
-from graphret.cypher.report import ERROR, Finding, Report, place_of
+from graphret.cypher.report import ERROR, CypherReport, Finding, place_of
 from graphret.cypher.translation.changes import (
     Change,
     QueryContext,
@@ -39,7 +39,9 @@ def bearers_of(store: CypherStore) -> Bearers:
     return {} if read is None else read()
 
 
-def with_all_bearers(report: Report, bearers: Bearers, recheck: Recheck) -> Translated:
+def with_all_bearers(
+    report: CypherReport, bearers: Bearers, recheck: Recheck
+) -> Translated:
     """Return a query in which each label finds every node that bears it.
 
     ``(w:Writer)`` reads one table, that of the nodes whose first label is ``Writer``.
@@ -128,7 +130,7 @@ def _matches(context: QueryContext, bearers: Bearers) -> Iterator[Change]:
             )
 
 
-def _refused(report: Report, bearers: Bearers) -> Report:
+def _refused(report: CypherReport, bearers: Bearers) -> CypherReport:
     """Return what the guard says of a query, and that some node needs a name: what
     ``*`` returns would change with a name that was given here.
     """

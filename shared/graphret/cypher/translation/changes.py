@@ -12,7 +12,7 @@ from cypherast import ast
 from cypherast.ast import AstNode
 
 from graphret.cypher.edits import Edit
-from graphret.cypher.report import Report
+from graphret.cypher.report import CypherReport
 from graphret.cypher.tree import span, variable_name, walk
 from graphret.schema import GraphSchema
 
@@ -21,7 +21,7 @@ from graphret.schema import GraphSchema
 class Translated:
     """What the guard says of a query as it is to run, and what was changed in it."""
 
-    report: Report
+    report: CypherReport
     notes: tuple[str, ...] = ()
 
 
@@ -107,7 +107,7 @@ def outermost(changes: Iterable[Change]) -> list[Change]:
 
 
 #: Checks a changed query as the one that it was made of was checked.
-Recheck = Callable[[str], Report]
+Recheck = Callable[[str], CypherReport]
 #: What a rule makes of a part of a query; `None` where it has nothing to say of it.
 Rule = Callable[[AstNode, QueryContext], Change | None]
 #: The rules by the kind of part that they look at, in the order in which they are

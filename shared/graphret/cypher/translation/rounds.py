@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from graphret.cypher import edits
-from graphret.cypher.report import Report
+from graphret.cypher.report import CypherReport
 from graphret.cypher.translation.changes import (
     Change,
     QueryContext,
@@ -27,7 +27,7 @@ _ROUNDS = 12
 
 
 def translate(
-    report: Report, recheck: Recheck, schema: GraphSchema | None = None
+    report: CypherReport, recheck: Recheck, schema: GraphSchema | None = None
 ) -> Translated:
     """Return a query in the words of its dialect, as far as another one's mean the
     same there.
