@@ -56,9 +56,8 @@ _DIALECTS = {
     "ladybug": (
         "Cypher as the database Ladybug has it",
         (
-            "Paths of variable length need a bound, such as *1..3. There are no"
-            " type(r), elementId(), datetime() and list comprehensions of patterns;"
-            " label(n) gives a label or a relation."
+            "Paths of variable length need a bound, such as *1..3. A list comprehension"
+            " takes no pattern: use OPTIONAL MATCH and collect()."
         ),
     ),
 }
