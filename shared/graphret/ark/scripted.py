@@ -29,8 +29,8 @@ from graphret.planning.asked_property import asked_property
 from graphret.planning.path_planner import (
     MISSPELLED,
     LinkedMention,
-    mentions,
-    spot_among,
+    linked_mentions,
+    mentions_among,
 )
 from graphret.planning.paths import UNKNOWN
 from graphret.planning.question import QuestionReading, readings, spans
@@ -106,7 +106,7 @@ class ScriptedExplorer:
             ]
             return [(SEARCH, {"query": part, "k": k}) for part, k in parts]
         called = {node.id: node.name for search in seen.searches for node in search}
-        named = mentions(spot_among(question, called), self.lexicon)
+        named = linked_mentions(mentions_among(question, called), self.lexicon)
         fresh = [
             node for one in named for node in one.nodes if node not in seen.explorations
         ]

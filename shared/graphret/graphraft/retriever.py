@@ -240,7 +240,7 @@ class GraphRAFT(Retriever):
     def _asked_of_itself(self, query: str, where: Where | None) -> list[Hit]:
         """What the question names, where it asks for a property of that."""
         planner = self.planner
-        asked = planner.asked_of_itself(query, planner.mentions(query))
+        asked = planner.property_plan(query, planner.mentions(query))
         if asked is None:
             return []
         ids = [node_id for nodes in asked.bindings.values() for node_id in nodes]
