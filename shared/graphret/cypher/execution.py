@@ -1,6 +1,4 @@
-"""Running Cypher that a model or a person wrote: checked first, then in a read
-transaction.
-"""
+"""Running Cypher of a model or a person: checked first, then in a read transaction."""
 
 from __future__ import annotations
 
@@ -46,8 +44,7 @@ def run_checked(
     max_bytes: int = MAX_BYTES,
     **allowed: Unpack[Allowed],
 ) -> Rows:
-    """Run a query if the guard finds no error in it and the database agrees that it
-    only reads.
+    """Run a query if the guard finds no error and the database agrees that it reads.
 
     A text is put in the words of the database first (`graphret.cypher.translation`),
     and logged as it runs where that changes it.
@@ -95,11 +92,11 @@ def run_checked(
         return apart(
             query,
             parameters,
-            timeout=_left(timeout, started),
+            timeout=_seconds_left(timeout, started),
             max_rows=max_rows,
             max_bytes=max_bytes,
         )
-    kind = store.explain(query, timeout=_left(timeout, started))
+    kind = store.explain(query, timeout=_seconds_left(timeout, started))
     if kind is not None and kind != _READS:  # ladybug names no kind
         raise QueryRefused(
             f"the query was refused: the database takes it for one of type {kind!r}",
@@ -108,7 +105,7 @@ def run_checked(
     return store.query(
         query,
         parameters,
-        timeout=_left(timeout, started),
+        timeout=_seconds_left(timeout, started),
         max_rows=max_rows,
         max_bytes=max_bytes,
     )
@@ -188,11 +185,11 @@ def _require_ok(report: CypherReport) -> None:
         )
 
 
-def _left(timeout: float, started: float) -> float:
+def _seconds_left(timeout: float, started: float) -> float:
     """The seconds of a time-out that checking and planning left."""
-    left = timeout - (monotonic() - started)
-    if left <= 0:
+    seconds = timeout - (monotonic() - started)
+    if seconds <= 0:
         raise QueryTimeout(
             f"the query took longer than {timeout:g} s to check and plan"
         )
-    return left
+    return seconds

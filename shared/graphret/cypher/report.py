@@ -11,8 +11,7 @@ WARNING = "warning"
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something about a query that is wrong (`severity` ``error``) or doubtful
-    (``warning``).
+    """An error or a warning about a query.
 
     Parameters
     ----------
@@ -56,9 +55,7 @@ class Finding:
 
 @dataclass(slots=True)
 class CypherReport:
-    """The findings of a query, in the order of their places, and its syntax tree where
-    it parses.
-    """
+    """The findings of a query in text order, and its tree if it parses."""
 
     query: str
     dialect: str
@@ -81,9 +78,7 @@ class CypherReport:
         return not self.errors
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON values, in the shape that ``graphret cypher check --json``
-        prints.
-        """
+        """The report as JSON values, as ``graphret cypher check --json`` prints it."""
         return {
             "query": self.query,
             "dialect": self.dialect,
