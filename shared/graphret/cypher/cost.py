@@ -30,12 +30,6 @@ def check_cost(tree: ast.Cypher, facts: Analysis, most: int) -> None:
 
     It is refused as well if a list doubles for each element of another.
 
-    That is more than `most`, or a list that doubles for each element of another.
-
-    That is more than `most` steps, or a list that doubles for each element of another.
-
-    That is more than `most` steps, or a list that is doubled for each element of another.
-
     A time-out does not help there: Neo4j looks at its clock between rows, not within an
     expression.
     """
