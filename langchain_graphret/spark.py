@@ -17,12 +17,12 @@ from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import (
-    FoundNodes,
     PlanReply,
     Spark,
     SparkPlan,
     SparkRunRetriever,
     SparkSettings,
+    StepResult,
 )
 from graphret.stores.base import CypherStore
 from graphret.trace import Trace
@@ -45,7 +45,7 @@ from langchain_graphret.state import (
     retrieved,
 )
 
-_FOUND = TypeAdapter(FoundNodes)
+_FOUND = TypeAdapter(StepResult)
 
 
 class SparkOutput(AnswerOutput, total=False):
@@ -59,7 +59,7 @@ class SparkState(SparkOutput, QuestionState, total=False):
 
     `reply` is what the model said, `problem` why it cannot be used, `again` that it is
     asked once more. `steps` are those of the plan as they will run, with what was
-    mended and what the guard refuses; `found` is what they found.
+    repaired and what the guard refuses; `found` is what they found.
     """
 
     reply: str
@@ -94,7 +94,7 @@ def create_spark_graph(
     SAGE paper, section 2.2).
 
     ``plan`` asks the model, ``check`` holds its queries against the guard and the
-    schema and mends them, ``run`` runs them. Where they find nothing ``fallback``
+    schema and repairs them, ``run`` runs them. Where they find nothing ``fallback``
     answers by text; ``expand`` adds what the graph connects them to. ``{"question":
     …}`` goes in, `SparkOutput` comes out; ``k`` and ``where`` of the input are used
     instead of the graph's own `k`, and to filter what is returned. As a node over
@@ -210,7 +210,7 @@ class _Steps:
         }
 
     def check(self, state: SparkState) -> Json:
-        """Check and mend the queries; wait for a person where one must approve them."""
+        """Check and repair the queries; wait for a person if one must approve them."""
         checked = self.spark.check(SparkPlan.model_validate(state["plan"]))
         steps = [step.to_dict() for step in checked]
         decision: Any = True
@@ -236,7 +236,7 @@ class _Steps:
 
     def answer(self, state: SparkState) -> NodeSteps:
         """Answer with what the plan found and its surroundings, or by text."""
-        found = FoundNodes(problem=state["problem"])
+        found = StepResult(problem=state["problem"])
         if state["found"] is not None:
             found = _FOUND.validate_python(state["found"])
         trace = Trace.from_dict(state["trace"])

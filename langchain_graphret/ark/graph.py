@@ -50,7 +50,7 @@ def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
 
 class ArkOutput(AnswerOutput, total=False):
     """What comes of a run, with `agents` (`ArkSession.to_dict`) and `votes`
-    (`Vote.to_dict`).
+    (`VotedNode.to_dict`).
     """
 
     agents: Annotated[list[Json], by_agent]

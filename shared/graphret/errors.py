@@ -83,7 +83,8 @@ class AccessDenied(StoreError):
 class QueryRefused(StoreError):
     """A Cypher query was refused, by the guard, the database, or a view of the store.
 
-    `report` is the guard's `graphret.cypher.Report`, `None` if something else refused.
+    `report` is the guard's `graphret.cypher.CypherReport`, `None` if something else
+    refused.
     """
 
     def __init__(self, message: str, report: Any = None) -> None:

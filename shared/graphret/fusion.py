@@ -78,7 +78,7 @@ _Place: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Vote:
+class VotedNode:
     """A node in a vote: its voters, from 0, and its earliest position, from 1."""
 
     id: str
@@ -100,7 +100,7 @@ class Vote:
         }
 
 
-def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
+def vote(lists: Sequence[Iterable[str]]) -> list[VotedNode]:
     """Merge the voters' ordered lists of node ids into one ranking (ARK, section 3.2).
 
     Nodes are ranked by the number of lists that have them, then by their earliest
@@ -114,7 +114,8 @@ def vote(lists: Sequence[Iterable[str]]) -> list[Vote]:
     """
     places = sorted(_places(lists).items(), key=lambda item: _rank(item[1]))
     return [
-        Vote(node, tuple(number for _, number in at), min(at)[0]) for node, at in places
+        VotedNode(node, tuple(number for _, number in at), min(at)[0])
+        for node, at in places
     ]
 
 

@@ -113,7 +113,11 @@ def test_a_plan_is_streamed_and_drawn(papers_file: Path) -> None:
         (ASKED | {"k": 10**9}, 422, "k: at most 100 hits may be asked for"),
         (ASKED | {"k": 0}, 422, "k: "),
         (ASKED | {"k": "5"}, 422, "k: "),
-        (ASKED | {"where": {"year": {"$like": 1}}}, 422, "where: 'year': expected operators"),
+        (
+            ASKED | {"where": {"year": {"$like": 1}}},
+            422,
+            "where: 'year': expected operators",
+        ),
         (ASKED | {"method": "magic"}, 422, "method: "),
         (ASKED | {"method": "spark"}, 422, "method: spark needs"),
         (ASKED | {"api_key": "secret"}, 422, "api_key: "),

@@ -14,7 +14,7 @@ from graphret.ark.prompt import FINISH, SELECT
 from graphret.ark.run import ArkRun
 from graphret.ark.session import CallRecord, StepRecord
 from graphret.explain.words import Lookup
-from graphret.fusion import Vote
+from graphret.fusion import VotedNode
 from graphret.trace import Stage, Trace
 from graphret.types import Node, Retrieval
 
@@ -127,7 +127,7 @@ class Timeline:
 
     question: str = ""
     lanes: Sequence[Lane] = ()
-    ranking: Sequence[Vote] = ()
+    ranking: Sequence[VotedNode] = ()
     seconds: float = 0.0
     notes: Sequence[str] = ()
     nodes: Mapping[str, Node] = field(default_factory=dict)
@@ -235,7 +235,7 @@ def timeline(source: Source) -> Timeline:
         question,
         [lane for _, lane in sorted(lanes.items())],
         [
-            Vote(vote["id"], tuple(vote["voters"]), vote["position"])
+            VotedNode(vote["id"], tuple(vote["voters"]), vote["position"])
             for vote in details.get("ranking", ())
         ],
         stages.get("explore", Stage("explore")).seconds,

@@ -110,7 +110,7 @@ class Linker(CombinedTable):
             {name: part for name, part in parts.items() if part is not None}
         )
         # Built when first needed, and shared by the copies that searches take.
-        self._book: list[NameIndex] = []
+        self._name_index: list[NameIndex] = []
         self._lock = Lock()
 
     @classmethod
@@ -200,21 +200,21 @@ class Linker(CombinedTable):
         return self.names.text.aliases
 
     @property
-    def book(self) -> NameIndex:
+    def name_index(self) -> NameIndex:
         """The names of the nodes."""
         with self._lock:
-            if not self._book:
+            if not self._name_index:
                 table = self.table
                 aliases = (
                     properties.get(self.aliases) for properties in table.properties
                 )
-                self._book.append(
+                self._name_index.append(
                     NameIndex(
                         zip(table.ids, table.names, aliases, strict=True),
                         aliases=self.aliases,
                     )
                 )
-            return self._book[0]
+            return self._name_index[0]
 
     # -- linking
 
@@ -262,10 +262,10 @@ class Linker(CombinedTable):
         )
         if not 0 <= tau <= 1:
             raise InvalidInput(f"tau: expected a number from 0 to 1, got {tau!r}")
-        book, state = self.book, copy(self)
+        name_index, state = self.name_index, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
         nodes, scores, hows = (
-            state._candidates_by_name(mention, k, mask, book)
+            state._candidates_by_name(mention, k, mask, name_index)
             if mode == "name"
             else state._candidates_by_description(mention, k, mask)
         )
@@ -276,10 +276,14 @@ class Linker(CombinedTable):
         return [LinkedNode(nodes[i], float(scores[i]), hows[i]) for i in best.tolist()]
 
     def _candidates_by_name(
-        self, mention: str, k: int, mask: NDArray[np.bool_] | None, book: NameIndex
+        self,
+        mention: str,
+        k: int,
+        mask: NDArray[np.bool_] | None,
+        name_index: NameIndex,
     ) -> Candidates:
         n = max(_CANDIDATES, k)
-        exact = self._positions(book.nodes_by_name(mention), mask)
+        exact = self._positions(name_index.nodes_by_name(mention), mask)
         near = (
             [self.names.top(mention, n, mask)]
             if len(self.names.term_ids(mention))
@@ -352,7 +356,7 @@ class Linker(CombinedTable):
             ["document"] * len(order),
         )
 
-    def spot(
+    def find_mentions(
         self,
         question: str,
         *,
@@ -367,7 +371,7 @@ class Linker(CombinedTable):
             raise InvalidInput(
                 f"question: expected a string, got {type(question).__name__}"
             )
-        book, state = self.book, copy(self)
+        name_index, state = self.name_index, copy(self)
         mask = state.table.mask(Where.parse(where), labels)
 
         def keep(ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -375,7 +379,7 @@ class Linker(CombinedTable):
 
         def forms(ids: tuple[str, ...]) -> list[list[str]]:
             positions = state.table.find(ids)
-            present = positions[positions >= 0]  # the book may have newer nodes
+            present = positions[positions >= 0]  # the index may have newer nodes
             # Nodes of one name, such as thousands of chapters, cannot be told apart.
             if len(set(state.table.names.take(present))) < 2:
                 return [[]] * len(ids)
@@ -389,7 +393,9 @@ class Linker(CombinedTable):
                 for position in positions
             ]
 
-        return find_mentions(question, book, None if mask is None else keep, forms)
+        return find_mentions(
+            question, name_index, None if mask is None else keep, forms
+        )
 
     def _positions(
         self, ids: Sequence[str], mask: NDArray[np.bool_] | None
@@ -411,16 +417,22 @@ class Linker(CombinedTable):
 
         def adopt() -> None:
             with self._lock:
-                old = self.table.at(self._positions(ids, None)) if self._book else []
+                old = (
+                    self.table.at(self._positions(ids, None))
+                    if self._name_index
+                    else []
+                )
                 adopt_indexes()
-                if self._book:
-                    self._book[0].change(old, self.table.at(self._positions(ids, None)))
+                if self._name_index:
+                    self._name_index[0].change(
+                        old, self.table.at(self._positions(ids, None))
+                    )
 
         return adopt
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         cut = super().induced(table, positions)
-        cut._book = []
+        cut._name_index = []
         return cut
 
 

@@ -72,7 +72,10 @@ class _MentionCandidate:
 
 
 def find_mentions(
-    question: str, book: NameIndex, keep: Keep | None = None, forms: Forms | None = None
+    question: str,
+    name_index: NameIndex,
+    keep: Keep | None = None,
+    forms: Forms | None = None,
 ) -> list[MentionSpan]:
     """Return the known names in a question, from left to right, none overlapping.
 
@@ -98,7 +101,7 @@ def find_mentions(
     """
 
     def nodes_with(name: int | str) -> tuple[str, ...]:
-        ids = book.nodes_by_name(name)
+        ids = name_index.nodes_by_name(name)
         return ids if keep is None else keep(ids)
 
     marks = {
@@ -107,9 +110,9 @@ def find_mentions(
     }
     sure: list[_MentionCandidate] = []
     doubtful: dict[str, list[_MentionCandidate]] = {"common": [], "function": []}
-    for match, kind in _word_matches(question, book, marks, nodes_with):
+    for match, kind in _word_matches(question, name_index, marks, nodes_with):
         (doubtful[kind] if kind else sure).append(match)
-    for start, end, marked in _symbols(question, book, marks):
+    for start, end, marked in _symbols(question, name_index, marks):
         if ids := nodes_with(question[start:end]):
             sure.append(_MentionCandidate(start, end, ids, marked))
     if sure:
@@ -122,7 +125,7 @@ def find_mentions(
 
 def _word_matches(
     question: str,
-    book: NameIndex,
+    name_index: NameIndex,
     marks: Collection[tuple[int, int]],
     nodes_with: Callable[[int | str], tuple[str, ...]],
 ) -> Iterator[tuple[_MentionCandidate, str]]:
@@ -135,7 +138,7 @@ def _word_matches(
     spans = {_span(tokens, start, end) for start, end in marks}
     names = [
         (name, first, last, _everyday_kind(run[first:last]))
-        for name, first, last in book.find_every(run)
+        for name, first, last in name_index.find_every(run)
     ]
     name_places: set[int] = set()
     for _, first, last, kind in names:
@@ -161,22 +164,22 @@ def _word_matches(
 
 
 def _symbols(
-    question: str, book: NameIndex, marks: Collection[tuple[int, int]]
+    question: str, name_index: NameIndex, marks: Collection[tuple[int, int]]
 ) -> Iterator[tuple[int, int, bool]]:
     """Yield the places of names of symbols alone, and whether each is marked.
 
     One that is not marked has to stand by itself, apart from quotes and brackets.
     """
     for start, end in marks:
-        if book.has_symbols(question[start:end]):
+        if name_index.has_symbols(question[start:end]):
             yield start, end, True
     for match in SYMBOLS.finditer(question):
         name = match[0].strip(_AROUND)
-        if not book.has_symbols(name):
+        if not name_index.has_symbols(name):
             name = name.rstrip("".join(SIGNS)).strip(_AROUND)
         start = match.start() + match[0].find(name)
         if (
-            book.has_symbols(name)
+            name_index.has_symbols(name)
             and not SIGNS.issuperset(name)
             and (start, start + len(name)) not in marks
         ):
