@@ -120,30 +120,28 @@ def vote(lists: Sequence[Iterable[str]]) -> list[VotedNode]:
 
 
 def settled(lists: Sequence[Sequence[str]], running: Iterable[int]) -> bool:
-    """Whether the first place of a vote is certain, whatever is still appended to the
-    lists that are `running`.
+    """Whether the first place of a vote is certain, however the running lists grow.
 
-    `lists` are what each voter has selected so far, `running` the numbers of those that
-    may still grow, at their ends. It is exact: where it is false, the running lists can
-    go on so that another comes first.
+    `lists` are the selections of each voter so far, `running` the numbers of those that
+    may still grow at their ends. The test is exact: if it is false, the running lists
+    can continue so that another node comes first.
     """
     growing = set(running)
     if not growing:
         return True
     places = _places(lists)
     following = [(len(lists[number]) + 1, number) for number in sorted(growing)]
-    first, *others = sorted(places.values(), key=_rank) or [[]]
-    best = [_rank(following)]  # of a node that nobody has selected yet
-    for other in others:
-        has = {number for _, number in other}
-        best.append(
-            _rank([*other, *(place for place in following if place[1] not in has)])
-        )
-    return bool(first) and _rank(first) <= min(best)
+    leader, *challengers = sorted(places.values(), key=_rank) or [[]]
+    best_ranks = [_rank(following)]  # of a node that nobody has selected yet
+    for challenger in challengers:
+        voters = {number for _, number in challenger}
+        gained = (place for place in following if place[1] not in voters)
+        best_ranks.append(_rank([*challenger, *gained]))
+    return bool(leader) and _rank(leader) <= min(best_ranks)
 
 
 def _rank(places: Sequence[_Place]) -> tuple[int, ...]:
-    """What a vote sorts nodes by: adding a place to a node never makes it greater."""
+    """Return the key that a vote sorts nodes by; further places never increase it."""
     return (-len(places), *min(places))
 
 

@@ -384,10 +384,10 @@ def _cached(cache: dict[Where, T], where: Where, make: Callable[[], T]) -> T:
     """
     if (value := cache.get(where)) is not None:
         return value
-    made = make()
+    computed = make()
     for oldest in list(cache)[: 1 - _CONDITIONS_KEPT]:
         cache.pop(oldest, None)
-    return cache.setdefault(where, made)
+    return cache.setdefault(where, computed)
 
 
 def _order(ids: Strings) -> NDArray[np.int64]:

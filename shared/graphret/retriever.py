@@ -88,8 +88,7 @@ class Retriever:
     name: str = ""
 
     def retrieve(self, query: str, k: int = 10, where: WhereLike = None) -> Retrieval:
-        """Return the `k` best nodes that satisfy `where`: exactly `k` where that many
-        qualify.
+        """Return the `k` best nodes that satisfy `where`, or all if fewer qualify.
 
         Raises
         ------
