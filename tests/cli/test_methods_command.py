@@ -421,7 +421,10 @@ def test_what_it_needs_is_said(tmp_path: Path) -> None:
     )
     for more, said in (
         ([], "--model"),
-        (["--model", "m", "--base-url", "http://localhost:1/v1"], "answers no Cypher"),
+        (
+            ["--model", "m", "--base-url", "http://localhost:1/v1"],
+            "expected one that runs Cypher",
+        ),
     ):
         told = graphret(
             "query", "a", "--method", "spark", "--graph", tmp_path / "g", *more

@@ -20,7 +20,7 @@ from graphret.methods import holds_documents
 if TYPE_CHECKING:
     from graphret.sage.report import GraphReport
 
-_FILES = "csv, jsonl, parquet, tables, metaqa, stark, ntriples or store"
+_FILES = "csv, jsonl, parquet, graphml, tables, metaqa, stark, ntriples or store"
 
 
 def _column(content: str) -> Any:

@@ -140,8 +140,8 @@ def _require_same_texts(
     for answer in answers.values():
         if texts.get(answer.question, answer.text) != answer.text:
             raise InvalidInput(
-                f"{journal.path}: it holds an answer to another question"
-                f" {answer.question!r}, and is left as it is: {answer.text!r}"
+                f"{journal.path}: it contains an answer to another question"
+                f" {answer.question!r} and was left unchanged: {answer.text!r}"
             )
 
 

@@ -1,4 +1,4 @@
-"""The answers of a run in a file, so that a run that was cut short goes on."""
+"""The answers of a run in a file, from which an interrupted run continues."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class Journal:
             kept = [Answer(**{**line, "ids": tuple(line["ids"])}) for line in lines]
             run = dict(first["run"])
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise InvalidInput(f"{self.path}: no answers of a run: {error}") from error
+            raise InvalidInput(
+                f"{self.path}: expected the answers of a run: {error}"
+            ) from error
         self._require_same(run)
         if whole != text:
             self._write("w", whole)
@@ -92,8 +94,8 @@ class Journal:
         ]
         if differing:
             raise InvalidInput(
-                f"{self.path}: it holds answers of another run, and is left as it is:"
-                f" {'; '.join(differing)}"
+                f"{self.path}: it contains answers of another run and was left"
+                f" unchanged: {'; '.join(differing)}"
             )
 
     def _write(self, mode: str, text: str) -> None:

@@ -88,7 +88,8 @@ def load_questions(
     typed = _lines(kinds) if kinds.exists() else [""] * len(lines)
     if len(typed) != len(lines):
         raise InvalidInput(
-            f"{kinds}: {len(typed)} types of questions for {len(lines)} questions"
+            f"{kinds}: expected a type for each of {len(lines)} questions, got"
+            f" {len(typed)}"
         )
     places: Sequence[int] = range(len(lines))
     if (most := require_limit(limit)) is not None and most < len(lines):
@@ -116,8 +117,8 @@ def _question(line: str, kind: str, where: str) -> MetaQuestion:
     gold = frozenset(answer for answer in answers.split("|") if answer)
     if not tab or entity is None or not gold:
         raise InvalidInput(
-            f"{where}: a question with an [entity], a tab and answers joined by '|' are"
-            " expected"
+            f"{where}: expected a question with an [entity], a tab and answers joined"
+            " by '|'"
         )
     return MetaQuestion(
         _ENTITY.sub(r"\1", asked), entity[1], gold, path_of(kind, where) if kind else ()
@@ -138,7 +139,7 @@ def path_of(kind: str, where: str = "type of question") -> tuple[tuple[str, bool
     for source, target in itertools.pairwise(roles):
         relation = _RELATIONS.get(target if source == "movie" else source)
         if relation is None or (source == "movie") == (target == "movie"):
-            raise InvalidInput(f"{where}: {kind!r} is no type of question")
+            raise InvalidInput(f"{where}: expected a type of question, got {kind!r}")
         path.append((relation, source == "movie"))
     return tuple(path)
 

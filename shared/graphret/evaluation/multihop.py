@@ -36,7 +36,7 @@ def load_multihop(data: str | Path) -> list[Dataset]:
     found = [load_passages(*files) for files in passage_files(json_files(root))]
     if not found:
         raise InvalidInput(
-            f"{root}: there is no <name>.json with a <name>_corpus.json beside it"
+            f"{root}: expected a <name>.json with a <name>_corpus.json, found none"
         )
     return found
 
@@ -71,9 +71,9 @@ def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidInput(f"{where}: {error!r}") from error
         if not isinstance(text, str):
-            raise InvalidInput(f"{where}: 'question' is a string, not {text!r}")
+            raise InvalidInput(f"{where}: 'question': expected a string, got {text!r}")
         if not gold:
-            raise InvalidInput(f"{where}: it has no supporting passage")
+            raise InvalidInput(f"{where}: expected a supporting passage, found none")
         questions.append(LabelledQuestion(text, frozenset(gold)))
     return Dataset(name, nodes, questions)
 
@@ -89,10 +89,14 @@ def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
         else:
             passages = [(one["title"], one["text"]) for one in raw]
     except (KeyError, TypeError) as error:
-        raise InvalidInput(f"{path}: it is no corpus of passages: {error!r}") from error
+        raise InvalidInput(
+            f"{path}: expected a corpus of passages: {error!r}"
+        ) from error
     for nth, (title, text) in enumerate(passages):
         if not isinstance(title, str) or not isinstance(text, str):
-            raise InvalidInput(f"{path}, passage {nth}: 'title' and 'text' are strings")
+            raise InvalidInput(
+                f"{path}, passage {nth}: expected strings as 'title' and 'text'"
+            )
     return passages
 
 

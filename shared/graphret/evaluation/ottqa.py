@@ -64,7 +64,7 @@ def load_ottqa(data: str | Path, split: str = "dev", *, titled: bool = True) -> 
         for url, text in read_json(requests).items() if requests.exists() else ():
             passages.setdefault(url, text)
     if not tables:
-        raise InvalidInput(f"{root / _TABLES}: there are no tables")
+        raise InvalidInput(f"{root / _TABLES}: expected tables, found none")
     documents = [
         Document(text, id=url, title=title_of(url) if titled else "")
         for url, text in passages.items()
@@ -101,7 +101,7 @@ def _table(raw: Any, path: Path, titled: bool) -> Table:
             introduction=raw.get("intro", ""),
         )
     except (KeyError, TypeError, IndexError) as error:
-        raise InvalidInput(f"{path}: it is no OTT-QA table: {error!r}") from error
+        raise InvalidInput(f"{path}: expected a table of OTT-QA: {error!r}") from error
 
 
 def _questions(

@@ -91,8 +91,8 @@ def read_evaluation_questions(
         return _of_metaqa(source, split or "dev", limit, seed)
     elif split is not None:
         raise InvalidInput(
-            f"split: {source} is a file, and has no splits; STaRK's folder with"
-            f" {_STARK_FOLDER}/ and split/ has them"
+            f"split: expected STaRK's folder with {_STARK_FOLDER}/ and split/, got the"
+            f" file {source}"
         )
     elif source.suffix == ".csv":
         questions = _stark_rows(source)
@@ -261,7 +261,7 @@ def _of_metaqa(
     hops = [n for n in HOPS if (folder / f"{n}-hop").is_dir()]
     if not hops:
         raise InvalidInput(
-            f"{folder}: expected {_STARK_FOLDER}/ as of STaRK, or 1-hop/ as of MetaQA"
+            f"{folder}: expected {_STARK_FOLDER}/ (STaRK) or 1-hop/ (MetaQA) in it"
         )
     return [
         EvaluationQuestion(
@@ -280,7 +280,7 @@ def _require_distinct(questions: Iterable[EvaluationQuestion], source: Path) -> 
     if twice:
         raise InvalidInput(
             f"{source}: expected distinct ids, got {twice[0]!r} {counted[twice[0]]}"
-            f" times, one of {len(twice):,} that come more than once"
+            f" times, one of {len(twice):,} duplicated ids"
         )
 
 

@@ -241,7 +241,7 @@ def bench_multihop(
     ]
     if not datasets:
         raise InvalidInput(
-            f"{data}: no data set there has a name that ends in {split!r}"
+            f"{data}: expected a data set whose name ends with {split!r}, found none"
         )
     merged: dict[str, Any] = {
         "name": "multihop",

@@ -89,7 +89,7 @@ def find_sets(
     """
     root = Path(data)
     if not root.is_dir():
-        raise InvalidInput(f"{root}: it is no folder of sets")
+        raise InvalidInput(f"{root}: expected a folder of sets")
     found, notes = _sets_in(root), []
     for folder in [] if found else _folders(root):
         here = _sets_in(folder)
@@ -97,7 +97,7 @@ def find_sets(
         if not here and json_files(folder) and wanted:
             raise InvalidInput(f"{folder}: {_EXPECTED}")
         if not here and wanted:
-            notes.append(f"{folder.name} was left out: there is no JSON in it")
+            notes.append(f"{folder.name} was left out: it contains no JSON")
         found += here
     if not found:
         raise InvalidInput(f"{root}: {_EXPECTED}")
@@ -141,12 +141,12 @@ def _chosen(
         by_name[files.name] = files
     if chosen is None:
         return [*by_name.values()]
-    known = ", ".join(by_name)
+    names = ", ".join(by_name)
     if not chosen:
-        raise InvalidInput(f"no set is chosen; known are {known}")
+        raise InvalidInput(f"sets: expected some of {names}, got none")
     for name in chosen:
         if name not in by_name:
-            raise InvalidInput(f"there is no set {name!r}; known are {known}")
+            raise InvalidInput(f"sets: expected some of {names}, got {name!r}")
     return [files for name, files in by_name.items() if name in chosen]
 
 
@@ -177,7 +177,7 @@ def load_set(files: SetFiles, encoder: Encoder | None = None) -> LabelledSet:
     if not loaded.nodes:
         raise InvalidInput(f"{files.corpus}: it is empty")
     if not loaded.questions:
-        raise InvalidInput(f"{files.questions}: there is no question in it")
+        raise InvalidInput(f"{files.questions}: expected questions, found none")
     return loaded
 
 
@@ -246,7 +246,7 @@ def _load_documents(files: SetFiles, encoder: Encoder | None) -> LabelledSet:
         spans = _spans(_list_field(record, "spans", where), lengths, where)
         gold = _parts(spans, chunks)
         if not gold:
-            raise InvalidInput(f"{where}: 'spans': there is only white space in them")
+            raise InvalidInput(f"{where}: 'spans': expected text, got only white space")
         questions.append(GradedQuestion(text, gold))
     return LabelledSet(files.name, nodes, questions)
 
@@ -271,22 +271,27 @@ def _spans(
 ) -> dict[str, list[Span]]:
     """Return the gold spans of each document, those that overlap as one."""
     spans: defaultdict[str, list[Span]] = defaultdict(list)
-    for given in listed:
-        match given:
+    for item in listed:
+        match item:
             case [str(document_id), int(start), int(end)]:
                 pass
             case _:
                 expected = "'spans': expected [id, start, end]"
-                raise InvalidInput(f"{where}: {expected}, got {given!r}")
+                raise InvalidInput(f"{where}: {expected}, got {item!r}")
         if document_id not in lengths:
             missing = f"the corpus has no document {document_id!r}"
             raise InvalidInput(f"{where}: 'spans': {missing}")
         length = lengths[document_id]
         if not 0 <= start < end <= length:
-            refused = f"{start} to {end} is no span of {document_id!r}"
-            raise InvalidInput(f"{where}: 'spans': {refused}, {length} characters long")
+            raise InvalidInput(
+                f"{where}: 'spans': expected a span of the {length} characters of"
+                f" {document_id!r}, got {start} to {end}"
+            )
         spans[document_id].append((start, end))
-    return {document_id: _joined(own) for document_id, own in spans.items()}
+    return {
+        document_id: _joined(document_spans)
+        for document_id, document_spans in spans.items()
+    }
 
 
 def _joined(spans: Iterable[Span]) -> list[Span]:
@@ -337,7 +342,9 @@ def _text_field(record: Any, name: str, where: str) -> str:
     """Return a field that is a string with something in it."""
     value = _field(record, name, where)
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"{where}: {name!r} is a string, not empty, not {value!r}")
+        raise InvalidInput(
+            f"{where}: {name!r}: expected a non-empty string, got {value!r}"
+        )
     return value
 
 
@@ -345,7 +352,9 @@ def _list_field(record: Any, name: str, where: str) -> list[Any]:
     """Return a field that is a list with something in it."""
     value = _field(record, name, where)
     if not isinstance(value, list) or not value:
-        raise InvalidInput(f"{where}: {name!r} is a list, not empty, not {value!r}")
+        raise InvalidInput(
+            f"{where}: {name!r}: expected a non-empty list, got {value!r}"
+        )
     return value
 
 

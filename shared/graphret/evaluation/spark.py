@@ -106,8 +106,8 @@ def bench_spark(
     films = [one for one in (folder, folder / "metaqa") if (one / "kb.txt").exists()]
     if not folders and not films:
         raise InvalidInput(
-            f"{folder}: there is neither {SCHEMAS} nor kb.txt, nor a folder text2cypher"
-            " or metaqa"
+            f"{folder}: expected {SCHEMAS}, kb.txt, or a folder text2cypher or metaqa,"
+            " found none of them"
         )
     if folders and model is None:
         run.queries(load_queries(folders[0]), limit)
@@ -135,7 +135,7 @@ def filled(source: MemoryStore, graph: str | None) -> Iterator[Any]:
         opened(graph or f"{folder}/g.lbug", create=True) as store,
     ):
         if store.count()[0]:
-            raise InvalidInput(f"--graph: {graph} is not empty")
+            raise InvalidInput("--graph: expected an empty database, got a graph")
         try:
             copy(source, store)
             yield store

@@ -100,7 +100,7 @@ class TextIndexSuite:
 
     @pytest.fixture
     def make(self) -> MakeIndex:
-        raise NotImplementedError("derive from the suite and say how an index is made")
+        raise NotImplementedError("derive from the suite and override the fixture make")
 
     @pytest.fixture
     def index(self, make: MakeIndex) -> TextIndex:

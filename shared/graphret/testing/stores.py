@@ -49,7 +49,9 @@ class GraphStoreSuite:
 
     @pytest.fixture
     def store(self) -> Iterator[GraphStore]:
-        raise NotImplementedError("derive from the suite and give it a store")
+        raise NotImplementedError(
+            "derive from the suite and override the fixture store"
+        )
 
     @pytest.fixture
     def filled(self, store: GraphStore) -> GraphStore:

@@ -127,7 +127,9 @@ def fine_tune(
     """
     _require_two("examples are needed", examples)
     if (Path(out) / SETTINGS).exists():
-        raise InvalidInput(f"{out}: there is a trained model; name another folder")
+        raise InvalidInput(
+            f"{out}: it already contains a trained model; choose another folder"
+        )
     checkpoints = _checkpoints_of(Path(out), examples, tuning)
     try:
         from peft import get_peft_model
@@ -167,7 +169,7 @@ def fine_tune(
 
 def _require_two(needed: str, given: Sequence[Any]) -> None:
     if len(given) < 2:
-        raise InvalidInput(f"data: at least two {needed}, not {len(given)}")
+        raise InvalidInput(f"data: expected at least two {needed}, got {len(given)}")
 
 
 def _trainer(
@@ -222,8 +224,8 @@ def _checkpoints_of(
     record = checkpoints / "run.json"
     if record.exists() and record.read_text("utf-8") != training:
         raise InvalidInput(
-            f"{checkpoints}: of a training with other data or settings; name another"
-            " folder"
+            f"{checkpoints}: they belong to a training with other data or settings;"
+            " choose another folder"
         )
     record.write_text(training, "utf-8")
     return checkpoints

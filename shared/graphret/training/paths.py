@@ -120,7 +120,7 @@ def fit_scorer(choices: Sequence[PathChoice]) -> PathScorer:
     """Return the scorer that gives the right paths the most weight (softmax)."""
     if not choices:
         raise InvalidInput(
-            "questions: none of them has a right answer at the end of a path"
+            "questions: expected a correct answer at the end of a path, found none"
         )
     words = _frequent_words(choices)
     paths = list(dict.fromkeys(path for choice in choices for path in choice.paths))

@@ -73,7 +73,8 @@ def synthesize(
             or not {"question", "hits", "best"} <= record.keys()
         ):
             raise InvalidInput(
-                f"{where}: no line of train queries: it lacks question, hits or best"
+                f"{where}: expected a line of train queries, with question, hits and"
+                " best"
             )
         done[record["question"]] = record
     with path.open("a", encoding="utf-8") as file:

@@ -113,7 +113,10 @@ def _divided(
     """Return the pools that are kept apart, and those that are learned of."""
     n_apart = round(share * len(pools))
     if share and not n_apart:
-        raise InvalidInput(f"test: {share} of {len(pools)} questions is not one")
+        raise InvalidInput(
+            f"test: expected a share of at least one question, got {share} of"
+            f" {len(pools)}"
+        )
     return list(pools[:n_apart]), list(pools[n_apart:])
 
 

@@ -118,7 +118,9 @@ def train_reasoner(
                 f'{where}: expected {{"messages": [turns]}}: {error}'
             ) from error
         if answer.role != "assistant" or not prompt:
-            raise InvalidInput(f"{where}: the last of several turns is the assistant's")
+            raise InvalidInput(
+                f"{where}: expected several turns, the last one by the assistant"
+            )
         examples.append(Example(prompt, answer.content))
     random.Random(tuning.seed).shuffle(examples)
     tuned = fine_tune(examples[:limit], out, tuning, progress)
