@@ -90,18 +90,18 @@ def find_sets(
     root = Path(data)
     if not root.is_dir():
         raise InvalidInput(f"{root}: expected a folder of sets")
-    found, notes = _sets_in(root), []
-    for folder in [] if found else _folders(root):
-        here = _sets_in(folder)
-        wanted = chosen is None or folder.name in chosen
-        if not here and json_files(folder) and wanted:
+    sets, notes = _sets_in(root), []
+    for folder in [] if sets else _folders(root):
+        folder_sets = _sets_in(folder)
+        is_chosen = chosen is None or folder.name in chosen
+        if not folder_sets and json_files(folder) and is_chosen:
             raise InvalidInput(f"{folder}: {_EXPECTED}")
-        if not here and wanted:
+        if not folder_sets and is_chosen:
             notes.append(f"{folder.name} was left out: it contains no JSON")
-        found += here
-    if not found:
+        sets += folder_sets
+    if not sets:
         raise InvalidInput(f"{root}: {_EXPECTED}")
-    return _chosen(found, chosen), notes
+    return _chosen(sets, chosen), notes
 
 
 def _folders(root: Path) -> list[Path]:
@@ -113,31 +113,31 @@ def _folders(root: Path) -> list[Path]:
 def _sets_in(folder: Path) -> list[SetFiles]:
     """Return the sets whose files lie in a folder itself."""
     files = json_files(folder)
-    found = []
+    sets = []
     for name, questions, corpus in passage_files(files):
-        found.append(SetFiles(name, PASSAGES, corpus, questions))
+        sets.append(SetFiles(name, PASSAGES, corpus, questions))
     for layout, (corpus_name, ending) in _FILES.items():
         if corpus_name not in files:
             continue
         for name, questions in files.items():
             if name.endswith(ending):
                 own_name = name.removesuffix(ending)
-                found.append(SetFiles(own_name, layout, files[corpus_name], questions))
-    if len(found) == 1:
-        return [replace(found[0], name=folder.resolve().name)]
-    return found
+                sets.append(SetFiles(own_name, layout, files[corpus_name], questions))
+    if len(sets) == 1:
+        return [replace(sets[0], name=folder.resolve().name)]
+    return sets
 
 
 def _chosen(
-    found: Sequence[SetFiles],
+    sets: Sequence[SetFiles],
     chosen: Collection[str] | None,
 ) -> list[SetFiles]:
     """Return the sets of the names that are wanted."""
     by_name: dict[str, SetFiles] = {}
-    for files in found:
+    for files in sets:
         if files.name in by_name:
-            both = f"{by_name[files.name].questions} and {files.questions}"
-            raise InvalidInput(f"two sets are called {files.name!r}: {both}")
+            files_of_both = f"{by_name[files.name].questions} and {files.questions}"
+            raise InvalidInput(f"two sets are called {files.name!r}: {files_of_both}")
         by_name[files.name] = files
     if chosen is None:
         return [*by_name.values()]
@@ -315,22 +315,22 @@ def _parts(
     What a part counts for is its share of the gold characters. White space between two
     chunks, which neither holds, is not counted: no hits could bring it.
     """
-    held_by_span: list[dict[str, int]] = []
-    for document_id, own in spans.items():
-        for start, end in own:
-            held: dict[str, int] = {}
+    overlaps_by_span: list[dict[str, int]] = []
+    for document_id, document_spans in spans.items():
+        for start, end in document_spans:
+            overlaps: dict[str, int] = {}
             for chunk in chunks[document_id]:
                 first = max(start, chunk.properties["chunk_start"])
                 last = min(end, chunk.properties["chunk_end"])
                 if first < last:
-                    held[chunk.id] = last - first
-            if held:
-                held_by_span.append(held)
-    total = sum(sum(held.values()) for held in held_by_span)
+                    overlaps[chunk.id] = last - first
+            if overlaps:
+                overlaps_by_span.append(overlaps)
+    total = sum(sum(overlaps.values()) for overlaps in overlaps_by_span)
     parts = []
-    for held in held_by_span:
-        length = sum(held.values())
-        shares = {node_id: overlap / length for node_id, overlap in held.items()}
+    for overlaps in overlaps_by_span:
+        length = sum(overlaps.values())
+        shares = {node_id: overlap / length for node_id, overlap in overlaps.items()}
         parts.append(GoldPart(length / total, shares))
     return tuple(parts)
 

@@ -167,9 +167,9 @@ def fine_tune(
     )
 
 
-def _require_two(needed: str, given: Sequence[Any]) -> None:
-    if len(given) < 2:
-        raise InvalidInput(f"data: expected at least two {needed}, got {len(given)}")
+def _require_two(needed: str, examples: Sequence[Any]) -> None:
+    if len(examples) < 2:
+        raise InvalidInput(f"data: expected at least two {needed}, got {len(examples)}")
 
 
 def _trainer(
@@ -364,9 +364,13 @@ def save(
         f"| {name} | {value} |"
         for name, value in {**asdict(tuning), **tuned.counts}.items()
     ]
-    steps = sorted({int(one["step"]) for one in tuned.curve})
+    steps = sorted({int(measurement["step"]) for measurement in tuned.curve})
     losses = {
-        key: {one["step"]: f"{one[key]:.4f}" for one in tuned.curve if key in one}
+        key: {
+            measurement["step"]: f"{measurement[key]:.4f}"
+            for measurement in tuned.curve
+            if key in measurement
+        }
         for key in ("loss", "eval_loss")
     }
     curve = [

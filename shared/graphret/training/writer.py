@@ -112,7 +112,7 @@ def train_reasoner(
         try:
             if not record["messages"]:  # nothing right was found
                 continue
-            *prompt, answer = [Message.from_dict(one) for one in record["messages"]]
+            *prompt, answer = [Message.from_dict(turn) for turn in record["messages"]]
         except (KeyError, TypeError, ValueError) as error:
             raise InvalidInput(
                 f'{where}: expected {{"messages": [turns]}}: {error}'

@@ -255,8 +255,8 @@ class Graph:
             f"MATCH {layout.node('a')}{clause} CALL {{ WITH a MATCH"
             f" (a){before}[r{_types(relations)}]{after}{layout.node('b')}{end_clause}"
             f" WITH r, {layout.id_of('startNode(r)')} AS source,"
-            f" {layout.id_of('endNode(r)')} AS target {heaviest}RETURN r, source, target"
-            " } RETURN source, type(r), target, properties(r),"
+            f" {layout.id_of('endNode(r)')} AS target {heaviest}RETURN r, source,"
+            " target } RETURN source, type(r), target, properties(r),"
             " elementId(r)"
         )
         by_element = {
