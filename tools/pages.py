@@ -35,7 +35,7 @@ def updated(page: str, result: dict[str, object]) -> str:
             " page, found none"
         )
     return place.sub(
-        lambda found: f"{found[1]}\n{markdown(result)}\n\n{found[2]}", page
+        lambda match: f"{match[1]}\n{markdown(result)}\n\n{match[2]}", page
     )
 
 
