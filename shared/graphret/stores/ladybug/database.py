@@ -1,6 +1,4 @@
-"""The embedded database itself: opening it, connections, transactions, and its errors
-in graphret's words.
-"""
+"""The embedded database: opening it, connections, transactions, and its errors."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ _open_guard = threading.Lock()
 
 
 class Session:
-    """A connection, with what it takes to run statements on it."""
+    """A connection, its cached plans and its timeout."""
 
     def __init__(self, ladybug: Any, database: Any) -> None:
         self._ladybug = ladybug
@@ -76,8 +74,10 @@ class Session:
             return result.get_all()  # type: ignore[no-any-return]
 
     def do(self, cypher: str, **parameters: Any) -> None:
-        """Run one statement for its effect; a table of Arrow among its parameters is
-        part of its plan.
+        """Run one statement for its effect.
+
+        Its plan is not cached, because an Arrow table among the parameters is part of
+        it.
         """
         self._connection.execute(self.prepared(cypher, parameters), parameters).close()
 
@@ -118,16 +118,16 @@ class Database:
             self._folder = tempfile.TemporaryDirectory(prefix="graphret-ladybug-")
             path, read_only = Path(self._folder.name) / "graph.lbug", False
         self.path, self.read_only = Path(path), read_only
-        #: One call at a time: what reads while a `COPY` is rolled back crashes the
-        #: process (0.22).
+        #: One call at a time: reading while a `COPY` is rolled back crashes the process
+        #: (0.22).
         self._lock = threading.RLock()
-        #: Held by what reads the file from another process, and by a write.
+        #: Held while another process reads the file, and by a write.
         self.file_lock = threading.RLock()
-        #: How often it was written, and what tables it has since.
+        #: The number of writes, and the tables after the last one.
         self.writes, self.catalog = 0, Catalog({}, {})
         self._session: Session | None = None
-        # The database's own lock is the process's: a second opening in it would break
-        # the file.
+        # The database locks its file for the whole process: opening it twice in one
+        # process would break the file.
         with _open_guard:
             if self.path.exists() and os.stat(self.path)[1:3] in _open_files:
                 raise StoreUnavailable(
@@ -154,14 +154,12 @@ class Database:
                 ) from error
             self._key = os.stat(self.path)[
                 1:3
-            ]  # not its name, by which another may take its place
+            ]  # not its name, because another file may take its place
             _open_files.add(self._key)
 
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
-        """Give the connection to one call; what it reads in several statements is one
-        state of the database.
-        """
+        """Yield the connection to one call, whose statements see one database state."""
         with self._lock:
             if self._database is None:
                 raise StoreUnavailable(f"{self.path}: the store was closed")
@@ -176,16 +174,14 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Session]:
-        """Give the connection to a write; of a transaction that is open there nothing
-        stays where an error leaves.
-        """
+        """Yield the connection to a write; an error rolls back the open transaction."""
         with self.file_lock, self.session() as session:
             try:
                 yield session
             except BaseException as error:
                 with contextlib.suppress(
                     RuntimeError
-                ):  # where a statement failed, the database has rolled back
+                ):  # after a failed statement, the database has already rolled back
                     session.do("ROLLBACK")
                 if isinstance(error, RuntimeError):
                     raise StoreError(
@@ -197,9 +193,7 @@ class Database:
                 self._disconnect()
 
     def _disconnect(self) -> None:
-        """Close the connection, whose plans know the tables as they were before a
-        write.
-        """
+        """Close the connection, whose plans are outdated after a write."""
         if self._session is not None:
             self._session.close()
             self._session = None
@@ -224,7 +218,7 @@ class Database:
 
 
 def refused(error: Exception, timeout: float | None) -> Exception:
-    """Return the error of graphret for what the database says of a query."""
+    """Return graphret's error for the database's error on a query."""
     text = first_line(error)
     if "Interrupted" in text:
         return QueryTimeout(
@@ -236,5 +230,5 @@ def refused(error: Exception, timeout: float | None) -> Exception:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what the database says first."""
+    """Return the first line of an error's message."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
