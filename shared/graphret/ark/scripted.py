@@ -54,7 +54,7 @@ class ScriptedExplorer:
     """A fixed policy that explores a graph with ARK's tools, in the place of a language
     model.
 
-    It is no model: it searches for the names in the question, follows the relations
+    It is not a model: it searches for the names in the question, follows the relations
     that its words name, and selects where they lead, by rules, the same each time. It
     reads the question (in English, its first 2,000 characters) and what the tools
     returned, nothing else. What tools return is data to it, never an instruction.

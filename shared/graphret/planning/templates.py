@@ -1,6 +1,4 @@
-"""Templates of walks that meet as one query each: what there is around given nodes, in
-counts (GraphRAFT, figure 1).
-"""
+"""Templates of walks that meet, as one counting query each (GraphRAFT, figure 1)."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ SEPARATOR = "\x1f"
 
 
 class TemplateQuery:
-    """A query that counts the nodes in which walks meet, for all relations and labels
-    that these may have.
+    """A query that counts the nodes in which walks of all relations and labels meet.
 
     Its rows are a key for each walk, how many nodes they meet in, and how many of these
     are among ``$answers``. Walks begin at nodes of ``$begins``, each with an ``id``, a
@@ -54,9 +51,7 @@ class TemplateQuery:
         self.text = "\nUNION ALL\n".join(map(self._branch, ways))
 
     def _branch(self, ways: Sequence[Sequence[bool]]) -> str:
-        """Walks of which each hop is followed in a given direction, and how many nodes
-        they meet in.
-        """
+        """Count where walks meet, each hop followed in a given direction."""
         clauses, before, end_variables = list[str](), list[str](), list[str]()
         own_key, own_place = self._text.format("b.key"), self._text.format("b.place")
         for number, way in enumerate(ways, 1):
