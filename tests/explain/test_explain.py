@@ -239,7 +239,7 @@ def test_a_large_picture_is_cut_and_says_how_much() -> None:
     ranking = [VotedNode(id_, (0,), at) for at, id_ in enumerate(leaves, start=1)]
     drawn = run_picture(Timeline(lanes=[lane], ranking=ranking), {})
     assert len(drawn.cards) == MOST_NODES
-    assert drawn.others == 201 - MOST_NODES
+    assert drawn.not_drawn == 201 - MOST_NODES
     assert [card.node.id for card in drawn.cards][:3] == ["a", "n000", "n001"]
 
 

@@ -647,7 +647,7 @@ def test_what_it_cannot_work_on_is_refused(ladybug: CypherStore) -> None:
     memory = MemoryStore.of([Node("x")])
     with (
         OpenAIServer() as server,
-        pytest.raises(InvalidInput, match="answers no Cypher"),
+        pytest.raises(InvalidInput, match="expected one that runs Cypher"),
     ):
         spark_of(memory, server)  # type: ignore[arg-type]
     view, index = ladybug.view({"label": "Paper"}), BM25Index.of_store(ladybug)
