@@ -15,12 +15,12 @@ from graphret.expansion.expand import Policy
 from graphret.retriever import Retriever
 from graphret.search.index import TextIndex, require_k
 from graphret.spark import (
-    FoundNodes,
     PlanReply,
     Spark,
     SparkPlan,
     SparkRunRetriever,
     SparkSettings,
+    StepResult,
 )
 from graphret.stores.base import CypherStore
 from graphret.trace import Trace
@@ -43,7 +43,7 @@ from langchain_graphret.state import (
     retrieved,
 )
 
-_FOUND = TypeAdapter(FoundNodes)
+_FOUND = TypeAdapter(StepResult)
 
 
 class SparkOutput(AnswerOutput, total=False):
@@ -234,7 +234,7 @@ class _Steps:
 
     def answer(self, state: SparkState) -> NodeSteps:
         """Answer with what the plan found and its surroundings, or by text."""
-        found_nodes = FoundNodes(problem=state["problem"])
+        found_nodes = StepResult(problem=state["problem"])
         if state["found"] is not None:
             found_nodes = _FOUND.validate_python(state["found"])
         trace = Trace.from_dict(state["trace"])

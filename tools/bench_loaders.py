@@ -19,7 +19,7 @@ from typing import Any
 from graphret.corpus import read
 from graphret.evaluation.dataset import Dataset, LabelledQuestion, read_json
 from graphret.evaluation.metrics import recall_at_k
-from graphret.evaluation.ottqa import title_of
+from graphret.evaluation.ottqa import TUNED, half, title_of
 from graphret.sage import SageGraph
 from graphret.search.encoder import Encoder, as_encoder
 
@@ -28,13 +28,15 @@ HITS = 100
 #: How many tokens a chunk shares with the next, and how many characters a token has
 #: where a splitter counts these.
 OVERLAP, CHARS = 20, 4
-#: Tables of OTT-QA in a folder that is made of it.
+#: Tables of OTT-QA's tuned half in a folder that is made of it.
 TABLES = 240
 
 
 def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> None:
-    """Write the first tables of OTT-QA as CSV, the passages that they link to as
-    Markdown, and their questions.
+    """Write the first tables of OTT-QA's tuned half as CSV, the passages that they link
+    to as Markdown, and their questions.
+
+    The held half stays out, so that what is chosen on this folder has not seen it.
 
     Parameters
     ----------
@@ -47,7 +49,9 @@ def write_folder(ottqa: str | Path, root: str | Path, tables: int = TABLES) -> N
     for folder in ("tables", "passages"):
         (root / folder).mkdir(parents=True)
     written = set()
-    for path in sorted((source / "data/traindev_tables_tok").glob("*.json"))[:tables]:
+    paths = sorted((source / "data/traindev_tables_tok").glob("*.json"))
+    tuned = [path for path in paths if half(path.stem) == TUNED]
+    for path in tuned[:tables]:
         raw = read_json(path)
         with open(
             root / "tables" / f"{path.stem}.csv", "w", newline="", encoding="utf-8"
@@ -273,7 +277,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         help="a folder with tables, passages and questions.json",
     )
     parser.add_argument(
-        "--ottqa", help="a copy of OTT-QA, of which the folder is made first"
+        "--ottqa",
+        help="a copy of OTT-QA, from whose tuned half the folder is made first",
     )
     parser.add_argument("--encoder", default="default", help="a model, or none")
     parser.add_argument(

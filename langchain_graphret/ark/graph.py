@@ -47,7 +47,9 @@ def by_agent(old: list[Json] | None, new: list[Json]) -> list[Json]:
 
 
 class ArkOutput(AnswerOutput, total=False):
-    """The output, with `agents` (`ArkSession.to_dict`) and `votes` (`Vote.to_dict`)."""
+    """The output, with `agents` (`ArkSession.to_dict`) and `votes`
+    (`VotedNode.to_dict`).
+    """
 
     agents: Annotated[list[Json], by_agent]
     votes: list[Json]

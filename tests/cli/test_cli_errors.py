@@ -277,7 +277,7 @@ def test_list_shows_every_item_with_its_chunks(tmp_path: Path) -> None:
                 "--base-url",
                 "localhost:80/v1",
             ],
-            "base_url: 'localhost:80/v1' is no address",
+            "v1, got 'localhost:80/v1'",
         ),
         (["bench", "nonsense", "--data", "."], "No such command 'nonsense'"),
         (["bench", "ottqa", "--data", "missing"], "does not exist"),

@@ -226,7 +226,7 @@ def test_a_model_that_fails_is_fallen_back_from_or_is_5(movies: Path) -> None:
         ([*ARK, "--base-url", "u"], "--base-url needs --model"),
         (
             [*ARK, "--model", "m", "--base-url", "not a url"],
-            "base_url: 'not a url' is no address",
+            "v1, got 'not a url'",
         ),
         ([*ARK, "--encoder", "saved"], "--encoder saved: "),
         ([*ARK, "--agents", "0"], "--agents"),

@@ -6,6 +6,7 @@ import contextlib
 import os
 import tempfile
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,9 @@ from graphret.errors import (
 )
 from graphret.stores.ladybug.tables import Catalog
 
-#: The number of cached plans; planning takes longer than finding a few nodes.
-_PLANS_KEPT = 500
+#: So many plans are kept; to plan takes longer than to run what finds a few nodes. One
+#: that sorts or aggregates holds megabytes of the pool for as long.
+_PLANS_KEPT = 50
 #: Bytes of memory for pages; the database itself would take nearly all.
 _POOL = 4 << 30
 
@@ -37,7 +39,7 @@ class Session:
         self._ladybug = ladybug
         self._connection = ladybug.Connection(database)
         self._timeout: float | None = None
-        self._plans: dict[str, Any] = {}
+        self._plans: OrderedDict[str, Any] = OrderedDict()
         #: Statements that ran in a read transaction and so, whatever the parameters,
         #: only read.
         self.reading: set[str] = set()
@@ -52,12 +54,17 @@ class Session:
         return statement
 
     def run(self, cypher: str, parameters: Mapping[str, Any] | None = None) -> Any:
-        """Run one statement and return its result; its plan is cached."""
+        """Run one statement and return its result; its plan is kept for a while."""
         if cypher not in self._plans:
             if len(self._plans) >= _PLANS_KEPT:
-                self._plans.clear()
+                self._plans.popitem(last=False)
             self._plans[cypher] = self.prepared(cypher)
+        self._plans.move_to_end(cypher)
         return self._connection.execute(self._plans[cypher], dict(parameters or {}))
+
+    def forget_plans(self) -> None:
+        """Give back the memory that the plans hold."""
+        self._plans.clear()
 
     def rows(
         self, cypher: str, parameters: Mapping[str, Any] | None = None

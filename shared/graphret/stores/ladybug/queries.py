@@ -42,6 +42,8 @@ from graphret.validation import json_value
 DRIVER_ERRORS = (RuntimeError, TypeError, ValueError, OverflowError)
 #: Types of columns whose values are returned as they are.
 _PLAIN = {"STRING", "INT64", "BOOL", "STRING[]"}
+#: What the database says when its memory is full.
+_NO_MEMORY = "Buffer manager exception"
 #: Seconds beyond its time-out that the database has to stop a query by itself, and
 #: seconds for a process to start.
 _GRACE, _START = 1.0, 60.0
@@ -55,7 +57,27 @@ def run(
     timeout: float | None,
     **caps: int | None,
 ) -> Rows:
-    """Run a query in this process; see `LadybugStore.query`."""
+    """Run a query in this process; see `LadybugStore.query`.
+
+    Where memory is full, the plans of earlier queries may hold it.
+    """
+    try:
+        return _run(session, catalog, cypher, parameters, timeout, **caps)
+    except QueryRefused as error:
+        if _NO_MEMORY not in str(error):
+            raise
+    session.forget_plans()
+    return _run(session, catalog, cypher, parameters, timeout, **caps)
+
+
+def _run(
+    session: Session,
+    catalog: Catalog,
+    cypher: str,
+    parameters: Any,
+    timeout: float | None,
+    **caps: int | None,
+) -> Rows:
     max_rows, max_bytes = caps["max_rows"], caps["max_bytes"]
     try:
         session.set_timeout(timeout)
