@@ -394,7 +394,7 @@ def test_a_graph_is_replaced_while_it_serves(tmp_path: Path, graph: str) -> None
         damaged.rename(tmp_path / "gone")
         process.send_signal(signal.SIGHUP)
         assert process.stderr is not None
-        assert "the one before stays" in next(
+        assert "the previous one stays" in next(
             line for line in process.stderr if "ERROR" in line
         )
         assert name() == "Eve Ames"
