@@ -14,15 +14,10 @@ import numpy as np
 
 from graphret.errors import InvalidInput
 from graphret.rerank import CausalReranker, Judgement
-from graphret.training.lora import (
-    FineTunedModel,
-    LoRASettings,
-    Progress,
-    fine_tune,
-    save,
-)
+from graphret.training.lora import FineTunedModel, LoRASettings, fine_tune, save
 from graphret.training.objectives import CandidateGroup, RightCandidate
 from graphret.training.pools import read_pools
+from graphret.training.trainer import Progress
 
 #: How the paper fine-tunes it (appendix A): rank 32, which makes alpha 64, two epochs
 #: of a cosine from 3e-5, 16 groups a step, 1024 tokens.
