@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from graphret.errors import InvalidInput, NotAnIndex, StorageError
-from graphret.where import PROPERTIES, WhereLike
+from graphret.where import WhereLike
 
 if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from graphret.stores.base import GraphStore
     from graphret.stores.neo4j.layout import PropertyNames
 
-#: Flat search by words, by embeddings and by both; expansion over any graph, and over
-#: one of documents; the methods that plan or explore; and the baselines.
+#: Flat search by words, by embeddings, by both and over fields; expansion over any
+#: graph, and over one of documents; the methods that plan or explore; and the
+#: baselines.
 Method: TypeAlias = Literal[
     "bm25",
     "dense",
     "hybrid",
+    "mfar",
     "expand",
     "sage",
     "ark",
@@ -55,7 +57,6 @@ BASELINES: tuple[Method, ...] = METHODS[METHODS.index("hyde") :]
 #: ``paper`` is what the papers describe, and nothing of ours.
 Preset: TypeAlias = Literal["default", "paper"]
 
-_TEXTUAL = ("STRING", "MAP", "ANY")  # what of a schema's types may hold words
 _log = logging.getLogger(__name__)
 
 
@@ -72,8 +73,9 @@ class MethodOptions:
     agents, steps, seconds, on_run
         Of ARK: how many agents, the replies that each may take, how long they may take
         in all, and who is told of runs.
-    settings, scorer, writer
-        Files that ``graphret tune`` and ``train`` wrote.
+    settings, scorer, writer, fields
+        Files and folders that ``graphret tune`` and ``train`` wrote; over fields GRASP
+        searches in place of the index of the graph.
     preset
         ``"paper"`` for the algorithms and defaults of the papers.
     reranker
@@ -105,6 +107,7 @@ class MethodOptions:
     aliases: Path | None = None
     scorer: Path | None = None
     writer: Path | None = None
+    fields: Path | None = None
 
     @property
     def as_in_the_paper(self) -> bool:
@@ -301,19 +304,7 @@ def index_of(
     from graphret.search import BM25Index, HybridIndex, NodeText
 
     nodes, _ = store.count()
-    found = [
-        pair
-        for by_name in store.schema().properties.values()
-        for pair in by_name.items()
-    ]
-    texts = {
-        name
-        for name, about in found
-        if about.type.rpartition("LIST OF ")[2] in _TEXTUAL
-    }
-    text = NodeText(
-        properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))
-    )
+    text = NodeText(properties=store.schema().textual_properties())
     with busy(f"indexing {nodes:,} nodes, which is done anew each time"):
         return (
             BM25Index.of_store(store, text=text)
@@ -381,6 +372,28 @@ def _hybrid(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retr
     if options.as_in_the_paper:
         both = HybridIndex(both.lexical, both.dense, alpha=DEFAULT_ALPHA)
     return IndexRetriever(both, store, name="hybrid")
+
+
+def _mfar(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.index_retriever import IndexRetriever
+
+    if options.fields is None:
+        raise InvalidInput(
+            "method: mfar needs the folder that train fields wrote; --fields names it"
+        )
+    return IndexRetriever(_over_fields(store, options.fields), store, name="mfar")
+
+
+def _over_fields(store: GraphStore, folder: Path) -> TextIndex:
+    """Return an index over the fields that were trained; embeddings are kept on disk,
+    as there are many.
+    """
+    from graphret.search import AdaptiveFieldIndex, TrainedFields
+    from graphret.search.encoder import CachedEncoder
+
+    trained = TrainedFields.load(folder)
+    encoder = CachedEncoder(trained.opened_encoder())
+    return AdaptiveFieldIndex.of_store(store, trained, encoder=encoder)
 
 
 def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
@@ -462,7 +475,8 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     return Grasp(
         planner,
         store,
-        index,
+        index if options.fields is None else _over_fields(store, options.fields),
+        documents=index,
         reranker=_reranker(options),
         settings=settings,
         on_failure=options.on_failure,
@@ -536,6 +550,7 @@ _MAKE: dict[str, Callable[[GraphStore, TextIndex, MethodOptions], Retriever]] = 
     "bm25": _bm25,
     "dense": _dense,
     "hybrid": _hybrid,
+    "mfar": _mfar,
     "expand": _expand,
     "ark": _ark,
     "spark": _spark,

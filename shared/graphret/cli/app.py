@@ -17,6 +17,7 @@ from graphret.cli import (
     query,
     serve,
     train,
+    train_fields,
     train_models,
 )
 from graphret.cli.errors import DEBUG, Commands
@@ -74,6 +75,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
     "ranking": train.ranking,
+    "fields": train_fields.fields,
     "conversations": train_models.conversations,
     "pools": train_models.pools,
     "trajectories": train_models.trajectories,

@@ -38,6 +38,7 @@ _OUT = (
 #: What is written to the folder of a run.
 ANSWERS, RESULT, PAGE = "answers.jsonl", "result.json", "result.html"
 
+QuestionsPath = Annotated[Path, option(_QUESTIONS, metavar="PATH", exists=True)]
 Methods = Annotated[list[str], option(_METHODS, "--method", metavar="NAME,…")]
 Split = Annotated[
     str | None,
@@ -71,7 +72,7 @@ Skb = Literal["amazon", "mag", "prime"]
 def evaluate(
     context: typer.Context,
     graph: options.Graph,
-    questions: Annotated[Path, option(_QUESTIONS, metavar="PATH", exists=True)],
+    questions: QuestionsPath,
     method: Methods,
     name_property: options.NameProperty = None,
     split: Split = None,
@@ -95,6 +96,7 @@ def evaluate(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:
@@ -140,6 +142,7 @@ def stark(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:

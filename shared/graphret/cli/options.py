@@ -45,6 +45,7 @@ PLANNERS, PATHS, HINTED = (
     f"{GRASP} or graphraft",
     f"{ARK}, spark or grasp",
 )
+FIELDED = "With --method mfar or grasp"
 AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE} or expand"
 WALKERS, MODELS = (
     f"{ARK}, grasp or graphraft",
@@ -128,6 +129,9 @@ GraspFile = Annotated[
 ]
 WriterFolder = Annotated[
     Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
+]
+FieldsFolder = Annotated[
+    Path | None, option("What train fields wrote.", metavar="DIR", panel=FIELDED)
 ]
 PresetName = Annotated[
     Preset, option("'paper' for what the papers have, and nothing of ours.", "--preset")

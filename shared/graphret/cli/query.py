@@ -109,6 +109,7 @@ def query(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
     preset: options.PresetName = "default",
     json: options.JsonFlag = False,
 ) -> None:

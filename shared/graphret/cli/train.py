@@ -157,6 +157,7 @@ def tune(
     encoder: EncoderName = None,
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
+    fields: options.FieldsFolder = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
     reranker: Annotated[

@@ -23,7 +23,16 @@ from graphret.grasp.settings import (
 from graphret.rerank import Rerank, Reranker
 from graphret.retriever import Fuse
 from graphret.training.questions import LabelledQuestion
-from graphret.training.tuned import Progress, Search, Values, cross_validated, middle
+from graphret.training.tuned import (
+    SHOWN,
+    Progress,
+    Search,
+    Values,
+    cross_validated,
+    first_right,
+    middle,
+    ranking_values,
+)
 from graphret.types import Signals
 
 #: The weights and constants that are tried (appendix A).
@@ -43,7 +52,6 @@ RISK_WEIGHTS: tuple[tuple[float, ...], ...] = (
     (0.75, 1.0, 1.25, 1.5),
     (1.0, 1.25, 1.5, 2.0),
 )
-_SHOWN = ("hit@1", "hit@5", "recall@20", "mrr")
 
 
 @dataclass(frozen=True)
@@ -113,9 +121,7 @@ def tune_fusion(
         "static": _static_search(cases, grid),
         "dynamic": _DynamicGrid(cases, default).best,
     }
-    return cross_validated(
-        len(cases), default, searches, _values_of_rows(cases), _SHOWN
-    )
+    return cross_validated(len(cases), default, searches, _values_of_rows(cases), SHOWN)
 
 
 def rerank_cases_of(
@@ -171,7 +177,7 @@ def tune_reranking(
         before,
         {"static": _static_search(cases, grid)},
         _values_of_rows(cases),
-        _SHOWN,
+        SHOWN,
     )
     [weight, _] = chosen.weights([Signals(plan_valid=True)])
     return replace(default, rerank_weight=weight, rerank_k=chosen.rrf_k), metrics
@@ -278,16 +284,8 @@ def _value(case: FusionCase, weights: Sequence[float], rrf_k: float) -> float:
     """Return Hit@1, and a thousandth of the reciprocal rank that tells equal ones
     apart.
     """
-    first = _first_right(case, case.ranked(weights, rrf_k))
+    first = first_right(case.ranked(weights, rrf_k), case.gold)
     return (first == 1) + 1e-3 / first
-
-
-def _first_right(case: FusionCase, ranked: Sequence[str]) -> float:
-    """Return the rank of the first right answer, infinite where there is none."""
-    return next(
-        (float(rank) for rank, node in enumerate(ranked, 1) if node in case.gold),
-        np.inf,
-    )
 
 
 def _values(
@@ -296,11 +294,7 @@ def _values(
     """The metrics of each question, ``(n, 4)``."""
 
     def of(case: FusionCase) -> tuple[float, ...]:
-        ranked = case.ranked(
-            settings.weights([case.signals, Signals()]), settings.rrf_k
-        )
-        first = _first_right(case, ranked)
-        found = len(case.gold.intersection(ranked[:20]))
-        return first == 1, first <= 5, found / len(case.gold), 1 / first
+        weights = settings.weights([case.signals, Signals()])
+        return ranking_values(case.ranked(weights, settings.rrf_k), case.gold)
 
     return np.asarray([of(case) for case in cases])

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 
-from graphret.errors import InvalidInput
 from graphret.rerank import CausalReranker, Judgement
 from graphret.training.lora import FineTunedModel, LoRASettings, fine_tune, save
 from graphret.training.objectives import CandidateGroup, RightCandidate
 from graphret.training.pools import read_pools
 from graphret.training.trainer import Progress
+from graphret.training.tuned import divided
 
 #: How the paper fine-tunes it (appendix A): rank 32, which makes alpha 64, two epochs
 #: of a cosine from 3e-5, 16 groups a step, 1024 tokens.
@@ -81,7 +81,7 @@ def train_reranker(
     pools = [one for one in read_pools(data) if one.positives and one.negatives]
     random.Random(tuning.seed).shuffle(pools)
     pools = pools[:limit]
-    kept_apart, learned = _divided(pools, test)
+    kept_apart, learned = divided(pools, test)
     objective = partial(RightCandidate, size=group, judgement=judgement)
     tuned = fine_tune(learned, out, tuning, progress, objective)
     purpose = (
@@ -100,16 +100,6 @@ def train_reranker(
         for name, model in (("untrained", tuning.model), ("trained", out))
     }
     return TrainedReranker(tuned, metrics)
-
-
-def _divided(
-    pools: Sequence[CandidateGroup], share: float
-) -> tuple[list[CandidateGroup], list[CandidateGroup]]:
-    """Return the pools that are kept apart, and those that are learned of."""
-    n_apart = round(share * len(pools))
-    if share and not n_apart:
-        raise InvalidInput(f"test: {share} of {len(pools)} questions is not one")
-    return list(pools[:n_apart]), list(pools[n_apart:])
 
 
 def pool_metrics(

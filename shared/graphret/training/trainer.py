@@ -110,10 +110,11 @@ def run_training(
 
 def _most_memory(model: Any) -> int:
     """Return the most bytes that training took, 0 where the system does not tell."""
-    if model.device.type == "cuda":
+    device = next(model.parameters()).device
+    if device.type == "cuda":
         import torch
 
-        return int(torch.cuda.max_memory_allocated(model.device))
+        return int(torch.cuda.max_memory_allocated(device))
     try:
         import resource
     except ImportError:  # Windows has none
@@ -148,7 +149,7 @@ def _trainer(
             return (loss, {}) if return_outputs else loss
 
     trained_rows = list(rows[n_validated:])
-    on_cpu = model.device.type == "cpu"
+    on_cpu = next(model.parameters()).device.type == "cpu"
     trainer: Any = ObjectiveTrainer(
         model=model,
         args=_training_arguments(
@@ -221,6 +222,7 @@ def _training_arguments(
         metric_for_best_model="eval_loss",
         greater_is_better=False,
         prediction_loss_only=True,
+        label_names=["labels"],  # where there are none, no loss is measured
         dataloader_pin_memory=not on_cpu,
         disable_tqdm=True,
         report_to="none",
