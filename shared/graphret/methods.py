@@ -81,6 +81,9 @@ class MethodOptions:
     reranker
         What orders what any method found: a `Reranker`, a cross-encoder by name, or a
         folder that ``graphret train reranker`` wrote.
+    guidance
+        What GRASP's planner is told of the graph besides its schema: a file, or
+        ``amazon``, ``mag`` or ``prime`` for what the paper has.
     chat
         A chat model that is made already, in place of one by name.
     llm_cache
@@ -108,6 +111,7 @@ class MethodOptions:
     scorer: Path | None = None
     writer: Path | None = None
     fields: Path | None = None
+    guidance: str | None = None
 
     @property
     def as_in_the_paper(self) -> bool:
@@ -459,7 +463,7 @@ def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
 
 
 def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.grasp import Grasp, GraspSettings, LLMPlanner
+    from graphret.grasp import Grasp, GraspSettings, LLMPlanner, PlannerGuidance
     from graphret.planning import Planner
 
     settings = GraspSettings.paper() if options.as_in_the_paper else GraspSettings()
@@ -469,8 +473,17 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     if (model := options.chat_model()) is None:
         planner = _path_planner(store, index, options)
     else:
+        guidance = PlannerGuidance()
+        if options.guidance is not None:
+            guidance = PlannerGuidance.load(options.guidance)
         planner = LLMPlanner(
-            model, store, hints=options.hints, show_values=options.show_values
+            model,
+            store,
+            examples=guidance.examples,
+            hints="\n".join(filter(None, [*guidance.rules, options.hints])),
+            metapaths=guidance.metapaths,
+            retrieval_modes=guidance.retrieval_modes,
+            show_values=options.show_values,
         )
     return Grasp(
         planner,

@@ -97,6 +97,7 @@ def evaluate(
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
     fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:
@@ -143,6 +144,7 @@ def stark(
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
     fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     out: OutFolder = None,
     json: options.JsonFlag = False,
 ) -> None:

@@ -130,6 +130,14 @@ GraspFile = Annotated[
 WriterFolder = Annotated[
     Path | None, option("What train writer wrote.", metavar="DIR", panel=RAFT)
 ]
+Guidance = Annotated[
+    str | None,
+    option(
+        "Metapaths, rules and example plans for --model.",
+        metavar="FILE.json|amazon|mag|prime",
+        panel=GRASP,
+    ),
+]
 FieldsFolder = Annotated[
     Path | None, option("What train fields wrote.", metavar="DIR", panel=FIELDED)
 ]

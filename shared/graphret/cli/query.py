@@ -110,6 +110,7 @@ def query(
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
     fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     preset: options.PresetName = "default",
     json: options.JsonFlag = False,
 ) -> None:

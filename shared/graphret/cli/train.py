@@ -158,6 +158,7 @@ def tune(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     model: options.Planning = None,
     base_url: options.PlanningUrl = None,
     reranker: Annotated[
