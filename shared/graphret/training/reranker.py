@@ -78,24 +78,24 @@ def train_reranker(
     InvalidInput, MissingDependency, ModelError
         As `fine_tune`, and for a malformed line.
     """
-    pools = [one for one in read_pools(data) if one.positives and one.negatives]
+    pools = [pool for pool in read_pools(data) if pool.positives and pool.negatives]
     random.Random(tuning.seed).shuffle(pools)
     pools = pools[:limit]
-    kept_apart, learned = divided(pools, test)
+    held_out, learned = divided(pools, test)
     objective = partial(RightCandidate, size=group, judgement=judgement)
     tuned = fine_tune(learned, out, tuning, progress, objective)
     purpose = (
         "Judges whether a node answers a question, by the probability of a yes:"
         " `graphret.rerank.CausalReranker`."
     )
-    asked = {"judgement": asdict(judgement), "max_tokens": tuning.max_tokens}
-    save(tuned, out, data, purpose, asked)
-    if not kept_apart:
+    judged_by = {"judgement": asdict(judgement), "max_tokens": tuning.max_tokens}
+    save(tuned, out, data, purpose, judged_by)
+    if not held_out:
         return TrainedReranker(tuned, {})
     longest = tuning.max_tokens
     metrics = {
         name: pool_metrics(
-            CausalReranker(model, judgement=judgement, max_tokens=longest), kept_apart
+            CausalReranker(model, judgement=judgement, max_tokens=longest), held_out
         )
         for name, model in (("untrained", tuning.model), ("trained", out))
     }

@@ -177,8 +177,8 @@ def checkpoints_of(
     record = checkpoints / "run.json"
     if record.exists() and record.read_text("utf-8") != training:
         raise InvalidInput(
-            f"{checkpoints}: of a training with other data or settings; name another"
-            " folder"
+            f"{checkpoints}: they belong to a training with other data or settings;"
+            " choose another folder"
         )
     record.write_text(training, "utf-8")
     return checkpoints
