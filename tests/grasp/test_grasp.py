@@ -28,7 +28,7 @@ from graphret.llm import OpenAIChat
 from graphret.methods import MethodOptions, OpenGraph
 from graphret.planning import GraphPlan, PlannerResult
 from graphret.retriever import Retriever
-from graphret.search import BM25Index, FieldIndex, NodeText
+from graphret.search import BM25Index, FieldIndex, HybridIndex, NodeText, TextIndex
 from graphret.stores import MemoryStore
 from graphret.stores.base import GraphStore
 from graphret.stores.ladybug import LadybugStore
@@ -137,6 +137,48 @@ def test_what_the_target_should_say_besides_ranks_what_the_hops_reach(
     assert PlanRetriever(Fixed(ordered), papers, documents=documents).retrieve(
         "q", 3
     ).ids == ["p6", "p3"]
+
+
+DESCRIBED: dict[str, Any] = {
+    "anchors": [
+        {
+            "var": "a",
+            "text": "a study of protein folding 5",
+            "label": "Paper",
+            "match_mode": "doc",
+        }
+    ],
+    "hops": [{"from": "T", "rel": "WROTE", "to_var": "a"}],
+    "target": {"labels": ["Author"]},
+}
+
+
+@pytest.mark.parametrize("labels", [None, ["Paper"]], ids=["all", "papers"])
+def test_anchors_are_linked_by_an_encoder_where_the_documents_have_one(
+    labels: list[str] | None, encoder: Any
+) -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    documents = HybridIndex.of_store(store, encoder, labels=labels)
+
+    def hows(documents: TextIndex | None) -> set[str]:
+        plan = PlanRetriever(Fixed(DESCRIBED), store, documents=documents)
+        text, label = "a study of protein folding 5", ["Paper"]
+        mode = "doc" if plan.linker.documents is not None else "name"
+        return {one.how for one in plan.linker.link(text, mode=mode, labels=label)}
+
+    assert PlanRetriever(Fixed(DESCRIBED), store, documents=documents).linker.dense
+    assert hows(documents) == ({"document"} if labels is None else {"similar"})
+    assert hows(BM25Index.of_store(store)) == hows(None) == {"similar"}
+
+
+def test_linking_by_description_goes_on_after_a_write(encoder: Any) -> None:
+    store = MemoryStore.of(NODES, EDGES)
+    documents = HybridIndex.of_store(store, encoder)
+    store.attach(documents)
+    grasp = Grasp(Fixed(DESCRIBED), store, documents)
+    before = grasp.plan.retrieve("q", 3).ids
+    store.upsert([Node("aaa", ("Paper",), "First of all")])
+    assert grasp.plan.retrieve("q", 3).ids == before != []
 
 
 def test_a_condition_limits_what_is_returned_and_a_planner_may_link_itself(
