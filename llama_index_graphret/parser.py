@@ -91,4 +91,4 @@ class SageNodeParser(NodeParser):
 
 def _items(document: BaseNode) -> Iterable[Item]:
     text, name = document.get_content(metadata_mode=MetadataMode.NONE), document.node_id
-    return items_of(text, document.metadata, name, kept=False)
+    return items_of(text, document.metadata, name, keep_metadata=False)

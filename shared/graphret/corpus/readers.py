@@ -179,14 +179,17 @@ def file_id(item: str) -> str:
     return _TABLE.sub("", item)
 
 
-def items_of(text: str, metadata: Mapping[str, Any], id_: str = "") -> Iterator[Item]:
+def items_of(
+    text: str, metadata: Mapping[str, Any], id_: str = "", *, keep_metadata: bool = True
+) -> Iterator[Item]:
     """Yield the document of a text and the tables in it.
 
     A file of delimited values is a table alone. `graphret.corpus.names` finds the
     title. A table's section is the path of headings above it, without the title
     ("Results > 2019"); its section text is the paragraph before it. The items get the
-    metadata.
+    metadata if `keep_metadata`.
     """
+    kept_metadata = metadata if keep_metadata else {}
     # A single row, as LangChain's CSVLoader makes it, is a text.
     values = is_delimited(metadata) and "row" not in metadata
     tables, above = (
@@ -207,7 +210,9 @@ def items_of(text: str, metadata: Mapping[str, Any], id_: str = "") -> Iterator[
     )
     outside = "".join(pieces) + text[table_ends[-1] :]
     if outside.strip() or not tables:
-        yield Document(outside.strip("\r\n") if tables else text, id_, title, metadata)
+        yield Document(
+            outside.strip("\r\n") if tables else text, id_, title, kept_metadata
+        )
     for number, table in enumerate(tables):
         before = _last_paragraph(text[table_ends[number] : table.start])
         table_id = f"{id_}/table-{number}" if id_ and not values else id_
@@ -220,7 +225,7 @@ def items_of(text: str, metadata: Mapping[str, Any], id_: str = "") -> Iterator[
             title,
             section,
             around,
-            metadata=metadata,
+            metadata=kept_metadata,
         )
 
 
