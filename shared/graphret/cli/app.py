@@ -92,7 +92,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "bench": (
         "Measure retrieval on public data.",
-        {**bench.BENCHMARKS, "stark": evaluate.stark},
+        {**bench.BENCHMARKS, "grasp": evaluate.grasp, "stark": evaluate.stark},
     ),
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Train rankings and models on labelled questions.", _TRAIN),

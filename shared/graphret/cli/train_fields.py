@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from graphret.cli import options
-from graphret.cli.console import progress, remark, show
-from graphret.cli.evaluate import QuestionsPath, Split
+from graphret.cli.console import progress, show
+from graphret.cli.evaluate import QuestionsPath, Split, labelled_questions
 from graphret.cli.options import option
 from graphret.cli.train_models import Seed, spent
 from graphret.errors import InvalidInput
@@ -61,7 +61,7 @@ def fields(
     )
     with opened_graph(graph, "none") as opened, progress() as report:
         chosen = _chosen(opened, field)
-        labelled = _labelled(opened, questions, split, limit, seed)
+        labelled = labelled_questions(opened, questions, split, limit, seed)
         done = train_fields(
             opened.store,
             labelled,
@@ -90,28 +90,6 @@ def fields(
         "metrics": trained.metrics,
     }
     show(json, about, "\n".join(lines))
-
-
-def _labelled(
-    opened: OpenGraph, path: Path, split: str | None, limit: int | None, seed: int
-) -> list[Any]:
-    """Read questions, and say which of their answers are not in the graph."""
-    from graphret.evaluation import read_evaluation_questions
-    from graphret.evaluation.questions import resolve_answers
-    from graphret.training import LabelledQuestion
-
-    read = read_evaluation_questions(path, split, limit=limit, seed=seed)
-    asked, remarks = resolve_answers(opened.store, read, opened.documents)
-    for said in remarks:
-        remark(said)
-    return [
-        # of a document its parts are nodes
-        LabelledQuestion(
-            one.text,
-            frozenset({*one.parts} | {*one.answers}.difference(one.parts.values())),
-        )
-        for one in asked
-    ]
 
 
 def _chosen(opened: OpenGraph, names: list[str] | None) -> Any:
