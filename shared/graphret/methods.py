@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from graphret.errors import InvalidInput, NotAnIndex, StorageError
-from graphret.where import PROPERTIES, WhereLike
+from graphret.where import WhereLike
 
 if TYPE_CHECKING:
     from graphret.ark.retriever import OnRun
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from graphret.stores.base import GraphStore
     from graphret.stores.neo4j.layout import PropertyNames
 
-#: Flat search by words, by embeddings and by both; expansion over any graph, and over
-#: one of documents; the methods that plan or explore; and the baselines.
+#: Flat search by words, by embeddings, by both and over fields; expansion over any
+#: graph, and over one of documents; the methods that plan or explore; and the
+#: baselines.
 Method: TypeAlias = Literal[
     "bm25",
     "dense",
     "hybrid",
+    "mfar",
     "expand",
     "sage",
     "ark",
@@ -53,7 +55,6 @@ BASELINES: tuple[Method, ...] = METHODS[METHODS.index("hyde") :]
 #: ``paper`` is what the papers describe, without graphret's additions.
 Preset: TypeAlias = Literal["default", "paper"]
 
-_TEXTUAL = ("STRING", "MAP", "ANY")  # the types of a schema that may hold words
 _log = logging.getLogger(__name__)
 
 
@@ -69,13 +70,17 @@ class MethodOptions:
     agents, steps, seconds, on_run
         Of ARK: the number of agents, the most replies of each, the most time of all,
         and a callback for runs.
-    settings, scorer, writer
-        Files that ``graphret tune`` and ``train`` wrote.
+    settings, scorer, writer, fields
+        Files and folders that ``graphret tune`` and ``train`` wrote; with `fields` GRASP
+        searches over fields in place of the graph's index.
     preset
         ``"paper"`` for the algorithms and defaults of the papers.
     reranker
         Reorders the hits of any method: a `Reranker`, a cross-encoder by name, or a
         folder that ``graphret train reranker`` wrote.
+    guidance
+        What GRASP's planner is told of the graph besides its schema: a file, or
+        ``amazon``, ``mag`` or ``prime`` for what the paper has.
     chat
         An existing chat model, in place of one by name.
     llm_cache
@@ -102,6 +107,8 @@ class MethodOptions:
     aliases: Path | None = None
     scorer: Path | None = None
     writer: Path | None = None
+    fields: Path | None = None
+    guidance: str | None = None
 
     @property
     def as_in_the_paper(self) -> bool:
@@ -289,15 +296,7 @@ def index_of(
     from graphret.search import BM25Index, HybridIndex, NodeText
 
     nodes, _ = store.count()
-    texts = {
-        name
-        for properties in store.schema().properties.values()
-        for name, schema in properties.items()
-        if schema.type.rpartition("LIST OF ")[2] in _TEXTUAL
-    }
-    text = NodeText(
-        properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))
-    )
+    text = NodeText(properties=store.schema().textual_properties())
     with busy(f"indexing {nodes:,} nodes, which is done anew each time"):
         return (
             BM25Index.of_store(store, text=text)
@@ -367,6 +366,28 @@ def _hybrid(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retr
     return IndexRetriever(hybrid, store, name="hybrid")
 
 
+def _mfar(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
+    from graphret.index_retriever import IndexRetriever
+
+    if options.fields is None:
+        raise InvalidInput(
+            "method: mfar needs the folder that train fields wrote; --fields names it"
+        )
+    return IndexRetriever(_over_fields(store, options.fields), store, name="mfar")
+
+
+def _over_fields(store: GraphStore, folder: Path) -> TextIndex:
+    """Return an index over the fields that were trained; embeddings are kept on disk,
+    as there are many.
+    """
+    from graphret.search import AdaptiveFieldIndex, TrainedFields
+    from graphret.search.encoder import CachedEncoder
+
+    trained = TrainedFields.load(folder)
+    encoder = CachedEncoder(trained.opened_encoder())
+    return AdaptiveFieldIndex.of_store(store, trained, encoder=encoder)
+
+
 def _expand(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
     from graphret.expansion import Expand, SageRanking, ranking_of
 
@@ -430,7 +451,7 @@ def _spark(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
 
 
 def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retriever:
-    from graphret.grasp import Grasp, GraspSettings, LLMPlanner
+    from graphret.grasp import Grasp, GraspSettings, LLMPlanner, PlannerGuidance
     from graphret.planning import Planner
 
     settings = GraspSettings.paper() if options.as_in_the_paper else GraspSettings()
@@ -440,13 +461,23 @@ def _grasp(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retri
     if (model := options.chat_model()) is None:
         planner = _path_planner(store, index, options)
     else:
+        guidance = PlannerGuidance()
+        if options.guidance is not None:
+            guidance = PlannerGuidance.load(options.guidance)
         planner = LLMPlanner(
-            model, store, hints=options.hints, show_values=options.show_values
+            model,
+            store,
+            examples=guidance.examples,
+            hints="\n".join(filter(None, [*guidance.rules, options.hints])),
+            metapaths=guidance.metapaths,
+            retrieval_modes=guidance.retrieval_modes,
+            show_values=options.show_values,
         )
     return Grasp(
         planner,
         store,
-        index,
+        index if options.fields is None else _over_fields(store, options.fields),
+        documents=index,
         reranker=_reranker(options),
         settings=settings,
         on_failure=options.on_failure,
@@ -520,6 +551,7 @@ _MAKE: dict[str, Callable[[GraphStore, TextIndex, MethodOptions], Retriever]] = 
     "bm25": _bm25,
     "dense": _dense,
     "hybrid": _hybrid,
+    "mfar": _mfar,
     "expand": _expand,
     "ark": _ark,
     "spark": _spark,

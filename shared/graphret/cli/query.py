@@ -109,6 +109,8 @@ def query(
     aliases: options.Aliases = None,
     scorer: options.Scorer = None,
     writer: options.WriterFolder = None,
+    fields: options.FieldsFolder = None,
+    guidance: options.Guidance = None,
     preset: options.PresetName = "default",
     json: options.JsonFlag = False,
 ) -> None:

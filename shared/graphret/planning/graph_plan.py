@@ -19,6 +19,10 @@ from graphret.planning.plan_check import problems_of
 from graphret.schema import GraphSchema
 
 RiskLevel: TypeAlias = Literal["no_trade", "weak", "normal", "aggressive"]
+#: How much a plan goes by the graph (appendix B.2); ``skip`` is no plan at all.
+RetrievalMode: TypeAlias = Literal[
+    "doc_search", "graph_filter_doc", "graph_expand", "graph_strict", "skip"
+]
 
 #: Most hops, and anchors, of a plan: longer ones are a model's babble, and reach
 #: everything.
@@ -310,3 +314,41 @@ class GraphPlan(_Part):
         if self.cannot:
             parts.append(f"cannot say: {self.cannot}")
         return f"{'how many ' if self.count else ''}{'; '.join(parts)}"
+
+
+class ModedPlan(GraphPlan):
+    """A plan that says how much it goes by the graph, and is held to that (appendix
+    B.2).
+
+    Attributes
+    ----------
+    retrieval_mode
+        A search by text alone (``doc_search``), a text filtered by the graph
+        (``graph_filter_doc``), what is next to a node that is named
+        (``graph_expand``), or the graph alone (``graph_strict``).
+    """
+
+    retrieval_mode: RetrievalMode
+
+    def checked(self, schema: GraphSchema) -> Self:
+        """Return the plan; an `InvalidInput` says too where it is not what its mode
+        says.
+        """
+        if self.retrieval_mode == "skip":
+            return self
+        if found := self._mode_problem():
+            raise InvalidInput(f"plan: {self.retrieval_mode}: {found}")
+        return super().checked(schema)
+
+    def _mode_problem(self) -> str:
+        """Say where the plan is not what its mode says; "" where it is."""
+        mode, text = self.retrieval_mode, self.target.relevance_text
+        if mode == "doc_search":
+            return "expected no hops in a search by text" if self.hops else ""
+        if not self.hops:
+            return "expected a hop; without one it is doc_search"
+        if mode == "graph_filter_doc" and not text:
+            return "expected a relevance_text; without one it is graph_strict"
+        if mode == "graph_strict" and text:
+            return "expected no relevance_text; with one it is graph_filter_doc"
+        return ""

@@ -96,16 +96,16 @@ class SentenceTransformerEncoder:
 
     @property
     def dimension(self) -> int:
-        return int(self._loaded().get_embedding_dimension())
+        return int(self.loaded().get_embedding_dimension())
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
-        return self._encode(texts, self._loaded().encode_query)
+        return self._encode(texts, self.loaded().encode_query)
 
     def encode_documents(self, texts: Sequence[str]) -> Floats:
-        return self._encode(texts, self._loaded().encode_document)
+        return self._encode(texts, self.loaded().encode_document)
 
     def _encode(self, texts: Sequence[str], encode: Callable[..., Any]) -> Floats:
-        model = self._loaded()
+        model = self.loaded()
         # The most tokens in a batch: few, so that processor caches hold them.
         budget = 1024 if str(model.device) == "cpu" else 16384
 
@@ -126,7 +126,8 @@ class SentenceTransformerEncoder:
             [text.encode("utf-8", "replace").decode() for text in texts], encoded
         )
 
-    def _loaded(self) -> Any:
+    def loaded(self) -> Any:
+        """Return the `SentenceTransformer`, opened when it is first asked for."""
         with _LOADING:
             if self._model is None:
                 self._model = self._load()
