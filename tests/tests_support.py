@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.corpus import Document, Table
 from graphret.nodes import NodeTable
 from graphret.sage import SageGraph
-from graphret.sage.change import Change
 from graphret.sage.connections import Connections
 from graphret.sage.links import Mentions
 from graphret.sage.mentions import NodeNames

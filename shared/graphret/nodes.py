@@ -16,15 +16,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import (
-    Records,
-    Strings,
-    TextArray,
-    remap_codes,
-    take_concat,
-    to_json,
-)
+from graphret.columns import Records, Strings, TextArray, to_json
 from graphret.errors import InvalidInput
+from graphret.splice import Splice, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.trace import Trace
 from graphret.types import Node
@@ -182,11 +176,12 @@ class NodeTable(Sequence[Node]):
         """The nodes at positions in several tables laid end to end; sets of labels that
         none has are left out.
         """
-        codes, sets = remap_codes(
-            [(table.labels, table.label_sets) for table in tables], order
+        splice = Splice([len(table) for table in tables], order)
+        codes, sets = spliced_codes(
+            splice, [(table.labels, table.label_sets) for table in tables]
         )
         ids, names, texts, properties = (
-            take_concat([getattr(table, name).array for table in tables], order)
+            splice.of_texts(*(getattr(table, name).array for table in tables))
             for name in _COLUMNS
         )
         return NodeTable(
@@ -222,17 +217,6 @@ class NodeTable(Sequence[Node]):
         table = NodeTable._assembled([self, fresh], order)
         table.restriction = self.restriction
         return table, moved
-
-    def places_in(
-        self, before: NodeTable, fresh: Iterable[str] = ()
-    ) -> NDArray[np.int64]:
-        """Return where each node of this table is in another, -1 if it is not there or
-        among `fresh`, ``(n,)``.
-        """
-        places = before.find(self.ids.tolist())
-        again = self.find(list(fresh))
-        places[again[again >= 0]] = -1
-        return places
 
     def mask(
         self, where: Where | None, labels: Collection[str] | None = None

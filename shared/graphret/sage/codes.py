@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import TextArray
-from graphret.edges import ranges, taken_rows
-from graphret.sage.change import Change
+from graphret.splice import ranges
 
 V = TypeVar("V", bound=Hashable)
 
@@ -94,9 +94,8 @@ class CodeLists:
 
     def changed(self, change: Change, made: CodeLists) -> CodeLists:
         """Return the lists after a change, `made` being those of its fresh nodes."""
-        starts = np.append(self.starts, self.starts[-1] + made.starts[1:])
-        codes = np.concatenate([self.codes, made.codes])
-        return CodeLists(*taken_rows(starts, codes, change.order))
+        held = ((lists.starts, lists.codes) for lists in (self, made))
+        return CodeLists(*change.splice.of_lists(*held))
 
 
 def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from graphret.change import Change
 from graphret.edges import EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts
 from graphret.sage.joins import TableCells

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.sage.change import Change
+from graphret.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.neighbors import Neighbors
 from graphret.text import normalize_name

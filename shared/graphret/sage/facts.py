@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.readers import file_id
-from graphret.sage.change import Change
 from graphret.sage.codes import Codes, flags
 from graphret.sage.names import title_of
 from graphret.types import Node

@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
-from graphret.edges import EdgeTable, ranges, row_starts
+from graphret.edges import EdgeTable, row_starts
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.codes import Codes
 from graphret.sage.names import MAX_NAME_WORDS
 from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
+from graphret.splice import ranges
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
 from graphret.text import words as words_of
 from graphret.types import Node

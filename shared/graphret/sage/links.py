@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import Records, to_json
 from graphret.edges import NO_ROW, EdgeTable
 from graphret.executors import LOCAL, Executor, batched
@@ -23,7 +24,6 @@ from graphret.expansion.frontier import MENTIONS
 from graphret.linking.usage import UseCounts, can_be_everyday, may_be_word
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.change import Change
 from graphret.sage.codes import Codes, flags
 from graphret.sage.facts import NodeFacts
 from graphret.sage.mentions import (

@@ -13,13 +13,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.columns import Records, TextArray, to_json
 from graphret.edges import EdgeTable, row_starts
 from graphret.expansion.frontier import SHARES_NAME
 from graphret.linking.usage import stands_in_sentence
 from graphret.nodes import NodeTable
 from graphret.sage.belief import beliefs
-from graphret.sage.change import Change
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.sage.entities import Entities
 from graphret.sage.facts import NodeFacts

@@ -13,10 +13,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.edges import NO_ROW, EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.codes import flags
 from graphret.sage.embeddings import Embeddings
 from graphret.sage.entities import Entities, overlapping

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphret.change import Change
 from graphret.corpus import MetadataExtractor, describe, from_chunks
 from graphret.corpus.chunks import number_of, source_of, without_derived
 from graphret.corpus.metadata import (
@@ -22,7 +23,6 @@ from graphret.corpus.metadata import (
 from graphret.edges import EdgeTable
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
-from graphret.sage.change import Change
 from graphret.sage.connections import Connections
 from graphret.sage.similarity import Thresholds
 from graphret.search.hybrid import HybridIndex
@@ -121,12 +121,10 @@ class SageState:
         nodes = self.graph.nodes
         gone = {*gone} - {node.id for node in fresh}
         altered, names = self._described(fresh, gone, metadata)
-        table, places = nodes.merged(NodeTable.of(altered), gone)
-        fresh_at = np.sort(table.positions(node.id for node in altered))
-        index = self.index.changed(table, self._reread(altered))
-        given = self.explicit.moved(len(table), places)
-        given = given.merged(EdgeTable.of(table, edges))
-        change = Change(nodes, table, places, fresh_at)
+        change = Change.of(nodes, NodeTable.of(altered), gone)
+        index = self.index.changed(change.only(self._reread(altered)))
+        given = self.explicit.moved(len(change.after), change.places)
+        given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)
         return SageState.connected(index, connections, given, names)
 

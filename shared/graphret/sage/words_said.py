@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import ranges, row_starts
-from graphret.sage.change import Change
+from graphret.change import Change
+from graphret.edges import row_starts
 from graphret.sage.codes import CodeLists, Codes, flags
+from graphret.splice import ranges
 from graphret.text import words as words_of
 from graphret.types import Node
 

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search.analysis import Analyzer
@@ -351,13 +352,10 @@ class BM25Index(ArrayIndex):
 
     # -- change
 
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        old = table.places_in(self.table, fresh)
-        new = self.text.bound(source).all_fields(table.at(np.flatnonzero(old < 0)))
-        terms = self.terms.changed(old, new, self.analyzer)
-        return type(self)(table, terms, self.text, self.analyzer, self.settings)
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        fresh = self.text.bound(source).all_fields(change.nodes)
+        terms = self.terms.changed(change, fresh, self.analyzer)
+        return type(self)(change.after, terms, self.text, self.analyzer, self.settings)
 
     def induced(self, table: NodeTable, positions: NDArray[np.int64]) -> Self:
         return type(self)(

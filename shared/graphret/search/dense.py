@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, table_of
@@ -252,18 +253,17 @@ class DenseIndex(ArrayIndex):
 
     # -- change
 
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        old, vectors = table.places_in(self.table, fresh), self.vectors
-        if len(new := np.flatnonzero(old < 0)):
-            made = _embedded(table.at(new), self.text.bound(source), self.encoder)
-            made = normalize(
-                check_vectors(made, len(new), vectors.shape[1], what="embedding")
-            )
-            old[new] = len(vectors) + np.arange(len(new))
-            vectors = np.concatenate([vectors, made]) if len(vectors) else made
-        other = type(self)(table, vectors[old], self.encoder, text=self.text)
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        vectors = self.vectors
+        if n_fresh := len(change.fresh):
+            made = _embedded(change.nodes, self.text.bound(source), self.encoder)
+            width = vectors.shape[1]
+            made = normalize(check_vectors(made, n_fresh, width, what="embedding"))
+            vectors = vectors.reshape(-1, made.shape[1])
+        else:
+            made = vectors[:0]
+        vectors = change.column(vectors, made)
+        other = type(self)(change.after, vectors, self.encoder, text=self.text)
         other._written = True
         return other
 

@@ -15,10 +15,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from graphret.columns import Strings
-from graphret.edges import NO_ROW, ranges, row_starts
+from graphret.change import Change
+from graphret.columns import Strings, ends_of
+from graphret.edges import NO_ROW, row_starts
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
+from graphret.splice import Splice, ranges
 from graphret.storage import Bundle, Parts
 
 #: Ends the name of a field that has rows: ``rows[]``.
@@ -189,34 +191,27 @@ class FieldTerms:
         rows, taken = ranges(self.row_indptr, positions), {}
         for name, (indptr, terms) in self.fields.items():
             at = rows if name.endswith(ROWS) else positions
-            taken[name] = _ends(np.diff(indptr)[at]), terms[ranges(indptr, at)]
+            taken[name] = ends_of(np.diff(indptr)[at]), terms[ranges(indptr, at)]
         return FieldTerms(
-            self.vocabulary, taken, _ends(np.diff(self.row_indptr)[positions])
+            self.vocabulary, taken, ends_of(np.diff(self.row_indptr)[positions])
         )
 
     def changed(
-        self,
-        old: NDArray[np.int64],
-        fresh: Iterable[dict[str, FieldText]],
-        analyzer: Analyzer,
+        self, change: Change, fresh: Iterable[dict[str, FieldText]], analyzer: Analyzer
     ) -> FieldTerms:
-        """Return the terms of a new list of nodes, of which `old` has the positions
-        here, -1 for those in `fresh`.
-        """
+        """Return the terms after a change, given the fields of its fresh nodes."""
         added = FieldTerms.of(fresh, analyzer, self.positions)
-        joined = {}
+        rows, nodes = np.arange(self.n_rows + added.n_rows), change.splice
+        row_indptr, order = nodes.of_lists(
+            (self.row_indptr, rows[: self.n_rows]),
+            (added.row_indptr, rows[self.n_rows :]),
+        )
+        of_rows = Splice((self.n_rows, added.n_rows), order)
+        fields = {}
         for name in {*self.fields, *added.fields}:
-            (first, before), (second, after) = (
-                one._field(name) for one in (self, added)
-            )
-            joined[name] = (
-                np.concatenate([first, second[1:] + first[-1]]),
-                np.concatenate([before, after]),
-            )
-        indptr = np.concatenate([self.row_indptr, added.row_indptr[1:] + self.n_rows])
-        order = old.copy()
-        order[old < 0] = self.n_nodes + np.arange(added.n_nodes)
-        return FieldTerms(added.vocabulary, joined, indptr).take(order)
+            splice = of_rows if name.endswith(ROWS) else nodes
+            fields[name] = splice.of_lists(self._field(name), added._field(name))
+        return FieldTerms(added.vocabulary, fields, row_indptr)
 
     def _field(self, name: str) -> Terms:
         height = self.n_rows if name.endswith(ROWS) else self.n_nodes
@@ -253,10 +248,6 @@ class FieldTerms:
             fields,
             bundle.arrays["row_indptr"],
         )
-
-
-def _ends(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def sparse_arrays(name: str, matrix: Any) -> dict[str, NDArray[Any]]:
