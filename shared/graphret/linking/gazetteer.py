@@ -38,8 +38,11 @@ class Gazetteer:
         """Append a name, and return the position that its matches have, which is its
         equal's; `None` without a word.
         """
+        return self.add_words(words(name))
+
+    def add_words(self, own: Sequence[str]) -> int | None:
+        """Do as `add` with the words of a name, as `graphret.text.words` makes them."""
         position, self._next = self._next, self._next + 1
-        own = words(name)
         if not own:
             return None
         self._first.add(own[0])

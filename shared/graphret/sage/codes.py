@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from graphret.change import Change
 from graphret.columns import TextArray
 from graphret.splice import ranges
+from graphret.storage import Bundle, Parts
 
 V = TypeVar("V", bound=Hashable)
 
@@ -43,6 +44,13 @@ class Codes(Generic[V]):
         """Return the numbers of those of the values that have one."""
         known = (self._code.get(value, -1) for value in values)
         return np.asarray([code for code in known if code >= 0], dtype=np.int64)
+
+    @classmethod
+    def from_texts(cls, texts: TextArray) -> Codes[Any]:
+        """Return the numbers of strings, in their order."""
+        codes: Codes[Any] = cls(texts.tolist())
+        codes._texts = texts
+        return codes
 
     def texts(self) -> TextArray:
         """Return what each number stands for, where the values are strings."""
@@ -81,6 +89,15 @@ class CodeLists:
             codes.extend(one)
             starts.append(len(codes))
         return cls(np.asarray(starts, np.int64), np.asarray(codes, np.int32))
+
+    def parts(self) -> Parts:
+        """The lists as they are saved."""
+        return Parts({"starts": self.starts, "codes": self.codes})
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> CodeLists:
+        """Open saved lists; they stay on disk until they are read."""
+        return cls(bundle.arrays["starts"], bundle.arrays["codes"])
 
     @property
     def owners(self) -> NDArray[np.int32]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from graphret.change import Change
+from graphret.corpus.metadata import CorpusNames
 from graphret.edges import EdgeTable, joined
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
@@ -27,7 +28,7 @@ from graphret.stores.memory import Graph
 
 @dataclass(frozen=True, eq=False)
 class Connections:
-    """What is known of the nodes of a graph that edges follow from.
+    """What is known of the nodes of a graph that edges, and metadata, follow from.
 
     Never changed once made. A change reads the nodes that it touches, and keeps what
     was read of all others: `changed` has the edges of a graph that was built of
@@ -43,6 +44,9 @@ class Connections:
         Which names that no node bears join texts.
     facts, words, entities, cells
         What nodes were made from; what they say, name and hold in tables.
+    names
+        Those of the corpus, for metadata that depend on them; `None` where none do, or
+        no change asked yet.
     """
 
     similarity: SimilarityIndex
@@ -52,6 +56,7 @@ class Connections:
     words: WordsSaid = field(default_factory=WordsSaid)
     entities: Entities = field(default_factory=Entities)
     cells: TableCells = field(default_factory=TableCells)
+    names: CorpusNames | None = None
 
     @classmethod
     def of(
@@ -71,11 +76,17 @@ class Connections:
         return nothing.changed(Change.whole(nodes), dense, executor)
 
     def parts(self) -> Parts:
-        """The connections as they are saved, without what the nodes themselves say."""
+        """The connections as they are saved."""
         parts = Parts()
         parts.add("similarity", self.similarity.parts())
         parts.add("mentions", self.mentions.parts())
-        parts.add("shared", self.shared.parts(self.entities))
+        parts.add("shared", self.shared.parts())
+        parts.add("facts", self.facts.parts())
+        parts.add("words", self.words.parts())
+        parts.add("entities", self.entities.parts())
+        parts.add("cells", self.cells.parts())
+        if self.names is not None:
+            parts.add("names", self.names.parts())
         return parts
 
     def itself(self) -> Connections:
@@ -90,42 +101,48 @@ class Connections:
         similarity: SimilaritySettings,
         links: LinkSettings,
     ) -> Connections:
-        """Open saved connections over their graph; every node is read."""
-        nodes, change = graph.nodes, Change.whole(graph.nodes)
-        facts, entities = NodeFacts().changed(change), Entities().changed(change)
+        """Open saved connections over their graph; no node is read."""
+        facts = NodeFacts.from_bundle(bundle.sub("facts"))
+        entities = Entities.from_bundle(bundle.sub("entities"))
         shared = SharedNames(links, similarity.entity_cap)
         return cls(
             SimilarityIndex.from_bundle(
                 bundle.sub("similarity"),
-                nodes,
+                graph.nodes,
                 similarity,
                 (facts, entities),
                 graph.edges,
             ),
-            Mentions.from_bundle(bundle.sub("mentions"), nodes, facts, links),
-            shared.from_bundle(bundle.sub("shared"), nodes, facts, entities),
+            Mentions.from_bundle(bundle.sub("mentions"), links),
+            shared.from_bundle(bundle.sub("shared"), facts, entities),
             facts,
-            WordsSaid().changed(change),
+            WordsSaid.from_bundle(bundle.sub("words")),
             entities,
-            TableCells().changed(change),
+            TableCells.from_bundle(bundle.sub("cells")),
+            CorpusNames.from_bundle(bundle.sub("names"))
+            if "names" in bundle.meta
+            else None,
         )
 
     def changed(
         self, change: Change, dense: DenseIndex | None, executor: Executor = LOCAL
     ) -> Connections:
         """Return what connects the nodes after a change; `dense` has their embeddings
-        then.
+        then. The names of the corpus stay those of before.
         """
         facts, words = self.facts.changed(change), self.words.changed(change)
         entities = self.entities.changed(change)
-        return Connections(
-            self.similarity.changed(change, facts, entities, dense, executor),
-            self.mentions.changed(change, self.facts, facts, words, executor),
-            self.shared.changed(change, facts, entities, self.entities),
-            facts,
-            words,
-            entities,
-            self.cells.changed(change),
+        return replace(
+            self,
+            similarity=self.similarity.changed(
+                change, facts, entities, dense, executor
+            ),
+            mentions=self.mentions.changed(change, self.facts, facts, words, executor),
+            shared=self.shared.changed(change, facts, entities, self.entities),
+            facts=facts,
+            words=words,
+            entities=entities,
+            cells=self.cells.changed(change),
         )
 
     def refitted(self) -> Connections:
@@ -169,7 +186,7 @@ class SavedConnections:
         self._connections: Connections | None = None
 
     def __call__(self) -> Connections:
-        """Return the connections, whose reading takes a look at every node."""
+        """Return the connections; the first time they are read."""
         if self._connections is None:
             self._connections = Connections.from_bundle(*self._saved)
         return self._connections

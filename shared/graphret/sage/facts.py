@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from graphret.corpus.chunks import DOCUMENT, source_of
 from graphret.corpus.readers import file_id
 from graphret.sage.codes import Codes, flags
 from graphret.sage.names import title_of
+from graphret.storage import Bundle, Parts
 from graphret.types import Node
 
 #: In place of the place of a node in its source, where it is not known.
@@ -53,6 +55,18 @@ class NodeFacts:
             for name, new in zip(_COLUMNS, made, strict=True)
         }
         return NodeFacts(self.strings, **columns)
+
+    def parts(self) -> Parts:
+        """The facts as they are saved."""
+        parts = Parts({name: getattr(self, name) for name in _COLUMNS})
+        parts.add_texts("strings", self.strings.texts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> NodeFacts:
+        """Open saved facts."""
+        columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
+        return cls(Codes.from_texts(bundle.texts("strings")), **columns)
 
     @cached_property
     def number(self) -> NDArray[np.int64]:

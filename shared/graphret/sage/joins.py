@@ -24,6 +24,7 @@ from graphret.sage.settings import LinkSettings
 from graphret.search.analysis import Analyzer
 from graphret.splice import ranges
 from graphret.stopwords import NAME_STOP_WORDS, is_informative
+from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 from graphret.types import Node
 
@@ -111,6 +112,24 @@ class TableCells:
         cells = np.concatenate([kept[kept["node"] >= 0], made])
         order = np.argsort(cells["node"], kind="stable")
         return replace(self, cells=cells[order])
+
+    def parts(self) -> Parts:
+        """The cells as they are saved."""
+        parts = Parts({"cells": self.cells})
+        parts.add_texts("columns", TextArray.of(map(to_json, self.columns.values)))
+        parts.add_texts("values", self.values.texts())
+        parts.add_texts("texts", self.texts.texts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> TableCells:
+        """Open saved cells."""
+        columns = Records(bundle.texts("columns"))
+        return cls(
+            Codes(_Column(*column) for column in columns),
+            *(Codes.from_texts(bundle.texts(of)) for of in ("values", "texts")),
+            bundle.arrays["cells"],
+        )
 
     def _cells(self, node: Node) -> Iterator[tuple[int, int, int, int]]:
         """Yield the cells of a node, in the order of `CELL`."""

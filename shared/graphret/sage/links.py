@@ -32,7 +32,6 @@ from graphret.sage.mentions import (
     NodeNames,
     Renamed,
     TextUnit,
-    WordRarity,
     units_of,
 )
 from graphret.sage.names import names_of
@@ -177,31 +176,21 @@ class Mentions:
         )
 
     def parts(self) -> Parts:
-        """The mentions as they are saved, without the names, which the nodes say."""
+        """The mentions as they are saved."""
         parts = Parts({"said": self.said})
         parts.add_texts("spelled", self.spelled.texts())
         parts.add_texts("about", self.about.texts())
-        if self.names.rarity is not None:
-            parts.add("rarity", self.names.rarity.parts())
+        parts.add("names", self.names.parts())
         return parts
 
     @classmethod
-    def from_bundle(
-        cls,
-        bundle: Bundle,
-        nodes: NodeTable,
-        facts: NodeFacts,
-        settings: LinkSettings,
-    ) -> Mentions:
-        """Open saved mentions over their nodes."""
-        rarity = WordRarity.from_bundle(bundle.sub("rarity"))
-        change = Change.whole(nodes)
-        named = _renaming(change, NodeFacts(), facts)
-        names, _ = NodeNames(settings, rarity=rarity).changed(*named)
-        spelled, about = (
-            Codes(bundle.texts(name).tolist()) for name in ("spelled", "about")
+    def from_bundle(cls, bundle: Bundle, settings: LinkSettings) -> Mentions:
+        """Open saved mentions."""
+        return cls(
+            NodeNames.from_bundle(bundle.sub("names"), settings),
+            bundle.arrays["said"],
+            *(Codes.from_texts(bundle.texts(of)) for of in ("spelled", "about")),
         )
-        return cls(names, bundle.arrays["said"], spelled, about)
 
     def edges(self, facts: NodeFacts) -> EdgeTable:
         """Return the edges that the mentions make."""

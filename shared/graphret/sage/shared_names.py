@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from graphret.text import words as words_of
 _SHARED_BY, _MAX_TITLED, _TITLED_BY, _TITLED_LEAST = 0.05, 3, 0.02, 20
 # An everyday word is in lower case in this share of the texts that say it.
 _MOSTLY = 0.5
+_COLUMNS = ("lower", "tells", "first_word", "pairs")
 _NUMERAL = re.compile(r"[ivx]+")
 
 T = TypeVar("T", bound=np.generic)
@@ -294,26 +295,29 @@ class SharedNames:
                 if _tells(key, facts, *pair):
                     yield one, *pair
 
-    def parts(self, entities: Entities) -> Parts:
-        """What names join as it is saved, without what the nodes say."""
-        names, own = np.unique(self.pairs["name"], return_inverse=True)
-        pairs = self.pairs.copy()
-        pairs["name"] = own
-        parts = Parts({"pairs": pairs})
-        parts.add_texts("names", entities.names.texts().take(names))
+    def parts(self) -> Parts:
+        """What names join, and what that follows from, as it is saved."""
+        parts = Parts({name: getattr(self, name) for name in _COLUMNS})
+        parts.add_texts("words", self.words.texts())
+        for of, lists in (("titled", self.titled), ("called", self.called)):
+            parts.add(of, lists.parts())
         return parts
 
     def from_bundle(
-        self, bundle: Bundle, nodes: NodeTable, facts: NodeFacts, entities: Entities
+        self, bundle: Bundle, facts: NodeFacts, entities: Entities
     ) -> SharedNames:
-        """Open what names join over its nodes; this one knows of none."""
+        """Open what was saved; this one knows of nothing."""
         if not self.settings.shared_weight:
             return self
-        names = entities.names.find(bundle.texts("names").tolist())
-        pairs = bundle.arrays["pairs"].copy()
-        pairs["name"] = names[pairs["name"]]
-        read = self._read(Change.whole(nodes), entities)
-        return replace(read, pairs=pairs, sharers=read._sharers(facts, entities))
+        columns: dict[str, Any] = {name: bundle.arrays[name] for name in _COLUMNS}
+        read = replace(
+            self,
+            titled=CodeLists.from_bundle(bundle.sub("titled")),
+            called=CodeLists.from_bundle(bundle.sub("called")),
+            words=Codes.from_texts(bundle.texts("words")),
+            **columns,
+        )
+        return replace(read, sharers=read._sharers(facts, entities))
 
     def edges(self, facts: NodeFacts, entities: Entities) -> EdgeTable:
         """Return the edges, each with the rarest of the names that make it."""

@@ -5,7 +5,7 @@ state after a change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,12 +43,9 @@ class SageState:
     thresholds
         Those of similarity edges.
     connect
-        Returns what the other edges follow from, which takes a look at every node where
-        the graph was opened and not changed yet; `None` for a copy that can be read and
-        not changed.
-    names
-        Those of the corpus, for metadata that depend on them; `None` until a change
-        asks for them.
+        Returns what the other edges follow from, which is read when the first change of
+        a graph that was opened asks for it; `None` for a copy that can be read and not
+        changed.
     """
 
     graph: Graph
@@ -56,7 +53,6 @@ class SageState:
     explicit: EdgeTable
     thresholds: Thresholds
     connect: Callable[[], Connections] | None
-    names: CorpusNames | None = None
 
     @classmethod
     def connected(
@@ -64,7 +60,6 @@ class SageState:
         index: HybridIndex,
         connections: Connections,
         explicit: EdgeTable,
-        names: CorpusNames | None = None,
     ) -> SageState:
         """Return the state with every edge."""
         return cls(
@@ -73,7 +68,6 @@ class SageState:
             explicit,
             connections.similarity.thresholds,
             connections.itself,
-            names,
         )
 
     @property
@@ -126,7 +120,7 @@ class SageState:
         given = self.explicit.moved(len(change.after), change.places)
         given = given.merged(EdgeTable.of(change.after, edges))
         connections = self.connections.changed(change, index.dense)
-        return SageState.connected(index, connections, given, names)
+        return SageState.connected(index, replace(connections, names=names), given)
 
     def _described(
         self,
@@ -145,7 +139,9 @@ class SageState:
             described = describe([*kept.values(), *fresh], metadata)
             return [node for node in described if kept.get(node.id) != node], None
         nodes = self.graph.nodes
-        names = self.names or CorpusNames().changed((), undescribed(nodes))[0]
+        names = (
+            self.connections.names or CorpusNames().changed((), undescribed(nodes))[0]
+        )
         left = nodes.find([*new, *gone])
         names, differ = names.changed(
             undescribed(nodes.at(left[left >= 0])), undescribed(fresh)

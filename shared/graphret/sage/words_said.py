@@ -12,6 +12,7 @@ from graphret.change import Change
 from graphret.edges import row_starts
 from graphret.sage.codes import CodeLists, Codes, flags
 from graphret.splice import ranges
+from graphret.storage import Bundle, Parts
 from graphret.text import words as words_of
 from graphret.types import Node
 
@@ -37,6 +38,18 @@ class WordsSaid:
         return WordsSaid(
             self.vocabulary, self.said.changed(change, CodeLists.of(lists))
         )
+
+    def parts(self) -> Parts:
+        """The words as they are saved."""
+        parts = self.said.parts()
+        parts.add_texts("vocabulary", self.vocabulary.texts())
+        return parts
+
+    @classmethod
+    def from_bundle(cls, bundle: Bundle) -> WordsSaid:
+        """Open saved words."""
+        vocabulary = Codes.from_texts(bundle.texts("vocabulary"))
+        return cls(vocabulary, CodeLists.from_bundle(bundle))
 
     def saying(self, phrases: Iterable[Sequence[str]]) -> NDArray[np.int64]:
         """Return the nodes, ascending, that say one of the phrases, word by word."""
