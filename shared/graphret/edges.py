@@ -299,19 +299,23 @@ class EdgeTable:
             else EdgeTable._assembled([self], positions)
         )
 
-    def merged(self, fresh: EdgeTable) -> EdgeTable:
+    def merged(
+        self, fresh: EdgeTable, void: NDArray[np.bool_] | None = None
+    ) -> EdgeTable:
         """Return a table over the same nodes in which the edges of another take the
-        place of those that they equal.
+        place of those that they equal, and of those that are `void`, ``(m,)``.
 
         It is what a table built of the same edges would be.
         """
-        if not len(fresh) or not len(self):
-            return fresh if len(fresh) else self
+        stays = np.ones(len(self), dtype=bool) if void is None else ~void
+        if not len(fresh):
+            return self.take(np.flatnonzero(stays))
         # The edges that leave the sources of fresh ones are put in order anew; all
         # others stay as they are.
         near = self.leaving(np.unique(fresh.source))
-        rows = joined(self.n_nodes, [self.take(near), fresh])
-        stay = np.delete(np.arange(len(self)), near)
+        rows = joined(self.n_nodes, [self.take(near[stays[near]]), fresh])
+        stays[near] = False
+        stay = np.flatnonzero(stays)
         at = np.searchsorted(self.source[stay], rows.source)
         return EdgeTable._assembled(
             [self, rows], np.insert(stay, at, len(self) + np.arange(len(rows)))

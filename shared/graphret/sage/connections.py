@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from graphret.change import Change
 from graphret.corpus.metadata import CorpusNames
-from graphret.edges import EdgeTable, joined
+from graphret.edges import EdgeTable
 from graphret.executors import LOCAL, Executor
 from graphret.nodes import NodeTable
 from graphret.sage.entities import Entities
@@ -16,10 +16,11 @@ from graphret.sage.facts import NodeFacts
 from graphret.sage.joins import TableCells
 from graphret.sage.links import Mentions
 from graphret.sage.mentions import NodeNames
+from graphret.sage.relinked import relinked
 from graphret.sage.settings import LinkSettings, SimilaritySettings
 from graphret.sage.shared_names import SharedNames
 from graphret.sage.similarity import SimilarityIndex
-from graphret.sage.structure import structure_edges
+from graphret.sage.structure import structure_links
 from graphret.sage.words_said import WordsSaid
 from graphret.search.dense import DenseIndex
 from graphret.storage import Bundle, Parts
@@ -36,6 +37,8 @@ class Connections:
 
     Parameters
     ----------
+    edges
+        The edges that follow.
     similarity
         What is alike.
     mentions
@@ -49,6 +52,7 @@ class Connections:
         no change asked yet.
     """
 
+    edges: EdgeTable
     similarity: SimilarityIndex
     mentions: Mentions
     shared: SharedNames
@@ -69,15 +73,20 @@ class Connections:
     ) -> Connections:
         """Find what connects the nodes of a table."""
         nothing = cls(
+            EdgeTable.empty(0),
             SimilarityIndex(NodeTable.of([]), similarity),
             Mentions(NodeNames(links)),
             SharedNames(links, similarity.entity_cap),
         )
         return nothing.changed(Change.whole(nodes), dense, executor)
 
-    def parts(self) -> Parts:
-        """The connections as they are saved."""
+    def parts(self, *, follow_alone: bool) -> Parts:
+        """The connections as they are saved; without the edges that follow where the
+        graph has no others, `follow_alone`.
+        """
         parts = Parts()
+        if not follow_alone:
+            parts.add("edges", self.edges.parts())
         parts.add("similarity", self.similarity.parts())
         parts.add("mentions", self.mentions.parts())
         parts.add("shared", self.shared.parts())
@@ -105,13 +114,11 @@ class Connections:
         facts = NodeFacts.from_bundle(bundle.sub("facts"))
         entities = Entities.from_bundle(bundle.sub("entities"))
         shared = SharedNames(links, similarity.entity_cap)
+        has_others = "edges" in bundle.meta
         return cls(
+            EdgeTable.from_bundle(bundle.sub("edges")) if has_others else graph.edges,
             SimilarityIndex.from_bundle(
-                bundle.sub("similarity"),
-                graph.nodes,
-                similarity,
-                (facts, entities),
-                graph.edges,
+                bundle.sub("similarity"), graph.nodes, similarity, facts, entities
             ),
             Mentions.from_bundle(bundle.sub("mentions"), links),
             shared.from_bundle(bundle.sub("shared"), facts, entities),
@@ -132,42 +139,44 @@ class Connections:
         """
         facts, words = self.facts.changed(change), self.words.changed(change)
         entities = self.entities.changed(change)
+        similarity, alike = self.similarity.changed(
+            change, facts, entities, dense, executor
+        )
+        mentions, named = self.mentions.changed(
+            change, self.facts, facts, words, executor
+        )
+        shared, sharing = self.shared.changed(
+            change, self.facts, facts, self.entities, entities
+        )
+        cells, keyed = self.cells.changed(change, mentions.names.settings)
+        placed = structure_links(change, self.facts, facts)
         return replace(
             self,
-            similarity=self.similarity.changed(
-                change, facts, entities, dense, executor
-            ),
-            mentions=self.mentions.changed(change, self.facts, facts, words, executor),
-            shared=self.shared.changed(change, facts, entities, self.entities),
+            edges=relinked(self.edges, change, [alike, placed, named, sharing, keyed]),
+            similarity=similarity,
+            mentions=mentions,
+            shared=shared,
             facts=facts,
             words=words,
             entities=entities,
-            cells=self.cells.changed(change),
+            cells=cells,
         )
 
     def refitted(self) -> Connections:
         """Return the connections with thresholds, and the rarity of words, fitted to
         the nodes that there are.
         """
-        return replace(
-            self,
-            similarity=self.similarity.refitted(),
-            mentions=self.mentions.refitted(self.similarity.nodes, self.facts),
-        )
+        nodes = self.similarity.nodes
+        similarity, alike = self.similarity.refitted()
+        mentions, named = self.mentions.refitted(nodes, self.facts)
+        edges = relinked(self.edges, Change.reading(nodes, ()), [alike, named])
+        return replace(self, edges=edges, similarity=similarity, mentions=mentions)
 
-    def edges(self, explicit: EdgeTable) -> EdgeTable:
-        """Return every edge: similarity, structure, names, keys, and those that were
-        given.
+    def with_given(self, given: EdgeTable) -> EdgeTable:
+        """Return every edge: those that follow, and those that were given, which take
+        the place of equal ones.
         """
-        n_nodes, links = explicit.n_nodes, self.mentions.names.settings
-        found = [
-            self.similarity.edges,
-            structure_edges(self.facts),
-            self.mentions.edges(self.facts),
-            self.shared.edges(self.facts, self.entities),
-            self.cells.edges(n_nodes, links),
-        ]
-        return joined(n_nodes, [*found, explicit])
+        return self.edges.merged(given)
 
 
 class SavedConnections:

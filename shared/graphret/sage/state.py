@@ -63,7 +63,7 @@ class SageState:
     ) -> SageState:
         """Return the state with every edge."""
         return cls(
-            Graph(index.table, connections.edges(explicit)),
+            Graph(index.table, connections.with_given(explicit)),
             index,
             explicit,
             connections.similarity.thresholds,
