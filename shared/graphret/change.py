@@ -82,10 +82,7 @@ class Change:
     @cached_property
     def moved(self) -> NDArray[np.int32]:
         """Where each node of `before` is now, -1 where it is gone or altered."""
-        moved = np.full(len(self.before), -1, np.int32)
-        kept = np.flatnonzero(self.came_from >= 0)
-        moved[self.came_from[kept]] = kept
-        return moved
+        return self.splice.moved
 
     @cached_property
     def left(self) -> NDArray[np.int64]:

@@ -60,6 +60,17 @@ class Splice:
             )
         ]
 
+    @cached_property
+    def moved(self) -> NDArray[np.int32]:
+        """Where each row of the first column is in the new order, -1 where it is left
+        out.
+        """
+        n_rows = self.lengths[0]
+        moved = np.full(n_rows, -1, dtype=np.int32)
+        kept = np.flatnonzero(self.order < n_rows)
+        moved[self.order[kept]] = kept
+        return moved
+
     def of(self, *columns: NDArray[T]) -> NDArray[T]:
         """Return the column that arrays make, ``(m, …)``."""
         if self.pieces is None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from graphret.change import Change
 from graphret.columns import TextArray
+from graphret.search.postings import Lists
 from graphret.splice import ranges
 from graphret.storage import Bundle, Parts
 
@@ -100,6 +101,11 @@ class CodeLists:
         return cls(bundle.arrays["starts"], bundle.arrays["codes"])
 
     @property
+    def lists(self) -> Lists:
+        """Where each list begins, and the numbers."""
+        return self.starts, self.codes
+
+    @property
     def owners(self) -> NDArray[np.int32]:
         """The node of each number, ``(m,)``."""
         lengths = np.diff(self.starts)
@@ -111,8 +117,7 @@ class CodeLists:
 
     def changed(self, change: Change, made: CodeLists) -> CodeLists:
         """Return the lists after a change, `made` being those of its fresh nodes."""
-        held = ((lists.starts, lists.codes) for lists in (self, made))
-        return CodeLists(*change.splice.of_lists(*held))
+        return CodeLists(*change.splice.of_lists(self.lists, made.lists))
 
 
 def flags(codes: NDArray[np.integer[Any]], n: int) -> NDArray[np.bool_]:

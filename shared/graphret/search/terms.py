@@ -20,15 +20,15 @@ from graphret.columns import Strings, ends_of
 from graphret.edges import NO_ROW, row_starts
 from graphret.search.analysis import Analyzer
 from graphret.search.fields import FieldText
+from graphret.search.postings import Lists, Postings
 from graphret.splice import Splice, ranges
 from graphret.storage import Bundle, Parts
 
 #: Ends the name of a field that has rows: ``rows[]``.
 ROWS = "[]"
 
-#: Where the terms of each node or row begin, ``(n + 1,)``, and the terms, as positions
-#: in the vocabulary.
-Terms: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
+#: The terms of each node or row, as positions in the vocabulary.
+Terms: TypeAlias = Lists
 
 
 class FieldTerms:
@@ -48,6 +48,7 @@ class FieldTerms:
         self.fields = dict(sorted(fields.items()))
         self.row_indptr = row_indptr
         self.n_nodes, self.n_rows = len(row_indptr) - 1, int(row_indptr[-1])
+        self._postings: dict[str, Postings] = {}  # of fields, made when asked for
 
     @cached_property
     def positions(self) -> dict[str, int]:
@@ -128,15 +129,16 @@ class FieldTerms:
         return lengths.astype(np.float64)
 
     def only(self, chosen: NDArray[np.int64]) -> FieldTerms:
-        """Return of the terms those at some positions of the vocabulary, in that
-        order.
+        """Return of the terms those at some positions of the vocabulary, in that order;
+        what a field says is in any order then.
         """
-        place = np.full(len(self.vocabulary), -1, dtype=np.int32)
-        place[chosen] = np.arange(len(chosen))
         fields: dict[str, Terms] = {}
-        for name, (indptr, terms) in self.fields.items():
-            kept = np.flatnonzero(place[terms] >= 0)
-            fields[name] = np.searchsorted(kept, indptr), place[terms[kept]]
+        for name, said in self.fields.items():
+            if name not in self._postings:
+                self._postings[name] = Postings.of(said)
+            owners, terms = self._postings[name].occurrences(chosen, said)
+            order = np.argsort(owners, kind="stable")
+            fields[name] = row_starts(owners, len(said[0]) - 1), terms[order]
         return FieldTerms(range(len(chosen)), fields, self.row_indptr)
 
     def followed(
@@ -211,7 +213,12 @@ class FieldTerms:
         for name in {*self.fields, *added.fields}:
             splice = of_rows if name.endswith(ROWS) else nodes
             fields[name] = splice.of_lists(self._field(name), added._field(name))
-        return FieldTerms(added.vocabulary, fields, row_indptr)
+        after = FieldTerms(added.vocabulary, fields, row_indptr)
+        for name, postings in self._postings.items():
+            splice = of_rows if name.endswith(ROWS) else nodes
+            if (known := postings.changed(splice)) is not None:
+                after._postings[name] = known
+        return after
 
     def _field(self, name: str) -> Terms:
         height = self.n_rows if name.endswith(ROWS) else self.n_nodes
