@@ -443,6 +443,7 @@ def test_a_doubt_is_told_of_what_is_expanded_too(films: CypherStore) -> None:
         "MATCH (f:Film) WHERE f.year > 2030 AND f.genre = 'Drama' RETURN f",
         "MATCH (f:Film) WHERE f.name = 'Zzyzx Road' RETURN f",
         "MATCH (f:Film) WHERE f.genre = 'Opera' AND f.year > 1990 RETURN sum(f.year)",
+        "MATCH (f:Film) WHERE left(f.name, 4) = 'Down' AND f.year > 0 RETURN f",
     ],
 )
 def test_numbers_names_and_sums_are_never_loosened(
@@ -461,6 +462,11 @@ def test_numbers_names_and_sums_are_never_loosened(
     ("query", "outcome"),
     [
         ("MATCH (f:Film) RETURN f", "The query ran as written and found 2 rows."),
+        (
+            "MATCH (f:Film) WHERE f.year > 1990 AND f.genre = 'Drama'"
+            " RETURN DISTINCT f.year - 1999",  # a 0 that was found is an answer
+            "The query ran as written and found 1 row.",
+        ),
         ("MATCH (f:Films)-[:WRITTEN_BY]->(p) RETURN p", "The query was repaired ("),
         ("MATCH (f:Film) DELETE f", "The step did not run: the query was refused: "),
     ],
@@ -613,11 +619,11 @@ def test_the_prompt_of_a_wide_schema_fits(tmp_path: Any) -> None:
         wide.upsert(nodes, edges)
         told = [
             spark_of(wide, server, **given).prompt()
-            for given in ({}, {"prompt_tokens": 1500})
+            for given in ({}, {"prompt_tokens": 1800})
         ]
     assert [
         estimate_tokens(text) <= most
-        for text, most in zip(told, (3000, 1500), strict=True)
+        for text, most in zip(told, (3000, 1800), strict=True)
     ] == [True, True]
     assert all(
         f"RELATES_IN_WAY_{i}_{j}" in told[0] for i in range(20) for j in range(1, 4)
@@ -641,7 +647,7 @@ def test_what_it_cannot_work_on_is_refused(ladybug: CypherStore) -> None:
     memory = MemoryStore.of([Node("x")])
     with (
         OpenAIServer() as server,
-        pytest.raises(InvalidInput, match="answers no Cypher"),
+        pytest.raises(InvalidInput, match="expected one that runs Cypher"),
     ):
         spark_of(memory, server)  # type: ignore[arg-type]
     view, index = ladybug.view({"label": "Paper"}), BM25Index.of_store(ladybug)

@@ -1,5 +1,6 @@
-"""Metadata written by a language model, with rules to fall back on (SAGE, section 2.1 A
-and appendix G).
+"""Metadata written by a language model, with rules as the fallback.
+
+See the SAGE paper, section 2.1 A and appendix G.
 """
 
 from __future__ import annotations
@@ -31,16 +32,15 @@ from graphret.llm.structured import aask_json
 from graphret.types import Node
 
 _log = logging.getLogger(__name__)
-_PROMPT_VERSION = (
-    2  # part of every cache key: raise it when the prompt or the answer's shape changes
-)
-_PATIENCE = 20  # after how many failures in a row the rest is not asked
+# Part of every cache key: raise it when the prompt or the answer's shape changes.
+_PROMPT_VERSION = 2
+_PATIENCE = 20  # give up after so many failures in a row
 _MAX_CONTENT, _MAX_TOKENS = 12_000, 4_096
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 def _line(text: str, most: int = 1_000) -> str:
-    """Return a model's text as one clean line of at most so many characters."""
+    """Return a model's text as one clean line of at most `most` characters."""
     line = " ".join(_CONTROL.sub(" ", text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -61,8 +61,9 @@ class _Relationship(BaseModel, coerce_numbers_to_str=True):
 
 
 class _Description(BaseModel, coerce_numbers_to_str=True):
-    """What is asked about a passage or a table (SAGE, listings 2 and 3, and the title
-    of section 2.1).
+    """The model's answer about a passage or a table.
+
+    These are the fields of SAGE's listings 2 and 3, and the title of section 2.1.
     """
 
     topic: _Text
@@ -73,15 +74,15 @@ class _Description(BaseModel, coerce_numbers_to_str=True):
     relationships: list[_Relationship] = []
     columns: list[_Column] = []
 
-    def known(self, node: Node) -> dict[str, Any]:
-        """Return it as properties of the node."""
+    def as_properties(self, node: Node) -> dict[str, Any]:
+        """Return the answer as properties of the node."""
         header = node.properties.get("table_header") or ()
         described = {
             column.name.casefold(): column.description for column in self.columns
         }
-        stated = [
-            (one.subject, one.relation, one.object)
-            for one in self.relationships[:MAX_NAMES]
+        triples = [
+            (stated.subject, stated.relation, stated.object)
+            for stated in self.relationships[:MAX_NAMES]
         ]
         return {
             **self.model_dump(include={"topic", "title", "summary"}, exclude_none=True),
@@ -93,14 +94,17 @@ class _Description(BaseModel, coerce_numbers_to_str=True):
                 for name in header
                 if (text := described.get(name.casefold()))
             },
-            "relationships": [[*one] for one in dict.fromkeys(filter(all, stated))],
+            "relationships": [
+                [*triple] for triple in dict.fromkeys(filter(all, triples))
+            ],
         }
 
 
 @dataclass(slots=True)
 class LLMReport:
-    """Questions that a model was asked, those that failed and why the last did, nodes
-    that fell back on the rules.
+    """Counts of questions asked and failed, and of nodes that fell back on the rules.
+
+    `last_failure` says why the last question failed.
     """
 
     asked: int = 0
@@ -112,23 +116,22 @@ class LLMReport:
 
 @dataclass
 class LLMMetadata(MetadataExtractor):
-    """Asks a model about every node; what it fails on is described by
-    `HeuristicMetadata`, and counted in `report`.
+    """Asks a model about every node, with `HeuristicMetadata` where the model fails.
 
-    After twenty failures in a row the rest is not asked. Node text is quoted to the
-    model as untrusted data, and the answer is untrusted in turn: it is validated,
-    cleaned and cut to size, and ends in nothing but properties.
+    `report` counts the failures; after twenty in a row the model is not asked again.
+    Node text is quoted to the model as untrusted data, and the answer is untrusted in
+    turn: it is validated, cleaned and cut to size, and becomes nothing but properties.
 
     Parameters
     ----------
     concurrency
         The most requests in flight.
     cache
-        A folder that keeps each answer as it comes, by content, model and prompt
-        version, so that a run that was killed goes on where it was, and unchanged nodes
-        cost nothing; `None` keeps nothing.
+        A folder that keeps each answer as it arrives, by content, model and prompt
+        version, so that a killed run resumes where it was and unchanged nodes cost
+        nothing; `None` keeps nothing.
     progress
-        Called with how many questions are done, and how many there are, while a model
+        Called with the number of questions done, and of all questions, while the model
         is asked.
     """
 
@@ -148,7 +151,9 @@ class LLMMetadata(MetadataExtractor):
         """
         keys = [
             cache_key(
-                _PROMPT_VERSION, self.model.name, [one.content for one in _prompt(node)]
+                _PROMPT_VERSION,
+                self.model.name,
+                [message.content for message in _prompt(node)],
             )
             for node in nodes
         ]
@@ -161,9 +166,8 @@ class LLMMetadata(MetadataExtractor):
         answers: dict[str, _Description] = {}
         if cache is not None:
             for key in questions:
-                with contextlib.suppress(
-                    ValidationError
-                ):  # what is damaged is asked again
+                # A damaged answer is asked for again.
+                with contextlib.suppress(ValidationError):
                     answers[key] = _Description.model_validate_json(
                         cache.get(key) or ""
                     )
@@ -178,7 +182,7 @@ class LLMMetadata(MetadataExtractor):
         if len(answers) < len({*keys}):
             rules = HeuristicMetadata().extract(nodes, executor)
         return [
-            answers[key].known(nodes[i]) if key in answers else rules[i]
+            answers[key].as_properties(nodes[i]) if key in answers else rules[i]
             for i, key in enumerate(keys)
         ]
 
@@ -188,7 +192,7 @@ class LLMMetadata(MetadataExtractor):
         answers: dict[str, _Description],
         cache: AnswerCache | None,
     ) -> None:
-        """Ask the model what has no answer yet."""
+        """Ask the model the questions that have no answer yet."""
         report, remaining = (
             self.report,
             iter([key for key in questions if key not in answers]),
