@@ -71,8 +71,8 @@ class MethodOptions:
         Of ARK: the number of agents, the most replies of each, the most time of all,
         and a callback for runs.
     settings, scorer, writer, fields
-        Files and folders that ``graphret tune`` and ``train`` wrote; with `fields` GRASP
-        searches over fields in place of the graph's index.
+        Files and folders that ``graphret tune`` and ``train`` wrote; with `fields`,
+        GRASP searches over fields in place of the graph's index.
     preset
         ``"paper"`` for the algorithms and defaults of the papers.
     reranker

@@ -14,15 +14,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.columns import (
-    Records,
-    Strings,
-    TextArray,
-    remap_codes,
-    take_concat,
-    to_json,
-)
+from graphret.columns import Records, Strings, TextArray, to_json
 from graphret.errors import InvalidInput
+from graphret.splice import Splice, spliced_codes
 from graphret.storage import Bundle, Parts
 from graphret.trace import Trace
 from graphret.types import Node
@@ -172,11 +166,12 @@ class NodeTable(Sequence[Node]):
     @staticmethod
     def _assembled(tables: Sequence[NodeTable], order: NDArray[np.int64]) -> NodeTable:
         """Return nodes at positions in concatenated tables, without unused labels."""
-        codes, sets = remap_codes(
-            [(table.labels, table.label_sets) for table in tables], order
+        splice = Splice([len(table) for table in tables], order)
+        codes, sets = spliced_codes(
+            splice, [(table.labels, table.label_sets) for table in tables]
         )
         ids, names, texts, properties = (
-            take_concat([getattr(table, name).array for table in tables], order)
+            splice.of_texts(*(getattr(table, name).array for table in tables))
             for name in _COLUMNS
         )
         return NodeTable(
@@ -211,15 +206,6 @@ class NodeTable(Sequence[Node]):
         table = NodeTable._assembled([self, fresh], order)
         table.restriction = self.restriction
         return table, moved
-
-    def places_in(
-        self, before: NodeTable, fresh: Iterable[str] = ()
-    ) -> NDArray[np.int64]:
-        """Return nodes' positions in another table, -1 if none or fresh, ``(n,)``."""
-        places = before.find(self.ids.tolist())
-        fresh_positions = self.find(list(fresh))
-        places[fresh_positions[fresh_positions >= 0]] = -1
-        return places
 
     def mask(
         self, where: Where | None, labels: Collection[str] | None = None

@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from graphret.edges import ranges, row_starts
+from graphret.edges import row_starts
 from graphret.planning.graph_plan import GraphPlan, Order, PlanHop
+from graphret.splice import ranges
 from graphret.stores.memory import Graph
 from graphret.types import Node
 from graphret.where import Where

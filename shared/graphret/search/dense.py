@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from graphret.change import Change
 from graphret.errors import InvalidInput, MissingDependency
 from graphret.nodes import NodeTable
 from graphret.search.arrays import ArrayIndex, table_of
@@ -248,18 +249,21 @@ class DenseIndex(ArrayIndex):
 
     # -- change
 
-    def changed(
-        self, table: NodeTable, fresh: Collection[str], source: GraphStore | None = None
-    ) -> Self:
-        old, vectors = table.places_in(self.table, fresh), self.vectors
-        if len(new := np.flatnonzero(old < 0)):
-            added = _embedded(table.at(new), self.text.bound(source), self.encoder)
-            added = normalize(
-                check_vectors(added, len(new), vectors.shape[1], what="embedding")
+    def changed(self, change: Change, source: GraphStore | None = None) -> Self:
+        vectors = self.vectors
+        if n_fresh := len(change.fresh):
+            fresh_vectors = _embedded(
+                change.nodes, self.text.bound(source), self.encoder
             )
-            old[new] = len(vectors) + np.arange(len(new))
-            vectors = np.concatenate([vectors, added]) if len(vectors) else added
-        other = type(self)(table, vectors[old], self.encoder, text=self.text)
+            width = vectors.shape[1]
+            fresh_vectors = normalize(
+                check_vectors(fresh_vectors, n_fresh, width, what="embedding")
+            )
+            vectors = vectors.reshape(-1, fresh_vectors.shape[1])
+        else:
+            fresh_vectors = vectors[:0]
+        vectors = change.column(vectors, fresh_vectors)
+        other = type(self)(change.after, vectors, self.encoder, text=self.text)
         other._written = True
         return other
 
