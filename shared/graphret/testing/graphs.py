@@ -7,6 +7,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
@@ -146,6 +147,27 @@ def random_graph(
             source, relation, target, weight, rows | about
         )
     return nodes, list(edges.values())
+
+
+def two_tenants() -> tuple[
+    tuple[list[Node], list[Edge]], tuple[list[Node], list[Edge]]
+]:
+    """Return a graph of the tenant ``y`` by id, and one of ``x`` linked to it."""
+    nodes, edges = random_graph(3)
+    nodes = sorted(
+        (replace(n, properties={**n.properties, "tenant": "y"}) for n in nodes),
+        key=lambda node: node.id,
+    )
+    secret_nodes = [
+        Node(f"secret-{i}", ("Secret",), "hush", "hush", {"tenant": "x", "hidden": i})
+        for i in range(5)
+    ]
+    secret_edges = [
+        Edge(nodes[i].id, "GUARDS", node.id, 9.0, {"code": i})
+        for i, node in enumerate(secret_nodes)
+    ]
+    secret_edges.append(Edge("secret-0", "LIKES", nodes[0].id, 9.0))
+    return (nodes, edges), (secret_nodes, secret_edges)
 
 
 #: The place of an edge in the order that stores keep.
