@@ -1,6 +1,4 @@
-"""Questions over several passages: HotpotQA, MuSiQue and 2WikiMultihopQA, in the layout
-shared for graph RAG.
-"""
+"""HotpotQA, MuSiQue and 2WikiMultihopQA, in the layout shared for graph RAG."""
 
 from __future__ import annotations
 
@@ -17,8 +15,7 @@ _CORPUS = "_corpus"
 
 
 def load_multihop(data: str | Path) -> list[Dataset]:
-    """Read every ``<name>.json`` that has a ``<name>_corpus.json`` beside it, in the
-    order of their names.
+    """Read every ``<name>.json`` with a ``<name>_corpus.json``, in the order of names.
 
     Files may be gzipped, with ``.gz`` behind their names. A corpus maps titles to
     sentences, or lists objects with ``title`` and ``text``; passages of one title and
@@ -101,9 +98,7 @@ def _passages(raw: Any, path: Path) -> list[tuple[str, str]]:
 
 
 def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
-    """Return an id for each passage: its title, and a number behind it where the title
-    is taken.
-    """
+    """Return an id for each passage: its title, with a number if the title is taken."""
     ids: dict[tuple[str, str], str] = {}
     used_ids: set[str] = set()
     for title, text in passages:
@@ -121,9 +116,7 @@ def _gold(
     ids: Mapping[tuple[str, str], str],
     bearers: Mapping[str, list[str]],
 ) -> set[str]:
-    """Return the ids of a question's gold passages; one that is not in the corpus is an
-    `InvalidInput`.
-    """
+    """Return the ids of a question's gold passages, which must be in the corpus."""
     gold: set[str] = set()
     if "supporting_facts" not in record:
         for passage in record["paragraphs"]:
