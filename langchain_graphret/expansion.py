@@ -1,6 +1,4 @@
-"""`SageExpansion`: what a graph connects to the documents that someone else's retriever
-found.
-"""
+"""`SageExpansion`: what a graph connects to the documents of another retriever."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ class _GuardMeasures(ShareTable):
         }
 
     def mutations(self, mutants: int, seed: int) -> None:
-        """Make mistakes in clean queries, in one order for all kinds; count those found."""
+        """Make mistakes in clean queries and count those that the guard sees."""
         order = list(range(len(self.clean)))
         Random(seed).shuffle(order)
         for done, kind in enumerate(MUTATIONS, 1):

@@ -1,5 +1,6 @@
-"""The contract of graph stores as tests: derive from a suite, give it an empty store,
-and let pytest run it.
+"""The contract of graph stores as tests.
+
+Derive from a suite, give it an empty store, and let pytest run it.
 
 .. code-block:: python
 
@@ -255,9 +256,7 @@ class GraphStoreSuite:
         assert all_edges(store) == sorted(kept_edges, key=edge_key)
 
     def test_values_come_back_as_they_were(self, store: GraphStore) -> None:
-        """Each under a name of its own, since a database may have one type for
-        a name.
-        """
+        """Each has its own property, since a database may have one type for each."""
         nodes = [
             Node(name, ("Thing",), name, "", {f"value {i}": VALUES[name]})
             for i, name in enumerate(VALUES)
@@ -272,9 +271,7 @@ class GraphStoreSuite:
         assert all_edges(store) == sorted(edges, key=edge_key)
 
     def test_null_is_no_value(self, store: GraphStore) -> None:
-        """A condition takes it for absent, a schema does not see it, and a database may
-        leave it out.
-        """
+        """It counts as absent in conditions and schemas, and a database may drop it."""
         a, c = (
             Node("a", ("Thing",), properties={"x": None, "y": 1}),
             Node("c", ("Thing",), properties={"x": 3}),

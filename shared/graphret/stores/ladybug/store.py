@@ -162,15 +162,13 @@ class LadybugStore(DatabaseStore):
         yield from (ids[start : start + block] for start in range(0, len(ids), block))
 
     def schema(self) -> GraphSchema:
-        """Return labels and triples with their counts, and properties with types,
-        coverage and examples.
+        """Return labels, triples and properties with counts, types and examples.
 
         An edge counts under every pair of the labels of its ends, as checked queries
-        find it by each. Properties have the names
-        that Cypher knows them by, ``id``, ``name`` and ``text`` among them; labels and
-        relations their own, beside which the schema says what Cypher calls them.
-        Properties are read of the first 1,000 nodes of each label, and edges of each
-        pair of labels that a relation joins.
+        find it by each. Properties have the names that Cypher knows them by, ``id``,
+        ``name`` and ``text`` among them; labels and relations have their own, and the
+        schema says what Cypher calls them. Properties are read from the first 1,000
+        nodes of each label, and edges of each pair of labels that a relation joins.
         """
         with self._reading() as graph:
             return read_schema(graph, SAMPLE)
