@@ -149,8 +149,8 @@ def create_ark_graph(
     Examples
     --------
     >>> graph = create_ark_graph(model, store, index)  # doctest: +SKIP
-    >>> graph.invoke({"question": "Who directed the films that Tom Hanks starred
-    in?"})["hits"]  # doctest: +SKIP
+    >>> question = "Who directed the films that Tom Hanks starred in?"
+    >>> graph.invoke({"question": question})["hits"]  # doctest: +SKIP
     """
     ark = core_ark(
         model,

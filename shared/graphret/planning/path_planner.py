@@ -167,9 +167,8 @@ class PathPlanner:
     >>> from graphret.graphs import read_metaqa
     >>> from graphret.graphs.example import ALIASES, KB
     >>> planner = PathPlanner(read_metaqa(KB).store(), aliases=ALIASES)
-    >>> print(planner.plan("who directed the films starred by Orson Welles").plan)
-    T: Director; a1 = Actor “Orson Welles”; a1 ←starred_actors– x1_1; x1_1 –directed_by→
-    T
+    >>> print(planner.plan("films directed by Orson Welles").plan)
+    T: Movie; a1 = Director “Orson Welles”; a1 ←directed_by– T
     """
 
     name = "paths"

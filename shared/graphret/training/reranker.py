@@ -56,7 +56,8 @@ def train_reranker(
 ) -> TrainedReranker:
     """Fine-tune a causal model to prefer the right candidate of each group.
 
-    The right one should get the highest logit of yes against no. Pools without a right or a wrong candidate are left out.
+    The right one should get the highest logit of yes against no. Pools without a right
+    or a wrong candidate are left out.
 
     Parameters
     ----------
