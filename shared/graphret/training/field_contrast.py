@@ -1,4 +1,6 @@
-"""The loss of `train_fields`, over the scores of an `AdaptiveFieldIndex`."""
+"""What `train_fields` learns by: the right node of a question against those of others,
+scored over fields as `AdaptiveFieldIndex` does.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,9 @@ _LEAST_VARIANCE = 1e-5
 
 
 def field_model(n_scorers: int, dimension: int, encoder: Any = None) -> Any:
-    """Return the torch module to train.
-
-    It has ``directions``, which the embedding of a query is multiplied by and which
-    start with equal shares; ``normalized``, which puts the scores of all scorers on one
-    scale; and ``encoder``, if one is given.
+    """Return what is trained, as torch has it: ``directions``, which the embedding of a
+    query is held against, at first for equal shares; ``normalized``, which makes the
+    scores of all scorers alike; and ``encoder``, where one is given.
     """
     from torch import nn
 
@@ -39,13 +39,15 @@ def field_model(n_scorers: int, dimension: int, encoder: Any = None) -> Any:
 
 
 def learned_directions(model: Any) -> NDArray[np.float32]:
-    """Return what the embedding of a query is multiplied by for each scorer."""
+    """Return what the embedding of a query is held against for each scorer."""
     weights = model["directions"].weight.detach().cpu().numpy()
     return np.asarray(weights, dtype=np.float32)
 
 
 def learned_scales(model: Any) -> NDArray[np.float32]:
-    """Return each scorer's factor; 0 for a scorer whose scores are all alike."""
+    """Return what each scorer's score is multiplied by; of one that says nothing,
+    nothing.
+    """
     normalized = model["normalized"]
     variance = normalized.running_var
     scales = normalized.weight / (variance + normalized.eps).sqrt()
@@ -54,10 +56,8 @@ def learned_scales(model: Any) -> NDArray[np.float32]:
 
 
 class InBatchContrast:
-    """Cross-entropy of a question's right node against a batch's others (mFAR).
-
-    The others are the right nodes of the other questions, and wrong ones of its own
-    (Li et al. 2025).
+    """The cross-entropy of the right node against those of the other questions of the
+    batch, and wrong ones of its own (mFAR, Li et al. 2025).
 
     What answers a question is never held against it. For each step one right node and
     `negatives` wrong ones of a question are drawn anew.
@@ -102,9 +102,8 @@ class InBatchContrast:
         ]
 
     def batch(self, rows: Sequence[Row]) -> dict[str, Any]:
-        """Return the right nodes of all rows, then the wrong ones.
-
-        They are scores or, if an encoder is trained, texts.
+        """Return the right nodes of all rows, then the wrong ones, as scores or, where
+        an encoder is trained, as texts.
         """
         import torch
 
@@ -158,9 +157,8 @@ class InBatchContrast:
     def _to_embed(
         self, questions: Sequence[str], nodes: Sequence[int]
     ) -> dict[str, Any]:
-        """Return each distinct text once, and which is in which field of which node.
-
-        0 stands for no text.
+        """Return each different text once, and which is in which field of which node:
+        0 for none.
         """
         import torch
 
@@ -213,7 +211,9 @@ def _embedded(encoder: Any, features: Mapping[str, Any]) -> Any:
 def _features(
     encoder: Any, texts: Sequence[str], prompts: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Return texts as tokens, with the first of the prompts that the encoder has."""
+    """Return texts as tokens, after the first of the prompts that the encoder has, as
+    it encodes them.
+    """
     import torch
 
     known = encoder.prompts

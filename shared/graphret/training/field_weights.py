@@ -1,6 +1,5 @@
-"""Contrastive training of field weights by query, and of their encoder.
-
-As in mFAR (Li et al. 2025).
+"""Training how fields are weighed by the query, and their encoder along with it:
+contrastive, as mFAR (Li et al. 2025).
 """
 
 from __future__ import annotations
@@ -102,9 +101,8 @@ class FieldTuning:
 
 @dataclass(frozen=True)
 class FieldTraining:
-    """The trained fields, how training went, and the questions that were left out.
-
-    A question is left out if none of its answers is in the graph.
+    """What was learned, how that went, and how many questions were left out, as no
+    answer of theirs is in the graph.
     """
 
     trained: TrainedFields
@@ -123,9 +121,8 @@ def train_fields(
     test: float = 0.0,
     progress: Progress = lambda stage, done, of: None,
 ) -> FieldTraining:
-    """Learn from questions and answers how much each field counts for a question.
-
-    A question is read by its words and by its meaning.
+    """Learn of questions and answers how much each field counts for which question, by
+    its words and by its meaning.
 
     There are checkpoints in ``out/checkpoints``, from which the same call goes on. A
     question that comes again adds its answers to the first.
@@ -229,7 +226,9 @@ def _words(index: FieldIndex, field: str) -> BM25Index:
 def _in_graph(
     index: FieldIndex, questions: Sequence[LabelledQuestion]
 ) -> list[LabelledQuestion]:
-    """Return each question once, with its answers in the graph, if there are any."""
+    """Return each question once, with those answers of it that are in the graph, and
+    none without one.
+    """
     answers: dict[str, set[str]] = {}
     for question in questions:
         answers.setdefault(question.text, set()).update(question.gold)
@@ -243,7 +242,9 @@ def _in_graph(
 def _rows(
     index: FieldIndex, questions: Sequence[LabelledQuestion], progress: Progress
 ) -> list[Row]:
-    """Return questions with their right nodes, and the best wrong ones by words."""
+    """Return questions with the places of what answers them, and of the best by words
+    that does not.
+    """
     lexical = FieldIndex(
         {name: one for name, one in index.members.items() if name.endswith("/bm25")}
     )
@@ -308,7 +309,9 @@ def _exported(
     encoder: Encoder,
     given: Any,
 ) -> TrainedFields:
-    """Return the trained fields with their encoder, saved if it was trained too."""
+    """Return what was learned, with the encoder that it needs: that of the folder,
+    which is written, where it was trained too.
+    """
     source = str(given) if isinstance(given, str | Path) else None
     if "encoder" in model:
         source = str(folder / ENCODER)
