@@ -55,14 +55,14 @@ def load_passages(name: str, path: Path, corpus: Path) -> Dataset:
         Document(text, id=ids[title, text], title=title) for title, text in passages
     ]
     nodes = describe(to_nodes(documents, chunker=None), HeuristicMetadata())
-    bearers: dict[str, list[str]] = {}
+    ids_by_title: dict[str, list[str]] = {}
     for (title, _), node_id in ids.items():
-        bearers.setdefault(title, []).append(node_id)
+        ids_by_title.setdefault(title, []).append(node_id)
     questions = []
     for nth, record in enumerate(read_list(path)):
         where = f"{path}, question {nth}"
         try:
-            text, gold = record["question"], _gold(record, ids, bearers)
+            text, gold = record["question"], _gold(record, ids, ids_by_title)
         except InvalidInput as error:
             raise InvalidInput(f"{where}: {error}") from error
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -114,7 +114,7 @@ def _ids(passages: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
 def _gold(
     record: Any,
     ids: Mapping[tuple[str, str], str],
-    bearers: Mapping[str, list[str]],
+    ids_by_title: Mapping[str, list[str]],
 ) -> set[str]:
     """Return the ids of a question's gold passages, which must be in the corpus."""
     gold: set[str] = set()
@@ -134,7 +134,7 @@ def _gold(
     }
     for title in dict.fromkeys(fact[0] for fact in record["supporting_facts"]):
         exact = ids.get((title, context_texts.get(title, "")))
-        if exact is None and title not in bearers:
+        if exact is None and title not in ids_by_title:
             raise InvalidInput(f"the corpus has no passage {title!r}")
-        gold.update([exact] if exact else bearers[title])
+        gold.update([exact] if exact else ids_by_title[title])
     return gold

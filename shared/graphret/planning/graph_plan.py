@@ -120,7 +120,7 @@ class Target(_Part):
     var
         The variable that stands for it.
     labels
-        The labels that it may bear; none for all.
+        The labels that it may have; none for all.
     relevance_text
         What its text should say besides, which hops cannot express.
     """
@@ -209,7 +209,7 @@ class GraphPlan(_Part):
     risk_level: RiskLevel = "normal"
 
     def labels_of(self) -> dict[str, list[str]]:
-        """The labels that each variable may bear, none for any."""
+        """The labels that each variable may have, none for any."""
         labels_by_var: dict[str, list[str]] = {
             self.target.var: list(self.target.labels)
         }

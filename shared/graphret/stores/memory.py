@@ -338,13 +338,13 @@ def graph_schema(nodes: NodeTable, edges: EdgeTable) -> GraphSchema:
             times=times,
         )
         relations_in_part.update([relation] if n > len(at) else [])
-    borne_by = dict(nodes.label_counts())
+    label_counts = dict(nodes.label_counts())
     return builder.build(
-        borne_by,
+        label_counts,
         _triples(nodes, edges),
         sampled_properties=labels_in_part,
         sampled_relation_properties=relations_in_part,
-        columns=dict.fromkeys(borne_by, _NODE_FIELDS),
+        columns=dict.fromkeys(label_counts, _NODE_FIELDS),
         relation_columns=dict.fromkeys(edges.relations, _EDGE_FIELDS),
     )
 
