@@ -317,8 +317,7 @@ class GraphPlan(_Part):
 
 
 class ModedPlan(GraphPlan):
-    """A plan that says how much it goes by the graph, and is held to that (appendix
-    B.2).
+    """A plan that says how much it relies on the graph (appendix B.2).
 
     Attributes
     ----------
@@ -331,9 +330,7 @@ class ModedPlan(GraphPlan):
     retrieval_mode: RetrievalMode
 
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan; an `InvalidInput` says too where it is not what its mode
-        says.
-        """
+        """Return the plan, or raise an `InvalidInput`, also if its mode does not fit."""
         if self.retrieval_mode == "skip":
             return self
         if found := self._mode_problem():
