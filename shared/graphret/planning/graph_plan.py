@@ -330,7 +330,7 @@ class ModedPlan(GraphPlan):
     retrieval_mode: RetrievalMode
 
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan, or raise an `InvalidInput`, also if its mode does not fit."""
+        """Return the plan; an `InvalidInput` also says if its mode does not fit."""
         if self.retrieval_mode == "skip":
             return self
         if found := self._mode_problem():
