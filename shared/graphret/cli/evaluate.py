@@ -212,7 +212,7 @@ def grasp(
 
     with opened_for(context, "grasp") as (retriever, opened), progress() as report:
         assert isinstance(retriever, Grasp)
-        asked = labelled_questions(opened, questions, split, limit, seed)
+        test_questions = labelled_questions(opened, questions, split, limit, seed)
         chosen_on = (
             []
             if validation is None
@@ -220,7 +220,7 @@ def grasp(
         )
         result = bench_grasp(
             retriever,
-            asked,
+            test_questions,
             rerankers={} if stage_three is None else rerankers_of(stage_three),
             validation=chosen_on,
             progress=report,

@@ -332,9 +332,9 @@ def student(
 
 def spent(counts: Mapping[str, int], seconds: float, memory: int) -> str:
     """Say what a training took."""
-    each = 1000 * seconds / max(counts["trained"], 1)
-    held = f", at most {memory / 2**20:,.0f} MiB" if memory else ""
-    return f"{seconds:,.1f} s, {each:,.1f} ms for each example{held}"
+    milliseconds = 1000 * seconds / max(counts["trained"], 1)
+    memory_text = f", at most {memory / 2**20:,.0f} MiB" if memory else ""
+    return f"{seconds:,.1f} s, {milliseconds:,.1f} ms for each example{memory_text}"
 
 
 def _show_trained(
