@@ -377,9 +377,7 @@ def _mfar(store: GraphStore, index: TextIndex, options: MethodOptions) -> Retrie
 
 
 def _over_fields(store: GraphStore, folder: Path) -> TextIndex:
-    """Return an index over the fields that were trained; embeddings are kept on disk,
-    as there are many.
-    """
+    """Return an index over the trained fields, with its many embeddings on disk."""
     from graphret.search import AdaptiveFieldIndex, TrainedFields
     from graphret.search.encoder import CachedEncoder
 

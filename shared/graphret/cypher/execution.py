@@ -12,7 +12,7 @@ from typing_extensions import TypedDict, Unpack
 
 from graphret.cypher.check import check
 from graphret.cypher.report import CypherReport
-from graphret.cypher.translation import bearers_of, translate, with_all_bearers
+from graphret.cypher.translation import label_tables_of, translate, with_all_tables
 from graphret.errors import InvalidInput, QueryRefused, QueryTimeout
 from graphret.schema import GraphSchema
 from graphret.stores.base import CypherStore, Rows, require_cypher, require_limit
@@ -172,7 +172,7 @@ def _check(
         return check(text, schema, dialect=dialect, **allowed)
 
     translated = translate(checked(query), checked, schema)
-    spread = with_all_bearers(translated.report, bearers_of(store), checked)
+    spread = with_all_tables(translated.report, label_tables_of(store), checked)
     if notes := (*translated.notes, *spread.notes):
         _log.info("the query runs as %s: %s", spread.report.query, "; ".join(notes))
     return spread.report

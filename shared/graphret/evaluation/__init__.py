@@ -1,5 +1,4 @@
-"""How well retrieval works: measures, loaders of public benchmarks, and the runs that
-compare retrievers on them.
+"""Measures, loaders of public benchmarks, and the runs that compare retrievers.
 
 Each ``bench_<name>`` is a benchmark of ``graphret bench``: it takes a folder of data
 and returns JSON values.

@@ -106,9 +106,7 @@ class Summary:
         return {name: np.asarray(values, dtype=float) for name, values in costs.items()}
 
     def groups(self) -> dict[str, NDArray[np.intp]]:
-        """Return the places of all questions, and of those of each kind where there are
-        several.
-        """
+        """Return the places of all questions, and of each kind if there are several."""
         kinds = dict.fromkeys(question.kind for question in self.questions)
         places = {ALL: np.arange(len(self.questions))}
         if len(kinds) > 1:
@@ -123,9 +121,7 @@ class Summary:
     def to_dict(
         self, counts: Mapping[str, int], remarks: Sequence[str]
     ) -> dict[str, Any]:
-        """Return the result as `evaluate` does; `counts` are of the graph, `remarks` on
-        the questions.
-        """
+        """Return the result of `evaluate`, with the graph's counts and the remarks."""
         groups, baseline = self.groups(), self.methods[0]
         rows, spread, intervals = {}, {}, {}
         for group, places in groups.items():

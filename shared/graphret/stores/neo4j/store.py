@@ -170,8 +170,7 @@ class Neo4jStore(DatabaseStore):
     # reading
 
     def schema(self) -> GraphSchema:
-        """Return labels, relations and properties; read once, and again after a write
-        of this store.
+        """Return the schema, read once and again after this store writes.
 
         All labels and relations are counted. Properties, by the names that Cypher
         knows, are read from 1,000 nodes of each label and edges of each relation, the
