@@ -77,7 +77,7 @@ def losses(done: Any) -> list[float]:
     return [one["eval_loss"] for one in done.run.curve if "eval_loss" in one]
 
 
-def test_the_loss_falls_and_recall_rises_on_what_was_kept_apart(
+def test_the_loss_falls_and_recall_rises_on_held_out_questions(
     trained: tuple[Any, Path],
 ) -> None:
     done, _ = trained
@@ -154,7 +154,7 @@ def test_a_training_that_was_stopped_goes_on_and_ends_nearly_the_same(
     assert len(losses(again)) == len(losses(whole))
     assert losses(again)[-1] == pytest.approx(losses(whole)[-1], rel=0.2)
     assert again.trained.metrics["trained"]["recall@20"] > 95
-    with pytest.raises(InvalidInput, match="there are trained fields"):
+    with pytest.raises(InvalidInput, match="already contains trained fields"):
         train()
 
 
@@ -216,7 +216,7 @@ def test_an_answer_to_the_question_is_never_held_against_it() -> None:
         },
     ]
     batch = contrast.batch(rows)
-    assert batch["right_too"].tolist() == [
+    assert batch["other_answers"].tolist() == [
         [False, True, False, False],
         [False, False, False, False],
     ]

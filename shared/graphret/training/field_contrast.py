@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,8 +51,8 @@ def learned_scales(model: Any) -> NDArray[np.float32]:
     normalized = model["normalized"]
     variance = normalized.running_var
     scales = normalized.weight / (variance + normalized.eps).sqrt()
-    told = variance > _LEAST_VARIANCE
-    return np.asarray((scales * told).detach().cpu().numpy(), dtype=np.float32)
+    informative = variance > _LEAST_VARIANCE
+    return np.asarray((scales * informative).detach().cpu().numpy(), dtype=np.float32)
 
 
 class InBatchContrast:
@@ -111,24 +111,27 @@ class InBatchContrast:
         for row in rows:
             n = min(self.negatives, len(row["negatives"]))
             candidates += random.sample(row["negatives"], n)
-        right_too = [
-            [one in row["answers"] and at != i for at, one in enumerate(candidates)]
-            for i, row in enumerate(rows)
+        other_answers = [
+            [
+                candidate in row["answers"] and column != label
+                for column, candidate in enumerate(candidates)
+            ]
+            for label, row in enumerate(rows)
         ]
-        told = {
-            "right_too": torch.tensor(right_too),
+        batch = {
+            "other_answers": torch.tensor(other_answers),
             "labels": torch.arange(len(rows)),
         }
         questions = [row["question"] for row in rows]
         if self.encoder is None:
-            return told | self._given(questions, candidates)
-        return told | self._to_embed(questions, candidates)
+            return batch | self._scored(questions, candidates)
+        return batch | self._to_embed(questions, candidates)
 
     def loss(self, model: Any, batch: Mapping[str, Any]) -> Any:
         from torch.nn.functional import cross_entropy
 
         scores = self.scores(model, batch) / self.temperature
-        scores = scores.masked_fill(batch["right_too"], float("-inf"))
+        scores = scores.masked_fill(batch["other_answers"], float("-inf"))
         return cross_entropy(scores, batch["labels"])
 
     def scores(self, model: Any, batch: Mapping[str, Any]) -> Any:
@@ -141,40 +144,41 @@ class InBatchContrast:
             queries = _embedded(model["encoder"], batch["questions"])
             scores = _scores_of_texts(model["encoder"], queries, batch)
         shares = model["directions"](queries).softmax(-1)
-        alike = model["normalized"](scores.flatten(0, 1)).view_as(scores)
-        return torch.einsum("bs,bks->bk", shares, alike)
+        normalized = model["normalized"](scores.flatten(0, 1)).view_as(scores)
+        return torch.einsum("bs,bks->bk", shares, normalized)
 
-    def _given(self, questions: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
-        """Return embeddings and scores as the index has them."""
+    def _scored(self, questions: Sequence[str], nodes: Sequence[int]) -> dict[str, Any]:
+        """Return the embeddings and scores that the index has."""
         import torch
 
         members = self.index.members
-        dense = next(one for one in members.values() if isinstance(one, DenseIndex))
-        vectors = np.stack([dense.query_vector(one) for one in questions])
+        dense = cast(DenseIndex, members[f"{next(iter(self.fields))}/dense"])
+        vectors = np.stack([dense.query_vector(question) for question in questions])
         scores = self._scores_of(list(members), questions, nodes)
         return {"queries": torch.from_numpy(vectors), "scores": scores}
 
     def _to_embed(
         self, questions: Sequence[str], nodes: Sequence[int]
     ) -> dict[str, Any]:
-        """Return each different text once, and which is in which field of which node:
-        0 for none.
+        """Return each distinct text once, and the number of that in each field of each
+        node, 0 for none.
         """
         import torch
 
         lexical = [f"{name}/bm25" for name in self.fields]
         candidates = self.index.table.at(np.asarray(nodes))
-        place = {"": 0}
-        places = [
-            [place.setdefault(text, len(place)) for text in read.all_texts(candidates)]
-            for read in self.fields.values()
+        numbers = {"": 0}
+        texts_of_fields = [text.all_texts(candidates) for text in self.fields.values()]
+        numbered = [
+            [numbers.setdefault(text, len(numbers)) for text in texts]
+            for texts in texts_of_fields
         ]
         documents = "document", "passage", "corpus"  # as the encoder may call them
         return {
             "lexical": self._scores_of(lexical, questions, nodes),
-            "places": torch.tensor(places).T,
+            "numbers": torch.tensor(numbered).T,
             "questions": _features(self.encoder, questions, ("query",)),
-            "texts": _features(self.encoder, list(place)[1:], documents),
+            "texts": _features(self.encoder, list(numbers)[1:], documents),
         }
 
     def _scores_of(
@@ -185,8 +189,8 @@ class InBatchContrast:
 
         positions = np.asarray(nodes, dtype=np.int64)
         scores = [
-            [self.index.members[name].score_at(one, positions) for name in scorers]
-            for one in questions
+            [self.index.members[name].score_at(question, positions) for name in scorers]
+            for question in questions
         ]
         return torch.from_numpy(np.asarray(scores)).transpose(1, 2)
 
@@ -197,7 +201,7 @@ def _scores_of_texts(encoder: Any, queries: Any, batch: Mapping[str, Any]) -> An
 
     texts = _embedded(encoder, batch["texts"])
     nothing = torch.zeros_like(texts[:1])  # of a field in which a node has no text
-    vectors = torch.cat([nothing, texts])[batch["places"]]
+    vectors = torch.cat([nothing, texts])[batch["numbers"]]
     dense = torch.einsum("bd,kfd->bkf", queries, vectors)
     return torch.stack([batch["lexical"], dense], dim=-1).flatten(2)
 
@@ -216,9 +220,9 @@ def _features(
     """
     import torch
 
-    known = encoder.prompts
-    prompt = next((known[name] for name in prompts if known.get(name)), "")
+    own_prompts = encoder.prompts
+    prompt = next((own_prompts[name] for name in prompts if own_prompts.get(name)), "")
     # sentence-transformers 5 calls it tokenize
-    read = getattr(encoder, "preprocess", None) or encoder.tokenize
-    features = read([prompt + text for text in texts])
-    return {key: one for key, one in features.items() if torch.is_tensor(one)}
+    tokenized = getattr(encoder, "preprocess", None) or encoder.tokenize
+    features = tokenized([prompt + text for text in texts])
+    return {name: value for name, value in features.items() if torch.is_tensor(value)}
