@@ -95,7 +95,7 @@ def edges(report: Report, n: int = N) -> None:
     dense, built = DenseIndex.build(nodes, None, vectors=vectors), []
     seconds = timed(
         lambda: built.append(
-            SimilarityIndex.build(nodes, dense, SimilaritySettings()).edges
+            SimilarityIndex.build(nodes, dense, SimilaritySettings())[1].edges
         )
     )
     report.counts |= {

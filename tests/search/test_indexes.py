@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from rank_bm25 import BM25Okapi
 
 from graphret import storage
+from graphret.change import Change
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search import (
@@ -169,9 +170,8 @@ def test_phrases_are_terms_that_follow_each_other_in_a_text(
 
     before, after = tables(first, 0), tables(then, len(first) // 2)
     nodes = list({node.id: node for node in (*before, *after)}.values())
-    index = BM25Index.build(before, text=PLAIN).changed(
-        NodeTable.of(nodes), {node.id for node in after}
-    )
+    change = Change.of(NodeTable.of(before), NodeTable.of(after))
+    index = BM25Index.build(before, text=PLAIN).changed(change)
     places = [
         (n, part)
         for n, node in enumerate(nodes)

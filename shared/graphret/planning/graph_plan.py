@@ -1,6 +1,4 @@
-"""`GraphPlan`: what a question asks of a graph: anchors, hops between them, and a
-target (GRASP, section 3.1).
-"""
+"""`GraphPlan`: anchors, hops between them and a target (GRASP, section 3.1)."""
 
 from __future__ import annotations
 
@@ -133,8 +131,7 @@ class Target(_Part):
 
 
 class Order(_Part):
-    """By what results are ordered, as in "latest" and "most orders", and how many are
-    wanted.
+    """The order of results, as in "latest", and how many are wanted.
 
     Attributes
     ----------
@@ -225,9 +222,7 @@ class GraphPlan(_Part):
         return labels_by_var
 
     def joined(self, *, negated: bool = False) -> set[str]:
-        """The variables that hops join the target to, and the target; by `negated`
-        ones too.
-        """
+        """The target and the variables joined to it by hops, or by `negated` ones."""
         reached = {self.target.var}
         hops = [hop for hop in self.hops if negated or not hop.negated]
         for hop in hops * len(self.hops):
@@ -248,8 +243,7 @@ class GraphPlan(_Part):
         return any(hop.where for hop in self.hops)
 
     def steps(self, sizes: Mapping[str, int]) -> tuple[str, list[Step]]:
-        """Return the variable to begin with, and the hops in the order in which they
-        are matched.
+        """Return the first variable, and the hops in the order of matching.
 
         The anchor of the fewest nodes is the first (`sizes`); hops between variables
         that are placed come before those to an anchor, and negated ones at the end.
@@ -282,9 +276,7 @@ class GraphPlan(_Part):
         return begin, ordered_hops
 
     def going_on(self, var: str) -> list[Beyond]:
-        """Return the negated hops that go on from a variable at the end of a negated
-        hop, outward.
-        """
+        """Return the negated hops behind the end of a negated hop, outward."""
         joined = self.joined()
         waiting = [hop for hop in self.hops if not joined & {hop.source, hop.to_var}]
         reached, beyond = {var}, list[Beyond]()
@@ -299,8 +291,9 @@ class GraphPlan(_Part):
         return beyond
 
     def checked(self, schema: GraphSchema) -> Self:
-        """Return the plan; an `InvalidInput` says what is wrong with it, in words that
-        a model can act on.
+        """Return the plan if it is valid on a graph.
+
+        The message of the `InvalidInput` is one that a model can act on.
         """
         if problems := [*problems_of(self, schema)]:
             raise InvalidInput(f"plan: {'; '.join(problems)}")
