@@ -54,11 +54,15 @@ def fields(
     json: options.JsonFlag = False,
 ) -> None:
     """Learn which fields count for which question (mFAR); run again, it continues."""
+    from graphret.search.encoder import CachedEncoder, as_encoder
     from graphret.training import FieldTuning, train_fields
 
     tuning = FieldTuning(
         *(epochs, batch, rate, fine_tune, encoder_rate, negatives, temperature, seed)
     )
+    # Kept embeddings make it quick to continue a training that was stopped.
+    model = as_encoder(encoder)
+    assert model is not None  # it has a name
     with opened_graph(graph, "none") as opened, progress() as report:
         chosen = _chosen(opened, field)
         labelled = labelled_questions(opened, questions, split, limit, seed)
@@ -66,8 +70,9 @@ def fields(
             opened.store,
             labelled,
             out,
-            encoder,
+            encoder if fine_tune else CachedEncoder(model),
             tuning,
+            source=encoder,
             fields=chosen,
             test=test,
             progress=report,

@@ -118,6 +118,7 @@ def train_fields(
     tuning: FieldTuning = FieldTuning(),
     *,
     fields: Mapping[str, NodeText] | None = None,
+    source: str | None = None,
     test: float = 0.0,
     progress: Progress = lambda stage, done, of: None,
 ) -> FieldTraining:
@@ -139,6 +140,9 @@ def train_fields(
     fields
         What each field reads; by default `fields_of` the store. A field that no node
         has is left out.
+    source
+        The name or folder from which the encoder can be opened again; `encoder` where
+        that is one.
     test
         The share of the questions to hold out, and to measure on before, with the same
         weight for every scorer, and after.
@@ -174,7 +178,9 @@ def train_fields(
     checkpoints = checkpoints_of(folder, data, tuning)
     rows = _rows(index, learned, progress)
     weights, run = _run(index, texts, model, rows, checkpoints, tuning, progress)
-    trained = _exported(weights, folder, texts, model, encoder)
+    if source is None and isinstance(encoder, str | Path):
+        source = str(encoder)
+    trained = _exported(weights, folder, texts, model, source)
     if held_out:
         progress("measure", 0, 1)
         adapted = _adapted(store, index, trained, tuning)
@@ -313,12 +319,11 @@ def _exported(
     folder: Path,
     fields: Mapping[str, NodeText],
     encoder: Encoder,
-    opened_from: Any,
+    source: str | None,
 ) -> TrainedFields:
     """Return what was learned, and where its encoder is: in the folder, where it was
     trained too.
     """
-    source = str(opened_from) if isinstance(opened_from, str | Path) else None
     if "encoder" in model:
         source = str(folder / ENCODER)
         model["encoder"].save(source, create_model_card=False)
