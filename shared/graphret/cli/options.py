@@ -153,7 +153,7 @@ Guidance = Annotated[
     ),
 ]
 FieldsFolder = Annotated[
-    Path | None, option("What train fields wrote.", metavar="DIR", panel=FIELDED)
+    Path | None, option("A folder from 'train fields'.", metavar="DIR", panel=FIELDED)
 ]
 PresetName = Annotated[
     Preset, option("'paper' keeps to the papers' algorithms and defaults.", "--preset")
