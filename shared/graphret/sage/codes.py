@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -105,7 +106,7 @@ class CodeLists:
         """Where each list begins, and the numbers."""
         return self.starts, self.codes
 
-    @property
+    @cached_property
     def owners(self) -> NDArray[np.int32]:
         """The node of each number, ``(m,)``."""
         lengths = np.diff(self.starts)

@@ -26,6 +26,7 @@ from graphret.linking.bearers import (
     with_bearers,
 )
 from graphret.linking.gazetteer import Gazetteer
+from graphret.linking.layered import Layered
 from graphret.linking.usage import NameUse, use_at
 from graphret.nodes import NodeTable
 from graphret.sage.names import MAX_NAME_WORDS, without_stop_words
@@ -66,6 +67,10 @@ class Mention(NamedTuple):
     share: float
     column: int
     name: str
+
+
+def _empty() -> Layered[Any, Any]:
+    return Layered({})
 
 
 class Name(NamedTuple):
@@ -152,28 +157,28 @@ class NodeNames:
     """
 
     settings: LinkSettings
-    given: Mapping[str, Sequence[Name]] = field(default_factory=dict)
-    full: Mapping[str, tuple[Bearer, ...]] = field(default_factory=dict)
-    alias: Mapping[str, tuple[Bearer, ...]] = field(default_factory=dict)
-    bags: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    postings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    given: Layered[str, Sequence[Name]] = field(default_factory=_empty)
+    full: Layered[str, tuple[Bearer, ...]] = field(default_factory=_empty)
+    alias: Layered[str, tuple[Bearer, ...]] = field(default_factory=_empty)
+    bags: Layered[str, frozenset[str]] = field(default_factory=_empty)
+    postings: Layered[str, tuple[str, ...]] = field(default_factory=_empty)
     gazetteer: Gazetteer = field(default_factory=Gazetteer)
     rarity: WordRarity | None = None
 
     def __reduce__(self) -> Any:  # who bears names alone goes to other processes
-        tables = dict(self.full), dict(self.alias)
+        tables = self.full.as_dict(), self.alias.as_dict()
         return NodeNames.of, (self.settings, *tables, self.rarity)
 
     @classmethod
     def of(
         cls,
         settings: LinkSettings,
-        full: Mapping[str, tuple[Bearer, ...]],
-        alias: Mapping[str, tuple[Bearer, ...]],
+        full: dict[str, tuple[Bearer, ...]],
+        alias: dict[str, tuple[Bearer, ...]],
         rarity: WordRarity | None,
     ) -> NodeNames:
         """Return the names that nodes bear as full ones, and as others."""
-        given: dict[str, list[Name]] = defaultdict(list)
+        given: dict[str, Sequence[Name]] = {}
         bags: dict[str, frozenset[str]] = {}
         postings: dict[str, list[str]] = defaultdict(list)
         for side in (full, alias):
@@ -181,15 +186,15 @@ class NodeNames:
                 words = tuple(spoken.split(" "))
                 bag = frozenset(words)
                 for id_, spelled in bearers:
-                    given[id_].append(Name(words, spelled, side is full))
+                    name = Name(words, spelled, side is full)
+                    given[id_] = (*given.get(id_, ()), name)
                     if side is full:
                         bags[id_] = bag
                         for word in bag:
                             postings[word].append(id_)
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
-        names = cls(
-            settings, dict(given), full, alias, bags, sorted_postings, rarity=rarity
-        )
+        tables = (given, full, alias, bags, sorted_postings)
+        names = cls(settings, *map(Layered, tables), rarity=rarity)
         phrases = {tuple(spoken.split(" ")) for spoken in chain(full, alias)}
         return replace(names, gazetteer=names._spoken(phrases))
 
@@ -218,18 +223,17 @@ class NodeNames:
         named = {id_: [*_names(own)] for id_, own in come.items()}
         left = [(id_, name) for id_ in gone for name in self.given.get(id_, ())]
         new = [(id_, name) for id_, own in named.items() for name in own]
-        given = {id_: own for id_, own in self.given.items() if id_ not in gone}
         lost = {id_: name.words for id_, name in left if name.is_full}
         found = {id_: name.words for id_, name in new if name.is_full}
-        bags = {id_: bag for id_, bag in self.bags.items() if id_ not in lost}
+        bags: dict[str, frozenset[str] | None] = dict.fromkeys(lost)
         bags |= {id_: frozenset(words) for id_, words in found.items()}
         postings = with_bearers(self.postings, _postings(lost), _postings(found))
         after = replace(
             self,
-            given={**given, **named},
+            given=self.given.changed({**dict.fromkeys(gone), **named}),
             full=with_bearers(self.full, *_bearers(left, new, full=True)),
             alias=with_bearers(self.alias, *_bearers(left, new, full=False)),
-            bags=bags,
+            bags=self.bags.changed(bags),
             postings=postings,
         )
         phrases = {name.words for _, name in (*left, *new)}
@@ -247,7 +251,8 @@ class NodeNames:
 
     def fitted(self) -> NodeNames:
         """Return the names with the rarity that words have in them now."""
-        counts = {word: len(bearers) for word, bearers in self.postings.items()}
+        postings = self.postings.as_dict()
+        counts = {word: len(bearers) for word, bearers in postings.items()}
         return replace(self, rarity=WordRarity(len(self.bags), counts))
 
     def _spoken(self, phrases: Iterable[Words]) -> Gazetteer:
