@@ -38,6 +38,7 @@ from graphret.sage.names import reference_names
 from graphret.sage.relinked import Relinked
 from graphret.sage.settings import KIND_WEIGHTS, LinkSettings
 from graphret.sage.words_said import WordsSaid
+from graphret.splice import Splice
 from graphret.storage import Bundle, Parts
 
 # An alias by which more than this share of all sources say a node, and more than this
@@ -125,7 +126,7 @@ class Mentions:
     def changed(
         self,
         change: Change,
-        before: NodeFacts,
+        old_facts: NodeFacts,
         facts: NodeFacts,
         words: WordsSaid,
         executor: Executor = LOCAL,
@@ -135,20 +136,23 @@ class Mentions:
 
         Read anew are the fresh nodes, and those that say a name which others bear now.
         """
-        names, renamed = self.names.changed(*_renaming(change, before, facts))
+        names, renamed = self.names.changed(*_renaming(change, old_facts, facts))
         names = names if names.rarity else names.fitted()
         again = flags(change.fresh, len(change.after))
         if not again.all():
             again[words.saying(renamed.phrases)] = True
             again[_completing(renamed, names, words, facts)] = True
-        said = self.said.copy()
-        for end in ("owner", "target"):
-            said[end] = change.places[said[end]]
+        before = self.said
+        ends = {end: change.places[before[end]] for end in ("owner", "target")}
         # what names a node that is gone is read again, as the name changed
-        stays = (said["owner"] >= 0) & ~again[said["owner"]]
+        stays = (ends["owner"] >= 0) & ~again[ends["owner"]]
         made = self._read(change.after, np.flatnonzero(again), names, executor)
-        differing = np.concatenate([said[~stays], made])
-        said = np.concatenate([said[stays], made])
+        n_stay, lengths = np.count_nonzero(stays), (len(before), len(made))
+        order = np.append(np.flatnonzero(stays), len(before) + np.arange(len(made)))
+        said, gone = Splice(lengths, order).of(before, made), before[~stays]
+        for end, now in ends.items():
+            said[end][:n_stay], gone[end] = now[stays], now[~stays]
+        differing = np.concatenate([gone, made])
         after = replace(self, names=names)
         return after._relinked(said, differing, change.fresh, facts)
 
