@@ -123,7 +123,7 @@ def encoder(report: Report, n: int = 192, rounds: int = 3) -> None:
     ]  # texts of different lengths, as in a corpus
     ours.encode_documents(mixed[:9])
     sides = [
-        lambda: ours._loaded().encode(mixed, show_progress_bar=False),
+        lambda: ours.loaded().encode(mixed, show_progress_bar=False),
         lambda: ours.encode_documents(mixed),
     ]
     seconds = [[timed(side) for side in sides] for _ in range(rounds)]

@@ -18,6 +18,7 @@ from graphret.change import Change
 from graphret.errors import InvalidInput
 from graphret.nodes import NodeTable
 from graphret.search import (
+    AdaptiveFieldIndex,
     Analyzer,
     BM25Index,
     BM25Settings,
@@ -25,6 +26,7 @@ from graphret.search import (
     FieldIndex,
     HybridIndex,
     NodeText,
+    TrainedFields,
 )
 from graphret.search.dense import hnsw_graph
 from graphret.search.encoder import CallableEncoder
@@ -63,6 +65,16 @@ class TestFields(TextIndexSuite):
     @pytest.fixture
     def make(self, encoder: Any) -> MakeIndex:
         return lambda nodes: FieldIndex.build(nodes, encoder=encoder)
+
+
+class TestAdaptiveFields(TextIndexSuite):
+    @pytest.fixture
+    def make(self, encoder: Any) -> MakeIndex:
+        fields = {"name": NodeText.names(), "text": NodeText.one_field("body")}
+        directions = np.ones((4, encoder.dimension), np.float32)
+        scales = np.asarray([1, 2, 3, 1], np.float32)
+        trained = TrainedFields(fields, directions, scales, encoder.name)
+        return lambda nodes: AdaptiveFieldIndex.build(nodes, trained, encoder=encoder)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from graphret.cli import (
     query,
     serve,
     train,
+    train_fields,
     train_models,
 )
 from graphret.cli.errors import DEBUG, Commands
@@ -79,6 +80,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
     "paths": train.paths,
     "queries": train.queries,
     "ranking": train.ranking,
+    "fields": train_fields.fields,
     "conversations": train_models.conversations,
     "pools": train_models.pools,
     "trajectories": train_models.trajectories,
@@ -90,7 +92,7 @@ _TRAIN: Mapping[str, Callable[..., None]] = {
 _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     "bench": (
         "Measure retrieval on public data.",
-        {**bench.BENCHMARKS, "stark": evaluate.stark},
+        {**bench.BENCHMARKS, "grasp": evaluate.grasp, "stark": evaluate.stark},
     ),
     "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
     "train": ("Train rankings and models on labelled questions.", _TRAIN),

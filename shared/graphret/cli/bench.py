@@ -91,7 +91,7 @@ def ottqa(
             train=train,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def multihop(
@@ -122,7 +122,7 @@ def multihop(
             train=train,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def general(
@@ -149,7 +149,7 @@ def general(
             encoder=options.encoder_of(encoder),
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def guard(
@@ -163,7 +163,7 @@ def guard(
 
     with progress() as report:
         result = bench_guard(data, limit=limit, seed=seed, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def metaqa(
@@ -212,7 +212,7 @@ def metaqa(
             seed=seed,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def ark(
@@ -286,7 +286,7 @@ def ark(
             seed=seed,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def plans(
@@ -301,7 +301,7 @@ def plans(
 
     with progress() as report:
         result = bench_plans(data, limit, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def spark(
@@ -338,7 +338,7 @@ def spark(
             seed=seed,
             progress=report,
         )
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def paths(data: File, train: TrainingFile = None, json: ResultFile = None) -> None:
@@ -347,7 +347,7 @@ def paths(data: File, train: TrainingFile = None, json: ResultFile = None) -> No
 
     with progress() as report:
         result = bench_paths(data, train, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 def graphraft(
@@ -362,7 +362,7 @@ def graphraft(
 
     with progress() as report:
         result = bench_graphraft(data, writer, train, limit, progress=report)
-    _show(result, json)
+    show_benchmark(result, json)
 
 
 #: The benchmarks, by the names of their commands.
@@ -380,7 +380,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
 }
 
 
-def _show(result: dict[str, Any], file: Path | None) -> None:
+def show_benchmark(result: dict[str, Any], file: Path | None) -> None:
     """Print a result, as JSON if the file is ``-``; otherwise also write the file."""
     from graphret.evaluation import render
 
