@@ -236,11 +236,14 @@ CHANGES = int(os.environ.get("GRAPHRET_CHANGES", "0"))
 @pytest.mark.skipif(not CHANGES, reason="GRAPHRET_CHANGES says how many")
 @pytest.mark.timeout(0)
 @pytest.mark.filterwarnings("ignore:the graph finds little more")
-def test_after_very_many_changes_of_a_larger_corpus() -> None:
+@pytest.mark.parametrize("encoder", [None, HashingEncoder()])
+def test_after_very_many_changes_of_a_larger_corpus(
+    encoder: HashingEncoder | None,
+) -> None:
     """Enough texts that names become hubs, and postings and tables are made anew."""
     draw, most = random.Random(CHANGES), 150
     held = items(draw, most, most)
-    graph = SageGraph.build(held.values(), encoder=None)
+    graph = SageGraph.build(held.values(), encoder=encoder)
     for number, state in enumerate(states(graph, held, draw, CHANGES, most)):
         assert edges_of(state) == found_anew(state), f"after change {number}"
 

@@ -43,9 +43,9 @@ def bearers_parts(table: Layered[str, tuple[Bearer, ...]]) -> Parts:
     entries = table.as_dict()
     every = [*chain.from_iterable(entries.values())]
     parts = Parts({"counts": np.fromiter(map(len, entries.values()), np.int64)})
-    parts.add_texts("names", TextArray.of(entries))
-    parts.add_texts("ids", TextArray.of(id_ for id_, _ in every))
-    parts.add_texts("spelled", TextArray.of(spelled for _, spelled in every))
+    parts.add_texts("names", TextArray.of_strings(entries))
+    parts.add_texts("ids", TextArray.of_strings(id_ for id_, _ in every))
+    parts.add_texts("spelled", TextArray.of_strings(spelled for _, spelled in every))
     return parts
 
 
