@@ -165,6 +165,22 @@ OTHERS = [Document(f"No. {i}.", id=f"o{i}", title=f"Other {i}") for i in range(4
             50,
             0,
         ),
+        (  # what a name is believed hangs on all links that it makes
+            [
+                Document("A city.", id="b", title="Paris"),
+                Document(
+                    "A town.", id="c", title="Paris", metadata={"aliases": ["Lutetia"]}
+                ),
+            ]
+            + [
+                Document("In Paris it rained.", id=f"a{i:02}", title=f"Rain {i}")
+                for i in range(8)
+            ],
+            [Document("In Lutetia it snowed.", id="s", title="Snow")],
+            "MENTIONS",
+            16,
+            17,
+        ),
         (  # a word that texts come to use as a word begins no name
             [
                 Document(f"They asked Section 3 of {i}.", id=f"s{i}", title=f"T {i}")
