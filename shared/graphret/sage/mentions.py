@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -167,7 +166,7 @@ class NodeNames:
 
     def __reduce__(self) -> Any:  # who bears names alone goes to other processes
         tables = self.full.as_dict(), self.alias.as_dict()
-        return NodeNames.of, (self.settings, *tables, self.rarity)
+        return NodeNames.of, (self.settings, *tables, self.rarity, [*self.gazetteer])
 
     @classmethod
     def of(
@@ -176,8 +175,11 @@ class NodeNames:
         full: dict[str, tuple[Bearer, ...]],
         alias: dict[str, tuple[Bearer, ...]],
         rarity: WordRarity | None,
+        spoken_names: Sequence[str],
     ) -> NodeNames:
-        """Return the names that nodes bear as full ones, and as others."""
+        """Return the names that nodes bear as full ones, and as others, `spoken_names`
+        being those that a text can say.
+        """
         given: dict[str, Sequence[Name]] = {}
         bags: dict[str, frozenset[str]] = {}
         postings: dict[str, list[str]] = defaultdict(list)
@@ -195,14 +197,17 @@ class NodeNames:
         sorted_postings = {word: tuple(sorted(ids)) for word, ids in postings.items()}
         tables = (given, full, alias, bags, sorted_postings)
         names = cls(settings, *map(Layered, tables), rarity=rarity)
-        phrases = {tuple(spoken.split(" ")) for spoken in chain(full, alias)}
-        return replace(names, gazetteer=names._spoken(phrases))
+        gazetteer = Gazetteer()
+        for spoken in spoken_names:
+            gazetteer.add_words(spoken.split(" "))
+        return replace(names, gazetteer=gazetteer)
 
     def parts(self) -> Parts:
         """The names as they are saved."""
         parts = Parts()
         parts.add("full", bearers_parts(self.full))
         parts.add("alias", bearers_parts(self.alias))
+        parts.add_texts("spoken", TextArray.of_strings(self.gazetteer))
         if self.rarity is not None:
             parts.add("rarity", self.rarity.parts())
         return parts
@@ -212,7 +217,7 @@ class NodeNames:
         """Open saved names."""
         full, alias = (dict(bearers_of(bundle.sub(of))) for of in ("full", "alias"))
         rarity = WordRarity.from_bundle(bundle.sub("rarity"))
-        return cls.of(settings, full, alias, rarity)
+        return cls.of(settings, full, alias, rarity, bundle.texts("spoken").tolist())
 
     def changed(
         self, gone: Collection[str], come: Mapping[str, Sequence[str]]
