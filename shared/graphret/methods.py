@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from graphret.rerank import Reranker
     from graphret.retriever import Retriever
     from graphret.sage import SageGraph
-    from graphret.search import HybridIndex, TextIndex
+    from graphret.search import HybridIndex, NodeText, TextIndex
     from graphret.search.encoder import Encoder
     from graphret.stores.base import GraphStore
     from graphret.stores.neo4j.layout import PropertyNames
@@ -298,9 +298,24 @@ def index_of(
 
     `busy` wraps the work, given its description.
     """
-    from graphret.search import BM25Index, HybridIndex, NodeText
+    from graphret.search import BM25Index, HybridIndex
 
     nodes, _ = store.count()
+    text = text_of(store)
+    with busy(f"indexing {nodes:,} nodes, which is done anew each time"):
+        return (
+            BM25Index.of_store(store, text=text)
+            if encoder is None
+            else HybridIndex.of_store(store, encoder, text=text)
+        )
+
+
+def text_of(store: GraphStore) -> NodeText:
+    """Return how the nodes of a graph become text: the name, the text, and every
+    property that may hold words.
+    """
+    from graphret.search import NodeText
+
     found = [
         pair
         for by_name in store.schema().properties.values()
@@ -311,15 +326,9 @@ def index_of(
         for name, about in found
         if about.type.rpartition("LIST OF ")[2] in _TEXTUAL
     }
-    text = NodeText(
+    return NodeText(
         properties=tuple(sorted({name.removeprefix(PROPERTIES) for name in texts}))
     )
-    with busy(f"indexing {nodes:,} nodes, which is done anew each time"):
-        return (
-            BM25Index.of_store(store, text=text)
-            if encoder is None
-            else HybridIndex.of_store(store, encoder, text=text)
-        )
 
 
 # -- the methods

@@ -16,6 +16,7 @@ from graphret.cli import (
     mcp,
     query,
     serve,
+    similar,
     train,
     train_models,
 )
@@ -61,6 +62,7 @@ for _command in (
         documents.add,
         documents.remove,
         graphs.export,
+        similar.similar,
         train.tune,
         evaluate.evaluate,
         mcp.mcp,
