@@ -18,6 +18,10 @@ def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
 
 
+def _decimals(text: str) -> list[float]:
+    return [float(part) for part in text.split(",")]
+
+
 def _names(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
@@ -141,6 +145,59 @@ def general(
             encoder=options.encoder_of(encoder),
             progress=report,
         )
+    _show(result, json)
+
+
+def sage(
+    data: Folder,
+    sets: Annotated[
+        list[str] | None,
+        option("Only these, several times or with commas.", "--set", metavar="NAME,…"),
+    ] = None,
+    split: Annotated[str, option("Of OTT-QA: the split.")] = "dev",
+    k: Cutoffs = None,
+    limit: Limit = None,
+    percentiles: Annotated[
+        Any,
+        option(
+            "Percentiles of similarity.",
+            "--percentile",
+            metavar="80,95,…",
+            parser=_decimals,
+        ),
+    ] = "80,85,90,95,97,99",
+    logics: Annotated[
+        Any,
+        option("By any signal, or by all.", "--logic", metavar="or,and", parser=_names),
+    ] = "or,and",
+    encoder: options.EncoderName = "default",
+    seed: Seed = 0,
+    html: Annotated[
+        Path | None, option("Draw the result into a page.", metavar="FILE.html")
+    ] = None,
+    json: ResultFile = None,
+) -> None:
+    """SAGE's edges by percentile and logic: tables 3, 5 and 17 to 19."""
+    from graphret.evaluation import bench_sage
+    from graphret.explain import write_edge_page
+
+    names = [name.strip() for listed in sets or () for name in listed.split(",")]
+    with progress() as report:
+        result = bench_sage(
+            data,
+            k=k,
+            limit=limit,
+            sets=names or None,
+            split=split,
+            percentiles=percentiles,
+            logics=logics,
+            encoder=options.encoder_of(encoder),
+            seed=seed,
+            progress=report,
+        )
+    if html is not None:
+        with writing_to(html):
+            write_edge_page(html, result, title="SAGE's edges")
     _show(result, json)
 
 
@@ -355,6 +412,7 @@ BENCHMARKS: Mapping[str, Callable[..., None]] = {
     "ottqa": ottqa,
     "multihop": multihop,
     "general": general,
+    "sage": sage,
     "guard": guard,
     "metaqa": metaqa,
     "ark": ark,

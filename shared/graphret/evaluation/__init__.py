@@ -26,6 +26,7 @@ from graphret.evaluation.questions import (
     read_evaluation_questions,
 )
 from graphret.evaluation.runner import bench_multihop, bench_ottqa
+from graphret.evaluation.sage import bench_sage
 from graphret.evaluation.spark import bench_spark
 from graphret.evaluation.summary import Prices
 from graphret.evaluation.table import render
@@ -43,6 +44,7 @@ __all__ = [
     "bench_ottqa",
     "bench_paths",
     "bench_plans",
+    "bench_sage",
     "bench_spark",
     "evaluate",
     "hit_at_k",

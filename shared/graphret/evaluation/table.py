@@ -27,8 +27,8 @@ def render(result: Mapping[str, Any]) -> Group:
     parts: list[Any] = []
     decimals: Mapping[str, int] = result.get("places", {})
     for title, rows, intervals in sections(result):
-        metrics = result.get("shown") or shown_metrics(rows)
         for group, members in grouped(rows).items():
+            metrics = columns_of(group, result) or shown_metrics(rows)
             table = _table(title_of(group, result) or title, metrics)
             for row in members:
                 cells = [
@@ -121,6 +121,14 @@ def title_of(group: str, result: Mapping[str, Any]) -> str:
         return str(result["titles"][group])
     asked = result["counts"].get(f"{group}/questions")
     return f"{group}, {asked} questions" if asked else ""
+
+
+def columns_of(group: str, result: Mapping[str, Any]) -> Sequence[str]:
+    """Return the columns that a result has for the table of a group, or for all; none
+    where it names none.
+    """
+    shown = result.get("shown", ())
+    return shown[group] if isinstance(shown, Mapping) else shown
 
 
 def shown_metrics(rows: Mapping[str, Mapping[str, float]]) -> list[str]:

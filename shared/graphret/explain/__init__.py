@@ -2,6 +2,7 @@
 browser.
 """
 
+from graphret.explain.edge_pages import edge_page, write_edge_page
 from graphret.explain.pages import (
     Figures,
     Panel,
@@ -27,9 +28,11 @@ __all__ = [
     "store_lookup",
 ]
 __all__ += [
+    "edge_page",
     "evaluation_page",
     "timeline",
     "timeline_page",
+    "write_edge_page",
     "write_evaluation",
     "write_html",
     "write_timeline",
