@@ -37,7 +37,6 @@ _HIDDEN = re.compile(
     r"|<!--(?:(?!<!--).)*?-->",
     re.MULTILINE | re.DOTALL,
 )
-_NOT_LINE_END = re.compile(r"[^\n]")
 _HEADING = re.compile(
     r"^ {0,3}(?P<marks>#{1,6})[ \t]++(?P<name>[^\n]*)"
     r"|<(?P<tag>title|h[1-6])\b[^<>]*>"
@@ -95,7 +94,12 @@ def section_at(found: Sequence[Heading], start: int, end: int, title: str) -> st
 
 def outside_code(text: str) -> str:
     """Return a text with blanks in place of fenced code and of comments."""
-    return _HIDDEN.sub(lambda hidden: _NOT_LINE_END.sub(" ", hidden[0]), text)
+    return _HIDDEN.sub(_blanks, text)
+
+
+def _blanks(hidden: re.Match[str]) -> str:
+    """Return blanks as long as what was hidden, with its line ends."""
+    return "\n".join([" " * len(line) for line in hidden[0].split("\n")])
 
 
 def running_text(text: str) -> str:
