@@ -183,7 +183,7 @@ def _evaluated(
 
     given = context.params
     out: Path | None = given["out"]
-    prices = _prices(given["price"])
+    prices = prices_of(given["price"])
     with progress() as report:
         result = evaluate(
             graph,
@@ -205,7 +205,8 @@ def _evaluated(
     show(given["json"], result, render(result), *written)
 
 
-def _prices(given: str | None) -> Prices | None:
+def prices_of(given: str | None) -> Prices | None:
+    """Return what ``--price`` says."""
     from graphret.evaluation import Prices
 
     if given is None:

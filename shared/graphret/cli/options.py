@@ -161,10 +161,16 @@ def encoder_of(name: str) -> str | None:
 
 
 def metadata_of(
-    kind: str, model: str | None, base_url: str | None, cache: Path | None, report: Any
+    kind: str,
+    model: str | None,
+    base_url: str | None,
+    cache: Path | None,
+    report: Any,
+    preset: Preset = "default",
 ) -> MetadataExtractor:
     from graphret.corpus import HeuristicMetadata
     from graphret.corpus.llm_metadata import LLMMetadata
+    from graphret.corpus.metadata_prompts import DEFAULT_PROMPT, PAPER_PROMPT
 
     if (kind == "llm") != bool(model) or (not model and (base_url or cache)):
         raise InvalidInput(
@@ -174,7 +180,10 @@ def metadata_of(
     chat = MethodOptions(model=model, base_url=base_url).chat_model()
     if chat is None:
         return HeuristicMetadata()
-    return LLMMetadata(chat, cache=cache, progress=partial(report, "describe"))
+    prompt = PAPER_PROMPT if preset == "paper" else DEFAULT_PROMPT
+    return LLMMetadata(
+        chat, cache=cache, progress=partial(report, "describe"), prompt=prompt
+    )
 
 
 def refuse_others(context: typer.Context, *methods: str) -> None:

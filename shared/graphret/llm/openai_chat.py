@@ -146,6 +146,16 @@ class OpenAIChat:
         """`chat` without blocking the event loop; see `ChatModel.achat`."""
         return await elsewhere(self._asked(messages, **options))
 
+    def body(
+        self, messages: Sequence[Message], **options: Unpack[ChatOptions]
+    ) -> dict[str, Any]:
+        """Return the body of a request as the endpoint is sent it first, for requests
+        that are sent in another way, such as a file.
+        """
+        request = self._request(messages, (), **options)
+        request.pop("timeout", None)
+        return request | request.pop("extra_body", {})
+
     async def _asked(
         self, messages: Sequence[Message], **options: Unpack[ChatOptions]
     ) -> Reply:
