@@ -10,6 +10,7 @@ from cypherast import ast
 from pydantic import BeforeValidator, Field
 
 from graphret.cypher import Report, check, edits, run_checked
+from graphret.cypher.semantics.walk import aggregates
 from graphret.cypher.translation import bearers_of, with_all_bearers
 from graphret.cypher.tree import variable_name, walk
 from graphret.errors import GraphretError, QueryRefused
@@ -23,7 +24,7 @@ from graphret.stores.base import Rows
 from graphret.trace import Stage
 from graphret.types import Evidence
 
-_NOTHING: tuple[Any, ...] = (None, 0, "", [], {})
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 
 
 def _query(written: Any) -> Any:
@@ -60,8 +61,12 @@ class QueryResult:
 
     @property
     def finds_something(self) -> bool:
-        """Whether a row has a value that is not nothing, such as a count of 0."""
-        return any(value not in _NOTHING for row in self.rows.rows for value in row)
+        """Whether a row has a value that is not nothing. A 0 is nothing where the query
+        aggregates, as a count of what is misspelt is; the property of a node may be 0.
+        """
+        is_aggregating = any(aggregates(self.query.report.tree))
+        nothing = (*_NOTHING, 0) if is_aggregating else _NOTHING
+        return any(value not in nothing for row in self.rows.rows for value in row)
 
     @property
     def outcome(self) -> str:

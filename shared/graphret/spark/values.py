@@ -176,13 +176,22 @@ def compared(tree: AstNode) -> Iterator[ComparedText]:
 
 
 def _within(node: AstNode) -> Iterator[AstNode]:
-    """The parts of an operand: those of a function's arguments and of a list, but of no
-    comparison within it.
+    """The parts of an operand: those of a list and of what is lowered or trimmed. The
+    arguments of other functions, such as ``'year'`` in ``date_part('year', x)``, are no
+    texts of the graph.
     """
     yield node
-    if isinstance(node, ast.FunctionCall | ast.List):
+    if isinstance(node, ast.List) or _keeps_text(node):
         for child in children(node):
             yield from _within(child)
+
+
+def _keeps_text(node: AstNode) -> bool:
+    """Whether a function returns its text but for case and blanks around it."""
+    return isinstance(node, ast.FunctionCall) and str(node.name.this).lower() in (
+        *_LOWERING,
+        "trim",
+    )
 
 
 def _texts(node: Node, key: str) -> list[str]:
