@@ -122,6 +122,7 @@ def stark(
     ],
     dataset: Annotated[Skb, option("The knowledge base.")],
     method: Methods,
+    reviews: options.ReviewForm = "property",
     split: Split = "test",
     limit: Limit = None,
     seed: Seed = 0,
@@ -153,7 +154,8 @@ def stark(
         data / "qa" / dataset, split, limit=limit, seed=seed
     )
     with stderr().status(f"reading {dataset}"):
-        store = read_stark(data / "skb" / dataset / "processed").store()
+        folder = data / "skb" / dataset / "processed"
+        store = read_stark(folder, reviews).store()
     embeds = as_encoder(None if encoder in (None, "none") else encoder)
     index = index_of(store, embeds, busy=stderr().status)
     _evaluated(context, OpenGraph(store, index), asked, methods)

@@ -71,6 +71,7 @@ def import_(
         bool, option("Replace the graph that the folder holds.", "--replace")
     ] = False,
     language: Annotated[str, option("Of RDF: the language of names and texts.")] = "en",
+    reviews: options.ReviewForm = "property",
     json: options.JsonFlag = False,
 ) -> None:
     """Read a graph in another format, or copy one, to where graphret can open it."""
@@ -86,7 +87,7 @@ def import_(
     _require_room(out, replace)
     start = time.perf_counter()
     with progress() as report:
-        read = ReadOptions(columns, make_nodes, language)
+        read = ReadOptions(columns, make_nodes, language, reviews)
         done = import_graph(sources, out, format=format, options=read, progress=report)
     seconds = time.perf_counter() - start
     if done.merged:

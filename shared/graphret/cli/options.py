@@ -80,6 +80,10 @@ NameProperty = Annotated[
         metavar="KEY",
     ),
 ]
+ReviewForm = Annotated[
+    Literal["property", "table", "nodes"],
+    option("What Amazon's reviews in STaRK become.", "--reviews"),
+]
 JsonFlag = Annotated[bool, option("Print one JSON object.", "--json")]
 EncoderName = Annotated[
     str,

@@ -15,6 +15,7 @@ from graphret.graphs import metaqa, stark
 from graphret.graphs.columns import Columns
 from graphret.graphs.locations import FOLDER, NEO4J, kind_of, opened, place_of
 from graphret.graphs.rdf import read_ntriples
+from graphret.graphs.stark_reviews import Reviews
 from graphret.graphs.tables import GraphTables
 from graphret.graphs.tabular import SUFFIXES, read_tables
 from graphret.storage import CURRENT
@@ -49,12 +50,13 @@ def no_progress(stage: str, done: int, total: int) -> None:
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """How sources are read: the columns of tables, whether ids of edges alone become
-    nodes, the language of RDF.
+    nodes, the language of RDF, and what Amazon's reviews in STaRK become.
     """
 
     columns: Columns = field(default_factory=Columns)
     make_nodes: bool = False
     language: str = "en"
+    reviews: Reviews = "property"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,8 @@ def import_graph(
         raise InvalidInput(
             f"--format {chosen} reads one source, and {len(given)} are given"
         )
+    if chosen != "stark" and options.reviews != "property":
+        raise InvalidInput(f"--reviews: is for the format stark, not for {chosen}")
     if chosen == STORE:
         named, (store, read) = place_of(given[0]), _read_store(given[0], where, options)
     else:
@@ -196,7 +200,9 @@ def _read_files(
     options.columns.require_in((), f"the format {format}")
     if format == "ntriples":
         return read_ntriples(sources, language=options.language)
-    return (metaqa.read_metaqa if format == "metaqa" else stark.read_stark)(sources[0])
+    if format == "stark":
+        return stark.read_stark(sources[0], options.reviews)
+    return metaqa.read_metaqa(sources[0])
 
 
 def _read_store(
