@@ -45,7 +45,7 @@ PLANNERS, PATHS, HINTED = (
     f"{GRASP} or graphraft",
     f"{ARK}, spark or grasp",
 )
-AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE} or expand"
+AGENTS, EXPANDERS = f"{ARK}, react or reflexion", f"{SAGE}, expand or spark"
 WALKERS, MODELS = (
     f"{ARK}, grasp or graphraft",
     (f"{ARK}, spark, grasp, graphraft or a baseline"),
