@@ -14,6 +14,7 @@ from graphret.cli import (
     evaluate,
     graphs,
     mcp,
+    profile,
     query,
     serve,
     similar,
@@ -89,7 +90,10 @@ _GROUPS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
         "Measure retrieval on public data.",
         {**bench.BENCHMARKS, "stark": evaluate.stark},
     ),
-    "cypher": ("Check Cypher that a model or a person wrote.", {"check": graphs.check}),
+    "cypher": (
+        "Check Cypher that a model or a person wrote, and see how it runs.",
+        {"check": graphs.check, "profile": profile.profile},
+    ),
     "train": ("Learn of labelled questions.", _TRAIN),
 }
 for _name, (_help, _members) in _GROUPS.items():

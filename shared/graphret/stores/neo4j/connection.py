@@ -35,13 +35,14 @@ _FETCHED, _COUNTED = 1_000, 50
 
 
 class QueryRows(list[list[Any]]):
-    """The rows of a query, the names of its columns, the kind of query it is, and
-    whether a limit cut the rows.
+    """The rows of a query, the names of its columns, the kind of query it is, whether a
+    limit cut the rows, and how it ran where that was asked for (``PROFILE``).
     """
 
     columns: list[str]
     kind: str | None
     more: bool
+    profile: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,8 @@ class Connection:
                     list(result.keys()),
                     result.peek() is not None,
                 )
-                answer.kind = result.consume().query_type
+                summary = result.consume()
+                answer.kind, answer.profile = summary.query_type, summary.profile
                 return answer
             except Neo4jError as error:
                 if "Memory" in (
